@@ -1,0 +1,237 @@
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::units::{Bytes, Time};
+
+/// The levels of one host, as many as IEEE 802.1Q has priorities.
+pub const MAX_LEVELS: usize = 8;
+
+/// A level of service; what its number means for the priority is up to the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Level(u8);
+
+impl Level {
+    /// The level at `index`, if it is less than [`MAX_LEVELS`].
+    pub const fn new(index: u8) -> Option<Self> {
+        if (index as usize) < MAX_LEVELS {
+            Some(Self(index))
+        } else {
+            None
+        }
+    }
+
+    /// The position of this level in the configuration.
+    #[inline]
+    pub const fn index(self) -> usize {
+        // Never changes the value; it spares the array access its bounds check.
+        self.0 as usize % MAX_LEVELS
+    }
+}
+
+/// What happens to a packet over the limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Excess {
+    /// It is dropped (Listing 1, line 13).
+    #[default]
+    Drop,
+    /// It waits for the next epoch.
+    Hold,
+}
+
+/// Where epochs begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EpochClock {
+    /// At the start plus whole epochs, however packets come.
+    #[default]
+    Grid,
+    /// At the first packet after the epoch before, as in the published kernel module.
+    Reanchored,
+}
+
+/// The limits of a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimiterConfig {
+    /// The length of an epoch.
+    pub epoch: Time,
+    /// Bytes per epoch, for each level.
+    pub levels: Vec<Bytes>,
+    /// What happens to a packet over the limit.
+    #[serde(default)]
+    pub excess: Excess,
+    /// Where epochs begin.
+    #[serde(default)]
+    pub clock: EpochClock,
+}
+
+/// Why a [`LimiterConfig`] makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LimiterError {
+    /// The epoch is zero.
+    #[error("an epoch must last longer than 0s")]
+    NoEpoch,
+    /// No levels, or more than [`MAX_LEVELS`].
+    #[error("a host has 1 to {MAX_LEVELS} levels, not {0}")]
+    Levels(usize),
+    /// A level may send nothing.
+    #[error("level {0} may send nothing")]
+    EmptyLevel(usize),
+}
+
+impl LimiterConfig {
+    /// Checks that every level may send something in some epoch.
+    ///
+    /// # Errors
+    /// If the epoch is zero, there are no or too many levels, or a level has no bytes.
+    pub fn validate(&self) -> Result<(), LimiterError> {
+        if self.epoch == Time::ZERO {
+            return Err(LimiterError::NoEpoch);
+        }
+        if self.levels.is_empty() || self.levels.len() > MAX_LEVELS {
+            return Err(LimiterError::Levels(self.levels.len()));
+        }
+        match self.levels.iter().position(|&bytes| bytes == Bytes::ZERO) {
+            Some(level) => Err(LimiterError::EmptyLevel(level)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The answer to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Send it now.
+    Pass,
+    /// Discard it.
+    Drop,
+    /// Offer it again at this time, before any later packet of its level.
+    HoldUntil(Time),
+}
+
+/// Packets and the bytes in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many packets.
+    pub packets: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl Tally {
+    #[inline]
+    fn count(&mut self, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// What a level answered so far; together, every packet that was offered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LevelCounters {
+    /// Sent at once.
+    pub passed: Tally,
+    /// Discarded.
+    pub dropped: Tally,
+    /// Told to wait; a packet counts each time.
+    pub held: Tally,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Bucket {
+    /// The first instant that is not in the current epoch.
+    epoch_end: Time,
+    /// What the level may still send in it.
+    tokens: u64,
+    allotment: u64,
+    counters: LevelCounters,
+}
+
+/// The rate limiter of Listing 1: each level may send its bytes in each epoch, in any burst.
+///
+/// Unused bytes do not accumulate. A packet larger than the whole allotment of its level can never
+/// pass and is dropped under either [`Excess`], as is every packet of a level that the
+/// configuration does not list.
+#[derive(Debug, Clone)]
+pub struct Limiter {
+    buckets: [Bucket; MAX_LEVELS],
+    epoch: Time,
+    excess: Excess,
+    clock: EpochClock,
+}
+
+impl Limiter {
+    /// A limiter whose first epoch begins at `start`.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](LimiterConfig::validate).
+    pub fn new(config: &LimiterConfig, start: Time) -> Result<Self, LimiterError> {
+        config.validate()?;
+        let mut buckets = [Bucket {
+            epoch_end: start,
+            ..Bucket::default()
+        }; MAX_LEVELS];
+        for (bucket, bytes) in buckets.iter_mut().zip(&config.levels) {
+            bucket.allotment = bytes.get();
+        }
+        let &LimiterConfig {
+            epoch,
+            excess,
+            clock,
+            ..
+        } = config;
+        Ok(Self {
+            buckets,
+            epoch,
+            excess,
+            clock,
+        })
+    }
+
+    /// Decides about a packet of `bytes` at `level`.
+    #[inline]
+    pub fn admit(&mut self, now: Time, level: Level, bytes: u32) -> Admission {
+        let bucket = &mut self.buckets[level.index()];
+        if now >= bucket.epoch_end {
+            bucket.tokens = bucket.allotment;
+            bucket.epoch_end = epoch_end_after(now, bucket.epoch_end, self.epoch, self.clock);
+        }
+        let bytes = u64::from(bytes);
+        if bytes > bucket.tokens {
+            return bucket.refuse(bytes, self.excess);
+        }
+        bucket.tokens -= bytes;
+        bucket.counters.passed.count(bytes);
+        Admission::Pass
+    }
+
+    /// What `level` answered so far.
+    pub fn counters(&self, level: Level) -> &LevelCounters {
+        &self.buckets[level.index()].counters
+    }
+}
+
+impl Bucket {
+    fn refuse(&mut self, bytes: u64, excess: Excess) -> Admission {
+        if excess == Excess::Hold && bytes <= self.allotment {
+            self.counters.held.count(bytes);
+            Admission::HoldUntil(self.epoch_end)
+        } else {
+            self.counters.dropped.count(bytes);
+            Admission::Drop
+        }
+    }
+}
+
+/// The end of the epoch that contains `now`, where the epoch before ended at `end`.
+#[inline]
+fn epoch_end_after(now: Time, end: Time, epoch: Time, clock: EpochClock) -> Time {
+    let begin = match clock {
+        EpochClock::Reanchored => now,
+        // A busy level finds the very next epoch; only idle time costs a division.
+        EpochClock::Grid if now - end < epoch => end,
+        EpochClock::Grid => now - (now - end) % epoch,
+    };
+    begin.saturating_add(epoch)
+}

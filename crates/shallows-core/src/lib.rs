@@ -1,0 +1,24 @@
+//! Datacenter queueing mechanisms, each written once and without I/O.
+//!
+//! This crate is the part of Shallows that the simulated and the live world share. Nothing in it
+//! reads a clock, opens a socket, starts a thread or keeps global state: time is an argument,
+//! randomness a seeded stream, and the result a pure function of what was asked.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`units`] | picoseconds, bits per second and bytes, exact between each other |
+//! | [`packet`] | what a mechanism may know of a packet |
+//! | [`port`] | the egress port: classifier, buffer, marker, scheduler, shaper, pause |
+//! | [`host`] | what a host does before it sends: QJUMP's limiter, ML-ECN's stage tags |
+//! | [`random`] | a biased coin with a stream of its own |
+//!
+//! Each mechanism's file cites the sections and equations of the paper that it implements, and
+//! says where it had to choose because the paper is silent.
+
+#![forbid(unsafe_code)]
+
+pub mod host;
+pub mod packet;
+pub mod port;
+pub mod random;
+pub mod units;

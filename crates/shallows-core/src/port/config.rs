@@ -1,0 +1,182 @@
+//! A port as written in a scenario.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{
+    BufferConfig, ClassifierConfig, Framing, MAX_QUEUES, MarkerConfig, SchedulerConfig,
+    ShaperConfig,
+};
+use crate::units::Bytes;
+
+/// Everything about an egress port but the rate of its link.
+///
+/// ```
+/// # use shallows_core::port::PortConfig;
+/// let config: PortConfig = toml::from_str(
+///     r#"
+///     queues = 8
+///     buffer = { shared = { size = "300KB" } }
+///     scheduler = { dwrr = { quantum = "1500B" } }
+///     marker = { scheme = { mq-ecn = { threshold = "65pkts" } } }
+///     "#,
+/// )?;
+/// assert_eq!(config.queues, 8);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PortConfig {
+    /// Number of queues.
+    #[serde(default = "one")]
+    pub queues: usize,
+    /// Nominal packet size: what "65pkts" is in bytes, and the transmission time that idle periods
+    /// are counted in.
+    #[serde(default = "default_packet")]
+    pub packet: Bytes,
+    /// Which queue a packet joins.
+    #[serde(default = "default_classifier")]
+    pub classifier: ClassifierConfig,
+    /// How much may wait.
+    pub buffer: BufferConfig,
+    /// Which queue sends next.
+    pub scheduler: SchedulerConfig,
+    /// Which packets are marked.
+    #[serde(default)]
+    pub marker: MarkerConfig,
+    /// A rate below that of the link.
+    pub shaper: Option<ShaperConfig>,
+    /// Bytes on the wire beyond the packet's own.
+    #[serde(default)]
+    pub framing: Framing,
+    /// Which of the two sizes buffer, marker and scheduler count. Transmission and shaper always
+    /// count the wire.
+    #[serde(default)]
+    pub accounting: Accounting,
+}
+
+/// The size of a packet that buffer, marker and scheduler count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accounting {
+    /// Its own size.
+    #[default]
+    Packet,
+    /// Its size on the wire, as in MQ-ECN's kernel prototype.
+    Wire,
+}
+
+impl PortConfig {
+    /// One unmarked first-come-first-served queue with this buffer.
+    pub fn fifo(buffer: BufferConfig) -> Self {
+        Self {
+            queues: one(),
+            packet: default_packet(),
+            classifier: default_classifier(),
+            buffer,
+            scheduler: SchedulerConfig::Fifo,
+            marker: MarkerConfig::default(),
+            shaper: None,
+            framing: Framing::NONE,
+            accounting: Accounting::Packet,
+        }
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+fn default_packet() -> Bytes {
+    Bytes::new(1500)
+}
+
+fn default_classifier() -> ClassifierConfig {
+    ClassifierConfig::Dscp
+}
+
+/// Why a port cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// The number of queues is out of range.
+    #[error("a port has 1 to {MAX_QUEUES} queues, not {0}")]
+    QueueCount(usize),
+    /// A list does not fit the number of queues.
+    #[error("{given} values given for {what}, {needed} needed")]
+    Count {
+        /// What the list is of.
+        what: &'static str,
+        /// Its length.
+        given: usize,
+        /// The length it must have, or its most.
+        needed: usize,
+    },
+    /// A queue is named that the port does not have.
+    #[error("queue {queue} does not exist: the port has queues 0 to {}", .count - 1)]
+    NoSuchQueue {
+        /// The number named.
+        queue: u8,
+        /// Number of queues.
+        count: usize,
+    },
+    /// A part that works on one queue only.
+    #[error("{part} works on one queue, the port has {count}: set queues = 1 or another scheduler")]
+    OneQueue {
+        /// The scheduler.
+        part: &'static str,
+        /// Number of queues.
+        count: usize,
+    },
+    /// Strict priorities leave nothing for the round robin, or are none.
+    #[error(
+        "strict = {strict} must leave at least one of {count} queues for the round robin and be at least 1"
+    )]
+    StrictCount {
+        /// Queues with strict priority.
+        strict: usize,
+        /// Number of queues.
+        count: usize,
+    },
+    /// ML-ECN's classes do not add up to the port's queues.
+    #[error("small, medium and large queues are {total} together, the port has {queues}")]
+    ClassQueues {
+        /// Queues in all classes.
+        total: usize,
+        /// Number of queues.
+        queues: usize,
+    },
+    /// ML-ECN's marker without ML-ECN's classifier.
+    #[error("ml-ecn marks by size class: set classifier = {{ size-class = {{ ... }} }}")]
+    NeedsSizeClasses,
+    /// MQ-ECN without a scheduler that shares.
+    #[error(
+        "mq-ecn follows the rounds of wrr or dwrr, or the weights of wfq: choose one of them, or strict-over"
+    )]
+    NeedsRounds,
+    /// A buffer smaller than a packet would drop everything.
+    #[error("a buffer of {size} does not hold one packet of {packet}")]
+    SmallBuffer {
+        /// The buffer.
+        size: Bytes,
+        /// The nominal packet.
+        packet: Bytes,
+    },
+    /// Something must not be zero.
+    #[error("{0} must not be zero")]
+    Zero(&'static str),
+    /// Something must be a positive number.
+    #[error("{0} must be a positive number")]
+    Positive(&'static str),
+    /// Something must lie between 0 and 1, bounds excluded.
+    #[error("{0} must be between 0 and 1")]
+    Fraction(&'static str),
+    /// Something must lie between 0 and 1.
+    #[error("{0} is a probability: it must be from 0 to 1")]
+    Probability(&'static str),
+    /// One value must be less than another.
+    #[error("{0} must be less than {1}")]
+    Order(&'static str, &'static str),
+    /// Something is out of range.
+    #[error("{0} must be at most {1}")]
+    TooLarge(&'static str, Bytes),
+}

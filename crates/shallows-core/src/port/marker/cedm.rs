@@ -1,0 +1,125 @@
+//! CEDM (Shan and Ren, Transactions on Networking 2018), as ML-ECN §V describes it: "mark packets
+//! during both the enqueueing and dequeuing process by using two static thresholds".
+//!
+//! The description leaves open how the two decisions combine. Its subject is micro-bursts, which
+//! are over before the packets that saw them leave, so by default a packet is marked only if its
+//! queue was long when it arrived *and* still is when it leaves ([`CedmRule::Both`]); the other
+//! reading, either of the two, is [`CedmRule::Either`]. [`MarkPoint`] does not apply.
+
+use serde::{Deserialize, Serialize};
+
+use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold};
+use crate::packet::Packet;
+use crate::port::queues::Queues;
+use crate::port::{ConfigError, MarkReason};
+use crate::units::Time;
+
+/// Parameters of CEDM.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CedmConfig {
+    /// Threshold when a packet arrives.
+    pub enqueue: Threshold,
+    /// Threshold when it leaves.
+    pub dequeue: Threshold,
+    /// How the two combine.
+    #[serde(default)]
+    pub rule: CedmRule,
+}
+
+/// How CEDM's two decisions combine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CedmRule {
+    /// Marked if both thresholds were exceeded.
+    #[default]
+    Both,
+    /// Marked if either was.
+    Either,
+}
+
+/// A running CEDM marker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cedm {
+    enqueue: f64,
+    dequeue: f64,
+    rule: CedmRule,
+}
+
+impl Cedm {
+    pub(super) fn new(config: CedmConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            enqueue: setting.bytes(config.enqueue)?,
+            dequeue: setting.bytes(config.dequeue)?,
+            rule: config.rule,
+        })
+    }
+}
+
+impl Marking for Cedm {
+    #[inline]
+    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
+        if seen.queue_length as f64 > self.enqueue {
+            Note::Remember
+        } else {
+            Note::Pass
+        }
+    }
+
+    #[inline]
+    fn at_dequeue(
+        &mut self,
+        _point: MarkPoint,
+        seen: &Seen,
+        _sojourn: Time,
+        noted: bool,
+    ) -> Option<MarkReason> {
+        let still = seen.queue_length as f64 > self.dequeue;
+        let mark = match self.rule {
+            CedmRule::Both => noted && still,
+            CedmRule::Either => noted || still,
+        };
+        mark.then_some(MarkReason::Queue)
+    }
+
+    fn threshold(&self, _queue: usize) -> Option<f64> {
+        Some(self.enqueue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Descriptor;
+    use crate::port::marker::tests::{length, seen, setting};
+
+    #[test]
+    fn both_and_either() {
+        let queues = Queues::<Descriptor>::new(1);
+        let table = [
+            (CedmRule::Both, [false, false, false, true]),
+            (CedmRule::Either, [false, true, true, true]),
+        ];
+        for (rule, expected) in table {
+            let config = CedmConfig {
+                enqueue: length(30_000),
+                dequeue: length(15_000),
+                rule,
+            };
+            let mut cedm = Cedm::new(config, &setting(&[1])).unwrap();
+            let cases = [
+                (30_000, 15_000),
+                (30_001, 15_000),
+                (30_000, 15_001),
+                (30_001, 15_001),
+            ];
+            let marked = cases.map(|(arriving, leaving)| {
+                let note = cedm.at_enqueue(MarkPoint::Enqueue, &seen(0, arriving), &queues);
+                let noted = note == Note::Remember;
+                cedm.at_dequeue(MarkPoint::Enqueue, &seen(0, leaving), Time::ZERO, noted)
+                    .is_some()
+            });
+            assert_eq!(marked, expected);
+        }
+    }
+}

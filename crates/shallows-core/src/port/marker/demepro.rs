@@ -1,0 +1,106 @@
+//! DemePro (Gao, Lee and Li, Transactions on Cloud Computing 2017), as ML-ECN §I describes it: it
+//! "marks the head packet in the most congested queue when the total queue length becomes greater
+//! than per-port threshold".
+//!
+//! Assumptions of ours where the description is silent: the total is judged at each arrival, the
+//! arriving packet counted; the most congested queue is the one with the most bytes, of equals the
+//! lowest; every arrival above the threshold marks one head, and a head that is marked already is
+//! not replaced by the packet behind it. [`MarkPoint`] does not apply.
+
+use serde::{Deserialize, Serialize};
+
+use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold};
+use crate::packet::Packet;
+use crate::port::queues::Queues;
+use crate::port::{ConfigError, MarkReason};
+use crate::units::Time;
+
+/// Parameters of DemePro.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DemeProConfig {
+    /// Threshold of the port.
+    pub threshold: Threshold,
+}
+
+/// A running DemePro marker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DemePro {
+    threshold: f64,
+}
+
+impl DemePro {
+    pub(super) fn new(config: DemeProConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            threshold: setting.bytes(config.threshold)?,
+        })
+    }
+}
+
+impl Marking for DemePro {
+    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: &Seen, queues: &Queues<P>) -> Note {
+        if seen.port_length as f64 <= self.threshold {
+            return Note::Pass;
+        }
+        let mut longest = (seen.queue, seen.queue_length);
+        for queue in queues.backlogged().iter().filter(|&q| q != seen.queue) {
+            let bytes = queues.queue_bytes(queue);
+            if bytes > longest.1 || (bytes == longest.1 && queue < longest.0) {
+                longest = (queue, bytes);
+            }
+        }
+        Note::MarkHead(longest.0, MarkReason::Port)
+    }
+
+    fn at_dequeue(
+        &mut self,
+        _point: MarkPoint,
+        _seen: &Seen,
+        _sojourn: Time,
+        _noted: bool,
+    ) -> Option<MarkReason> {
+        None
+    }
+
+    fn threshold(&self, _queue: usize) -> Option<f64> {
+        Some(self.threshold)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Descriptor;
+    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::queues::Stored;
+
+    #[test]
+    fn the_head_of_the_longest_queue_is_marked() {
+        let config = DemeProConfig {
+            threshold: length(6_000),
+        };
+        let mut demepro = DemePro::new(config, &setting(&[1, 1, 1])).unwrap();
+        let mut queues = Queues::new(3);
+        for queue in [1, 1, 2] {
+            let stored = Stored {
+                packet: Descriptor::default(),
+                arrived: Time::ZERO,
+                size: 1500,
+                noted: false,
+            };
+            queues.push(queue, stored);
+        }
+        let mut arrive = |queue, queue_length, port_length| {
+            let seen = Seen {
+                port_length,
+                ..seen(queue, queue_length)
+            };
+            demepro.at_enqueue(MarkPoint::Enqueue, &seen, &queues)
+        };
+        assert_eq!(arrive(0, 1500, 6_000), Note::Pass);
+        assert_eq!(arrive(0, 1500, 6_001), Note::MarkHead(1, MarkReason::Port));
+        // The arriving packet makes queue 2 as long as queue 1; the lower one it stays.
+        assert_eq!(arrive(2, 3000, 6_001), Note::MarkHead(1, MarkReason::Port));
+        assert_eq!(arrive(2, 3001, 6_001), Note::MarkHead(2, MarkReason::Port));
+    }
+}

@@ -1,0 +1,494 @@
+//! Which packets get a congestion mark.
+//!
+//! A marker is one file and one variant of [`SchemeConfig`]. It never touches a packet: it sees
+//! queue lengths and answers, and the port sets CE, counts the reason, and deals with packets whose
+//! transport does not understand ECN.
+//!
+//! Two choices that papers tend to leave in the code are parameters of every marker: the
+//! [`MarkPoint`] and the [`Measure`], what counts as the length of a queue.
+//!
+//! | scheme | file | from |
+//! |---|---|---|
+//! | per-queue standard and minimum threshold, per-port, per-pool, ECN* | [`Threshold`], `threshold.rs` | MQ-ECN §2 |
+//! | MQ-ECN | [`MqEcnConfig`] | MQ-ECN §3, §4 |
+//! | ML-ECN | [`MlEcnConfig`] | ML-ECN §III-B |
+//! | RED and WRED | [`RedConfig`] | Floyd and Jacobson 1993 |
+//! | TCN | [`TcnConfig`] | ML-ECN §V |
+//! | PMSB | [`PmsbConfig`] | ML-ECN §V |
+//! | CEDM | [`CedmConfig`] | ML-ECN §V |
+//! | A-ECN | [`AEcnConfig`] | ML-ECN §I, §V |
+//! | MM-ECN | [`MmEcnConfig`] | ML-ECN §I |
+//! | DemePro | [`DemeProConfig`] | ML-ECN §I, §V |
+
+mod a_ecn;
+mod cedm;
+mod demepro;
+mod ml_ecn;
+mod mm_ecn;
+mod mq_ecn;
+mod pmsb;
+mod red;
+mod tcn;
+mod threshold;
+
+use serde::{Deserialize, Serialize};
+
+use super::queues::Queues;
+use super::scheduler::Service;
+use super::{ConfigError, MarkReason, PerQueue, QueueSet, RoundObserver, SizeClasses};
+use crate::packet::Packet;
+use crate::units::{Bytes, Length, Rate, Time};
+pub use a_ecn::AEcnConfig;
+pub use cedm::{CedmConfig, CedmRule};
+pub use demepro::DemeProConfig;
+pub use ml_ecn::MlEcnConfig;
+pub use mm_ecn::MmEcnConfig;
+pub use mq_ecn::{MqEcnConfig, Ramp, RoundUpdate};
+pub use pmsb::PmsbConfig;
+pub use red::{Average, RedConfig};
+pub use tcn::TcnConfig;
+pub use threshold::{Threshold, minimum_thresholds, standard_threshold};
+
+/// A marker, as written in a scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct MarkerConfig {
+    /// What decides.
+    pub scheme: SchemeConfig,
+    /// When it decides.
+    #[serde(default)]
+    pub point: MarkPoint,
+    /// What it takes for the length of a queue.
+    #[serde(default)]
+    pub measure: Measure,
+    /// What happens to a packet that should be marked and cannot be.
+    #[serde(default)]
+    pub not_ect: NotEct,
+}
+
+/// The scheme that decides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SchemeConfig {
+    /// Nothing is marked.
+    #[default]
+    None,
+    /// A threshold for each queue. The same for all is the standard threshold of MQ-ECN eq. 1.
+    PerQueue {
+        /// Threshold of all queues or of each.
+        threshold: PerQueue<Threshold>,
+    },
+    /// The minimum threshold of MQ-ECN eq. 2: the standard one, apportioned by weight.
+    PerQueueMinimum {
+        /// The standard threshold K.
+        threshold: Threshold,
+    },
+    /// One threshold for the sum of the port's queues.
+    PerPort {
+        /// Threshold of the port.
+        threshold: Threshold,
+    },
+    /// One threshold for all that the ports of the switch have in store.
+    PerPool {
+        /// Threshold of the pool.
+        threshold: Threshold,
+    },
+    /// ECN* of Wu et al. (CoNEXT 2012): a threshold for each queue, judged at dequeue whatever
+    /// [`MarkerConfig::point`] says.
+    EcnStar {
+        /// Threshold of all queues or of each.
+        threshold: PerQueue<Threshold>,
+    },
+    /// See [`MqEcnConfig`].
+    MqEcn(MqEcnConfig),
+    /// See [`MlEcnConfig`].
+    MlEcn(MlEcnConfig),
+    /// See [`RedConfig`].
+    Red(RedConfig),
+    /// See [`TcnConfig`].
+    Tcn(TcnConfig),
+    /// See [`PmsbConfig`].
+    Pmsb(PmsbConfig),
+    /// See [`CedmConfig`].
+    Cedm(CedmConfig),
+    /// See [`AEcnConfig`].
+    AEcn(AEcnConfig),
+    /// See [`MmEcnConfig`].
+    MmEcn(MmEcnConfig),
+    /// See [`DemeProConfig`].
+    Demepro(DemeProConfig),
+}
+
+/// The moment at which a scheme decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkPoint {
+    /// When a packet arrives, as RED and commodity chips do.
+    #[default]
+    Enqueue,
+    /// When a packet leaves.
+    Dequeue,
+}
+
+/// What counts as the length of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Measure {
+    /// Bytes, or packets of the port's nominal size.
+    pub unit: MeasureUnit,
+    /// The packet that is decided on: the arriving one at enqueue, the leaving one at dequeue.
+    pub subject: Presence,
+    /// The packet that is being transmitted. Most switches and simulators take it off the queue
+    /// when its transmission starts.
+    pub in_service: Presence,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        Self {
+            unit: MeasureUnit::Bytes,
+            subject: Presence::Included,
+            in_service: Presence::Excluded,
+        }
+    }
+}
+
+/// Unit of a queue's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasureUnit {
+    /// Bytes in store.
+    Bytes,
+    /// Packets in store, each worth the port's nominal packet size whatever its own.
+    Packets,
+}
+
+/// Whether something counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Presence {
+    /// It counts.
+    Included,
+    /// It does not.
+    Excluded,
+}
+
+/// What happens to a packet that should be marked but is not ECN-capable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotEct {
+    /// It goes on unmarked.
+    #[default]
+    Pass,
+    /// It is dropped, as RED prescribes, where the decision falls at enqueue. A packet that is
+    /// already in store is never dropped for it.
+    Drop,
+}
+
+/// What a scheme sees when it decides about a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) now: Time,
+    pub(crate) queue: usize,
+    /// Length of the packet's queue, by the port's [`Measure`], in bytes.
+    pub(crate) queue_length: u64,
+    /// Length of all queues of the port.
+    pub(crate) port_length: u64,
+    /// Bytes that all ports of the switch hold, with this packet.
+    pub(crate) pool_length: u64,
+    /// Packets in the queue, with this one.
+    pub(crate) queue_packets: u32,
+    /// The DSCP field: ML-ECN's stage.
+    pub(crate) stage: u8,
+}
+
+/// A scheme's answer about an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    Pass,
+    Mark(MarkReason),
+    /// Mark the packet at the head of this queue instead of the arriving one.
+    MarkHead(usize, MarkReason),
+    /// Remember for the dequeue side that the packet met congestion.
+    Remember,
+}
+
+impl From<Option<MarkReason>> for Note {
+    fn from(reason: Option<MarkReason>) -> Self {
+        reason.map_or(Self::Pass, Self::Mark)
+    }
+}
+
+/// What a scheme does. Most decide by one rule at the configured point and need
+/// [`decide`](Self::decide) only.
+pub(crate) trait Marking {
+    /// Whether to mark the packet.
+    fn decide(&mut self, _seen: &Seen) -> Option<MarkReason> {
+        None
+    }
+
+    /// A packet is about to join its queue.
+    #[inline]
+    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
+        match point {
+            MarkPoint::Enqueue => self.decide(seen).into(),
+            MarkPoint::Dequeue => Note::Pass,
+        }
+    }
+
+    /// A packet has left its queue after `sojourn`; `noted` if [`Note::Remember`] was answered.
+    #[inline]
+    fn at_dequeue(
+        &mut self,
+        point: MarkPoint,
+        seen: &Seen,
+        _sojourn: Time,
+        _noted: bool,
+    ) -> Option<MarkReason> {
+        match point {
+            MarkPoint::Enqueue => None,
+            MarkPoint::Dequeue => self.decide(seen),
+        }
+    }
+
+    /// A queue finished its service in a round.
+    fn round_ended(&mut self, _now: Time, _queue: usize, _sample: Time) {}
+
+    /// A packet was taken for transmission; the queue has `left` bytes left.
+    fn served(&mut self, _service: &Service, _left: u64) {}
+
+    /// A packet arrives after the port has been idle for this long.
+    fn idle_ended(&mut self, _idle: Time) {}
+
+    /// The queue length above which the scheme marks now, for probes; `None` if there is no such
+    /// length.
+    fn threshold(&self, queue: usize) -> Option<f64>;
+}
+
+/// What a marker needs to know of the port that it is built into.
+pub(crate) struct Setting<'a> {
+    pub(crate) rate: Rate,
+    /// Nominal packet size.
+    pub(crate) packet: Bytes,
+    /// Quantum or weight of each queue.
+    pub(crate) weights: &'a [u32],
+    /// Queues outside the round robin.
+    pub(crate) strict: QueueSet,
+    /// Whether the scheduler has rounds.
+    pub(crate) rounds: bool,
+    /// The classifier's size classes, if it is ML-ECN's.
+    pub(crate) classes: Option<SizeClasses>,
+    /// Seed and number of the port.
+    pub(crate) stream: (u64, u64),
+}
+
+impl Setting<'_> {
+    /// The checked value of a threshold in bytes.
+    fn bytes(&self, threshold: Threshold) -> Result<f64, ConfigError> {
+        threshold.in_bytes(self.rate, self.packet)
+    }
+
+    /// The checked value of a threshold for each queue.
+    fn bytes_each(&self, threshold: &PerQueue<Threshold>) -> Result<Vec<f64>, ConfigError> {
+        let each = threshold.each("threshold", self.weights.len())?;
+        each.into_iter().map(|t| self.bytes(t)).collect()
+    }
+
+    /// A length that must not be zero, in bytes.
+    fn length(&self, name: &'static str, length: Length) -> Result<f64, ConfigError> {
+        let bytes = length.in_bytes(self.packet);
+        if bytes <= 0.0 {
+            return Err(ConfigError::Zero(name));
+        }
+        Ok(bytes)
+    }
+}
+
+fn probability(name: &'static str, p: f64) -> Result<f64, ConfigError> {
+    if (0.0..=1.0).contains(&p) {
+        Ok(p)
+    } else {
+        Err(ConfigError::Probability(name))
+    }
+}
+
+/// `base` to the power `exponent`, by squaring: the same bits on every machine, which the
+/// standard library's own does not promise.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 && product > 0.0 {
+        if exponent & 1 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    product
+}
+
+#[derive(Clone, Debug)]
+enum Scheme {
+    None(threshold::Never),
+    PerQueue(threshold::PerQueueThreshold),
+    PerPort(threshold::PerPort),
+    PerPool(threshold::PerPool),
+    MqEcn(mq_ecn::MqEcn),
+    MlEcn(ml_ecn::MlEcn),
+    Red(red::Red),
+    Tcn(tcn::Tcn),
+    Pmsb(pmsb::Pmsb),
+    Cedm(cedm::Cedm),
+    AEcn(a_ecn::AEcn),
+    MmEcn(mm_ecn::MmEcn),
+    Demepro(demepro::DemePro),
+}
+
+/// Hands a call to whichever scheme is running, without a virtual call on the packet path.
+macro_rules! each_scheme {
+    ($self:expr, $scheme:ident => $call:expr) => {
+        match $self {
+            Scheme::None($scheme) => $call,
+            Scheme::PerQueue($scheme) => $call,
+            Scheme::PerPort($scheme) => $call,
+            Scheme::PerPool($scheme) => $call,
+            Scheme::MqEcn($scheme) => $call,
+            Scheme::MlEcn($scheme) => $call,
+            Scheme::Red($scheme) => $call,
+            Scheme::Tcn($scheme) => $call,
+            Scheme::Pmsb($scheme) => $call,
+            Scheme::Cedm($scheme) => $call,
+            Scheme::AEcn($scheme) => $call,
+            Scheme::MmEcn($scheme) => $call,
+            Scheme::Demepro($scheme) => $call,
+        }
+    };
+}
+
+/// A running marker.
+#[derive(Clone, Debug)]
+pub(crate) struct Marker {
+    scheme: Scheme,
+    point: MarkPoint,
+}
+
+impl Marker {
+    pub(crate) fn new(config: &MarkerConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+        let mut point = config.point;
+        let scheme = match &config.scheme {
+            SchemeConfig::None => Scheme::None(threshold::Never),
+            SchemeConfig::PerQueue { threshold } => Scheme::PerQueue(
+                threshold::PerQueueThreshold::new(setting.bytes_each(threshold)?),
+            ),
+            SchemeConfig::EcnStar { threshold } => {
+                point = MarkPoint::Dequeue;
+                Scheme::PerQueue(threshold::PerQueueThreshold::new(
+                    setting.bytes_each(threshold)?,
+                ))
+            }
+            SchemeConfig::PerQueueMinimum { threshold } => {
+                let minimum = minimum_thresholds(setting.bytes(*threshold)?, setting.weights);
+                Scheme::PerQueue(threshold::PerQueueThreshold::new(minimum))
+            }
+            SchemeConfig::PerPort { threshold } => {
+                Scheme::PerPort(threshold::PerPort(setting.bytes(*threshold)?))
+            }
+            SchemeConfig::PerPool { threshold } => {
+                Scheme::PerPool(threshold::PerPool(setting.bytes(*threshold)?))
+            }
+            SchemeConfig::MqEcn(config) => Scheme::MqEcn(mq_ecn::MqEcn::new(config, setting)?),
+            SchemeConfig::MlEcn(config) => Scheme::MlEcn(ml_ecn::MlEcn::new(config, setting)?),
+            SchemeConfig::Red(config) => Scheme::Red(red::Red::new(config, setting)?),
+            SchemeConfig::Tcn(config) => Scheme::Tcn(tcn::Tcn::new(*config)),
+            SchemeConfig::Pmsb(config) => Scheme::Pmsb(pmsb::Pmsb::new(config, setting)?),
+            SchemeConfig::Cedm(config) => Scheme::Cedm(cedm::Cedm::new(*config, setting)?),
+            SchemeConfig::AEcn(config) => Scheme::AEcn(a_ecn::AEcn::new(*config, setting)?),
+            SchemeConfig::MmEcn(config) => Scheme::MmEcn(mm_ecn::MmEcn::new(*config, setting)?),
+            SchemeConfig::Demepro(config) => {
+                Scheme::Demepro(demepro::DemePro::new(*config, setting)?)
+            }
+        };
+        Ok(Self { scheme, point })
+    }
+
+    #[inline]
+    pub(crate) fn at_enqueue<P: Packet>(&mut self, seen: &Seen, queues: &Queues<P>) -> Note {
+        each_scheme!(&mut self.scheme, s => s.at_enqueue(self.point, seen, queues))
+    }
+
+    #[inline]
+    pub(crate) fn at_dequeue(
+        &mut self,
+        seen: &Seen,
+        sojourn: Time,
+        noted: bool,
+    ) -> Option<MarkReason> {
+        each_scheme!(&mut self.scheme, s => s.at_dequeue(self.point, seen, sojourn, noted))
+    }
+
+    #[inline]
+    pub(crate) fn served(&mut self, service: &Service, left: u64) {
+        each_scheme!(&mut self.scheme, s => s.served(service, left));
+    }
+
+    #[inline]
+    pub(crate) fn idle_ended(&mut self, idle: Time) {
+        each_scheme!(&mut self.scheme, s => s.idle_ended(idle));
+    }
+
+    pub(crate) fn threshold(&self, queue: usize) -> Option<f64> {
+        each_scheme!(&self.scheme, s => s.threshold(queue))
+    }
+}
+
+impl RoundObserver for Marker {
+    #[inline]
+    fn round_ended(&mut self, now: Time, queue: usize, sample: Time) {
+        each_scheme!(&mut self.scheme, s => s.round_ended(now, queue, sample));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Size of a nominal packet in the markers' tests.
+    pub(super) const PACKET: u32 = 1500;
+
+    /// A 10 Gbps round-robin port with these quanta.
+    pub(super) fn setting(weights: &[u32]) -> Setting<'_> {
+        Setting {
+            rate: Rate::from_gbps(10),
+            packet: Bytes::new(u64::from(PACKET)),
+            weights,
+            strict: QueueSet::EMPTY,
+            rounds: true,
+            classes: None,
+            stream: (1, 0),
+        }
+    }
+
+    pub(super) fn length(bytes: u64) -> Threshold {
+        Threshold::Length(Length::Bytes(Bytes::new(bytes)))
+    }
+
+    /// A packet of a queue of this length, alone in its port.
+    pub(super) fn seen(queue: usize, queue_length: u64) -> Seen {
+        Seen {
+            now: Time::ZERO,
+            queue,
+            queue_length,
+            port_length: queue_length,
+            pool_length: queue_length,
+            queue_packets: queue_length.div_ceil(u64::from(PACKET)) as u32,
+            stage: 0,
+        }
+    }
+
+    #[test]
+    fn powers_by_hand() {
+        assert_eq!(power(0.75, 0), 1.0);
+        assert_eq!(power(0.75, 1), 0.75);
+        assert_eq!(power(0.5, 10), 1.0 / 1024.0);
+        assert_eq!(power(0.75, u64::MAX), 0.0);
+    }
+}

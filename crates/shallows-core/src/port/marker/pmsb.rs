@@ -1,0 +1,75 @@
+//! PMSB (Pan et al., ICDCS 2018), as ML-ECN §V describes it: per-port marking that "uses a
+//! per-queue threshold to revoke or cancel the ECN marking of victim flows even if they qualify the
+//! per-port threshold".
+//!
+//! The description does not say what a queue exactly at its threshold gets: it is a victim, its
+//! mark is revoked up to and including the threshold.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Marking, Seen, Setting, Threshold};
+use crate::port::{ConfigError, MarkReason, PerQueue};
+
+/// Parameters of PMSB.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PmsbConfig {
+    /// Threshold of the port.
+    pub port: Threshold,
+    /// Length up to which a queue is spared, for all queues or for each.
+    pub queue: PerQueue<Threshold>,
+}
+
+/// A running PMSB marker.
+#[derive(Clone, Debug)]
+pub(super) struct Pmsb {
+    port: f64,
+    queues: Vec<f64>,
+}
+
+impl Pmsb {
+    pub(super) fn new(config: &PmsbConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+        Ok(Self {
+            port: setting.bytes(config.port)?,
+            queues: setting.bytes_each(&config.queue)?,
+        })
+    }
+}
+
+impl Marking for Pmsb {
+    #[inline]
+    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
+        let congested = seen.port_length as f64 > self.port;
+        let victim = seen.queue_length as f64 <= self.queues[seen.queue];
+        (congested && !victim).then_some(MarkReason::Port)
+    }
+
+    fn threshold(&self, queue: usize) -> Option<f64> {
+        Some(self.queues[queue])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::marker::tests::{length, seen, setting};
+
+    #[test]
+    fn a_short_queue_is_spared_in_a_congested_port() {
+        let config = PmsbConfig {
+            port: length(24_000),
+            queue: PerQueue::All(length(3_000)),
+        };
+        let mut pmsb = Pmsb::new(&config, &setting(&[1500; 8])).unwrap();
+        let mut decide = |queue, port_length| {
+            pmsb.decide(&Seen {
+                port_length,
+                ..seen(0, queue)
+            })
+        };
+        assert_eq!(decide(20_000, 24_000), None);
+        assert_eq!(decide(20_000, 24_001), Some(MarkReason::Port));
+        assert_eq!(decide(3_000, 60_000), None);
+        assert_eq!(decide(3_001, 60_000), Some(MarkReason::Port));
+    }
+}

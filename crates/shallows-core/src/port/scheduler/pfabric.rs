@@ -1,0 +1,54 @@
+//! pFabric's switch (Alizadeh et al., SIGCOMM 2013, §4.1), the baseline of QJUMP §6.4.
+//!
+//! A packet's priority is the number of bytes its flow has left, smaller first. The port sends the
+//! earliest packet *of the flow* that owns the most urgent packet, so that a flow is not reordered
+//! by its own shrinking remainder. When the buffer is full, the least urgent packet goes: the
+//! arriving one if none in store is less urgent. Buffers are tiny (24 packets in QJUMP's
+//! comparison), so both look at every packet, as the paper proposes for hardware.
+
+use super::{Discipline, RoundObserver};
+use crate::packet::Packet;
+use crate::port::QueueSet;
+use crate::port::queues::Queues;
+use crate::units::Time;
+
+/// The only queue of a pFabric port.
+const QUEUE: usize = 0;
+
+/// Smallest remaining size first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pfabric;
+
+impl Discipline for Pfabric {
+    fn select<P: Packet>(
+        &mut self,
+        _now: Time,
+        ready: QueueSet,
+        queues: &mut Queues<P>,
+        _rounds: &mut impl RoundObserver,
+    ) -> Option<usize> {
+        ready.lowest()?;
+        let most_urgent = queues
+            .iter(QUEUE)
+            .map(|s| s.packet)
+            .min_by_key(P::remaining)?;
+        let earliest = queues
+            .iter(QUEUE)
+            .position(|s| s.packet.flow() == most_urgent.flow())?;
+        // The choice is put at the head, where every scheduler's choice is taken from.
+        queues.promote(QUEUE, earliest);
+        Some(QUEUE)
+    }
+}
+
+/// Position of the packet to give up for one that has `remaining` bytes left, if any is less
+/// urgent; of equals the latest, so that older packets stay.
+pub(crate) fn victim<P: Packet>(queues: &Queues<P>, remaining: u64) -> Option<usize> {
+    queues
+        .iter(QUEUE)
+        .map(|s| s.packet.remaining())
+        .enumerate()
+        .max_by_key(|&(_, left)| left)
+        .filter(|&(_, left)| left > remaining)
+        .map(|(position, _)| position)
+}

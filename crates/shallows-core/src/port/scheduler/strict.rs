@@ -1,0 +1,24 @@
+//! Strict priority, and with a single queue FIFO.
+
+use super::{Discipline, RoundObserver};
+use crate::packet::Packet;
+use crate::port::QueueSet;
+use crate::port::queues::Queues;
+use crate::units::Time;
+
+/// Serves the lowest-numbered queue that is ready, one packet at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct StrictPriority;
+
+impl Discipline for StrictPriority {
+    #[inline]
+    fn select<P: Packet>(
+        &mut self,
+        _now: Time,
+        ready: QueueSet,
+        _queues: &mut Queues<P>,
+        _rounds: &mut impl RoundObserver,
+    ) -> Option<usize> {
+        ready.lowest()
+    }
+}

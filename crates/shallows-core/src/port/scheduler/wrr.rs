@@ -1,0 +1,102 @@
+//! Weighted round robin with byte quanta (MQ-ECN §3.3.2).
+//!
+//! Queues are visited in a fixed cyclic order. In each visit a queue may send at most its quantum;
+//! what it leaves unused is lost. A head packet larger than what is left of the quantum ends the
+//! visit and waits for the next round. A packet larger than the whole quantum could never go that
+//! way, so it is sent alone in its visit, the one case in which a queue exceeds its quantum: keep
+//! quanta at an MTU or more.
+
+use super::{Discipline, RoundObserver, Service};
+use crate::packet::Packet;
+use crate::port::QueueSet;
+use crate::port::queues::Queues;
+use crate::units::Time;
+
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    quantum: u32,
+    /// End of the last service, or when the queue became active after it: T_start of §4.2.
+    start: Time,
+}
+
+/// Weighted round robin in a fixed cyclic order.
+#[derive(Clone, Debug)]
+pub struct Wrr {
+    lanes: Vec<Lane>,
+    current: usize,
+    /// What `current` may still send in this visit; `None` before it has been granted its quantum.
+    credit: Option<u32>,
+}
+
+impl Wrr {
+    pub(crate) fn new(quanta: &[u32]) -> Self {
+        let lane = |&quantum| Lane {
+            quantum,
+            start: Time::ZERO,
+        };
+        Self {
+            lanes: quanta.iter().map(lane).collect(),
+            current: 0,
+            credit: None,
+        }
+    }
+}
+
+impl Discipline for Wrr {
+    #[inline]
+    fn activate<P: Packet>(&mut self, now: Time, queue: usize, _queues: &Queues<P>) {
+        let lane = &mut self.lanes[queue];
+        lane.start = lane.start.max(now);
+    }
+
+    #[inline]
+    fn select<P: Packet>(
+        &mut self,
+        now: Time,
+        ready: QueueSet,
+        queues: &mut Queues<P>,
+        rounds: &mut impl RoundObserver,
+    ) -> Option<usize> {
+        if !ready.contains(self.current) {
+            self.current = ready.next_after(self.current)?;
+            self.credit = None;
+        }
+        loop {
+            let lane = &mut self.lanes[self.current];
+            let head = queues.head_size(self.current);
+            match self.credit {
+                None => {
+                    // Lets an oversized packet through, and with nothing left behind it.
+                    self.credit = Some(lane.quantum.max(head));
+                    return Some(self.current);
+                }
+                Some(credit) if head <= credit => return Some(self.current),
+                Some(_) => {
+                    rounds.round_ended(now, self.current, now - lane.start);
+                    lane.start = now;
+                    self.current = ready.next_after(self.current)?;
+                    self.credit = None;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn sent<P: Packet>(
+        &mut self,
+        service: Service,
+        _queues: &Queues<P>,
+        rounds: &mut impl RoundObserver,
+    ) {
+        let lane = &mut self.lanes[service.queue];
+        if service.emptied {
+            let sample = service.finish - lane.start;
+            rounds.round_ended(service.now, service.queue, sample);
+            lane.start = service.finish;
+            self.current = (self.current + 1) % self.lanes.len();
+            self.credit = None;
+        } else if let Some(credit) = &mut self.credit {
+            *credit -= service.size;
+        }
+    }
+}

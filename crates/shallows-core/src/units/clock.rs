@@ -1,0 +1,88 @@
+use super::rate::PS_PER_BYTE_AT_1BPS;
+use super::{Bytes, Rate, Time};
+
+/// Times back-to-back transmissions at a rate without drift.
+///
+/// Rounding each packet up to a picosecond on its own would make a busy link slower than its rate.
+/// The clock carries what it rounded up into the next packet, so that since the last
+/// [`restart`](Self::restart) all spans together are exactly the
+/// [`transmission_time`](Rate::transmission_time) of all bytes together.
+#[derive(Debug, Clone)]
+pub struct TransmissionClock {
+    rate: Rate,
+    /// Picoseconds per byte are `numerator / denominator` in lowest terms.
+    numerator: u64,
+    denominator: u64,
+    /// What the spans so far are too long, in `1 / denominator` picoseconds; under one picosecond.
+    overshoot: u64,
+}
+
+impl TransmissionClock {
+    /// A clock for an idle link.
+    ///
+    /// # Panics
+    /// If `rate` is zero: nothing would ever be sent.
+    pub fn new(rate: Rate) -> Self {
+        assert!(rate.bps() > 0, "a link needs a rate above zero");
+        let divisor = greatest_common_divisor(PS_PER_BYTE_AT_1BPS, rate.bps());
+        Self {
+            rate,
+            numerator: PS_PER_BYTE_AT_1BPS / divisor,
+            denominator: rate.bps() / divisor,
+            overshoot: 0,
+        }
+    }
+
+    /// The rate of the link.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The span from the end of the transmission before to the end of that of `bytes`.
+    #[inline]
+    pub fn advance(&mut self, bytes: Bytes) -> Time {
+        if self.denominator == 1 {
+            return Time::from_ps(bytes.get() * self.numerator);
+        }
+        match bytes.get().checked_mul(self.numerator) {
+            Some(needed) => self.advance_fraction(needed),
+            None => self.advance_halves(bytes),
+        }
+    }
+
+    /// Forgets the rounding: the link went idle and the next transmission starts on a new instant.
+    #[inline]
+    pub fn restart(&mut self) {
+        self.overshoot = 0;
+    }
+
+    #[inline]
+    fn advance_fraction(&mut self, needed: u64) -> Time {
+        let Some(missing) = needed.checked_sub(self.overshoot) else {
+            self.overshoot -= needed;
+            return Time::ZERO;
+        };
+        let (whole, part) = (missing / self.denominator, missing % self.denominator);
+        if part == 0 {
+            self.overshoot = 0;
+            return Time::from_ps(whole);
+        }
+        self.overshoot = self.denominator - part;
+        Time::from_ps(whole + 1)
+    }
+
+    /// More bytes than the product holds: the parts of a transmission add up like any others.
+    #[cold]
+    fn advance_halves(&mut self, bytes: Bytes) -> Time {
+        let half = Bytes::new(bytes.get() / 2);
+        self.advance(half) + self.advance(bytes - half)
+    }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}
