@@ -11,6 +11,7 @@
 //! | [`port`] | the egress port: classifier, buffer, marker, scheduler, shaper, pause |
 //! | [`host`] | what a host does before it sends: QJUMP's limiter, ML-ECN's stage tags |
 //! | [`random`] | a biased coin with a stream of its own |
+//! | [`tally`] | packets and bytes, counted |
 //!
 //! Each mechanism's file cites the sections and equations of the paper that it implements, and
 //! says where it had to choose because the paper is silent.
@@ -21,4 +22,5 @@ pub mod host;
 pub mod packet;
 pub mod port;
 pub mod random;
+pub mod tally;
 pub mod units;

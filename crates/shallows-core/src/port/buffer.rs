@@ -82,10 +82,17 @@ impl Pool {
 
 /// A running admission rule.
 #[derive(Clone, Debug)]
-pub(crate) enum Buffer {
-    Unlimited,
-    Shared { size: u64 },
-    PerQueue { limits: Vec<u64> },
+pub(crate) struct Buffer {
+    /// What the port may hold; every rule but [`BufferConfig::Shared`] leaves it open.
+    port_limit: u64,
+    queue_rule: QueueRule,
+}
+
+#[derive(Clone, Debug)]
+#[repr(u8)]
+enum QueueRule {
+    None,
+    Limits(Vec<u64>),
     Dynamic { alpha: f64 },
 }
 
@@ -105,24 +112,26 @@ impl Buffer {
             }
             Ok(bytes.get())
         };
-        Ok(match config {
-            BufferConfig::Unlimited => Self::Unlimited,
-            BufferConfig::Shared { size } => Self::Shared {
-                size: at_least_a_packet(*size)?,
-            },
-            BufferConfig::PerQueue { limit } => Self::PerQueue {
-                limits: limit
-                    .each("limit", count)?
-                    .into_iter()
-                    .map(at_least_a_packet)
-                    .collect::<Result<_, _>>()?,
-            },
+        let mut port_limit = u64::MAX;
+        let mut queue_rule = QueueRule::None;
+        match config {
+            BufferConfig::Unlimited => {}
+            BufferConfig::Shared { size } => port_limit = at_least_a_packet(*size)?,
+            BufferConfig::PerQueue { limit } => {
+                let limits = limit.each("limit", count)?.into_iter();
+                let limits = limits.map(at_least_a_packet).collect::<Result<_, _>>()?;
+                queue_rule = QueueRule::Limits(limits);
+            }
             BufferConfig::Dynamic { alpha } => {
                 if !(alpha.is_finite() && *alpha > 0.0) {
                     return Err(ConfigError::Positive("alpha"));
                 }
-                Self::Dynamic { alpha: *alpha }
+                queue_rule = QueueRule::Dynamic { alpha: *alpha };
             }
+        }
+        Ok(Self {
+            port_limit,
+            queue_rule,
         })
     }
 
@@ -136,21 +145,20 @@ impl Buffer {
         pool: &Pool,
     ) -> Option<DropReason> {
         let size = u64::from(size);
-        if size > pool.free().get() {
+        let free = pool.free().get();
+        if size > free {
             return Some(DropReason::PoolFull);
         }
-        let (holds, reason) = match self {
-            Self::Unlimited => (true, DropReason::PoolFull),
-            Self::Shared { size: limit } => (queues.bytes() + size <= *limit, DropReason::PortFull),
-            Self::PerQueue { limits } => (
-                queues.queue_bytes(queue) + size <= limits[queue],
-                DropReason::QueueFull,
-            ),
-            Self::Dynamic { alpha } => (
-                (queues.queue_bytes(queue) + size) as f64 <= alpha * pool.free().get() as f64,
-                DropReason::DynamicThreshold,
-            ),
-        };
-        (!holds).then_some(reason)
+        if queues.bytes() + size > self.port_limit {
+            return Some(DropReason::PortFull);
+        }
+        let held = || queues.queue_bytes(queue) + size;
+        match &self.queue_rule {
+            QueueRule::Limits(limits) if held() > limits[queue] => Some(DropReason::QueueFull),
+            QueueRule::Dynamic { alpha } if held() as f64 > alpha * free as f64 => {
+                Some(DropReason::DynamicThreshold)
+            }
+            _ => None,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What a port did, by reason.
 
+use crate::tally::Tally;
+
 /// Why a packet was marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -57,29 +59,10 @@ impl DropReason {
     ];
 }
 
-/// Packets and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Number of packets.
-    pub packets: u64,
-    /// Their bytes, as the port counts them.
-    pub bytes: u64,
-}
-
-impl Tally {
-    #[inline]
-    pub(crate) fn add(&mut self, size: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(size);
-    }
-}
-
-/// Counters of one queue. What left it is what was queued, less what was evicted and what is in
-/// store.
+/// What became of the packets of one queue. What left it is what was queued, less what was evicted
+/// and what is in store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// Accepted into the queue.
-    pub queued: Tally,
     marks: [u64; MarkReason::ALL.len()],
     drops: [Tally; DropReason::ALL.len()],
     /// Packets that went on unmarked because their transport does not understand ECN.
@@ -104,10 +87,7 @@ impl QueueCounters {
 
     /// Packets dropped.
     pub fn all_drops(&self) -> Tally {
-        self.drops.iter().fold(Tally::default(), |sum, t| Tally {
-            packets: sum.packets + t.packets,
-            bytes: sum.bytes + t.bytes,
-        })
+        self.drops.iter().copied().sum()
     }
 
     #[inline]
@@ -116,6 +96,6 @@ impl QueueCounters {
     }
 
     pub(crate) fn drop(&mut self, reason: DropReason, size: u32) {
-        self.drops[reason as usize].add(size);
+        self.drops[reason as usize].count(size);
     }
 }

@@ -52,6 +52,7 @@ mod config;
 mod counters;
 mod framing;
 pub mod marker;
+mod meter;
 mod notation;
 pub mod pause;
 mod queue_set;
@@ -62,7 +63,7 @@ mod shaper;
 pub use buffer::{BufferConfig, Pool};
 pub use classifier::{ClassifierConfig, SizeClass, SizeClasses};
 pub use config::{Accounting, ConfigError, PortConfig};
-pub use counters::{DropReason, MarkReason, QueueCounters, Tally};
+pub use counters::{DropReason, MarkReason, QueueCounters};
 pub use framing::Framing;
 pub use marker::{MarkPoint, MarkerConfig, Measure, SchemeConfig};
 pub use notation::PerQueue;
@@ -71,12 +72,14 @@ pub use scheduler::{RoundObserver, SchedulerConfig};
 pub use shaper::{ShaperConfig, TokenBucket};
 
 use crate::packet::{Ecn, Packet};
+use crate::tally::Tally;
 use crate::units::{Bytes, Rate, Time, TransmissionClock};
 use buffer::Buffer;
 use classifier::Classifier;
-use marker::{Marker, MeasureUnit, NotEct, Note, Presence, Seen, Setting};
+use marker::{Marker, NotEct, Note, Setting};
+use meter::Meter;
 use queues::{Queues, Stored};
-use scheduler::{Discipline, Scheduler, Service, pfabric};
+use scheduler::{Discipline, Scheduler, Service, each_scheduler, pfabric};
 
 /// What became of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,22 +117,27 @@ pub struct Departure<P> {
 /// An egress port. See the [module](self) for how to drive it.
 #[derive(Clone, Debug)]
 pub struct EgressPort<P> {
-    queues: Queues<P>,
     scheduler: Scheduler,
+    rest: Rest<P>,
+}
+
+/// All of a port but its scheduler, so that sending a packet can be compiled for each scheduler
+/// and takes one dispatch.
+#[derive(Clone, Debug)]
+struct Rest<P> {
+    queues: Queues<P>,
     marker: Marker,
     classifier: Classifier,
     buffer: Buffer,
     shaper: Option<TokenBucket>,
     link: TransmissionClock,
-    /// When the link is free again, and what occupies it until then.
+    /// When the link is free again.
     busy_until: Time,
-    in_service: Service,
-    /// Up to when idle time has been accounted for.
-    idle_since: Time,
+    /// Up to when idle time has been told to the marker.
+    idle_told: Time,
     paused: QueueSet,
-    measure: Measure,
+    meter: Meter,
     not_ect: NotEct,
-    packet: u64,
     framing: Framing,
     accounting: Accounting,
     /// Whether a full buffer gives up packets in store.
@@ -174,49 +182,46 @@ impl<P: Packet> EgressPort<P> {
             },
             stream: (seed, id),
         };
-        Ok(Self {
+        let rest = Rest {
             queues: Queues::new(count),
-            scheduler: Scheduler::new(&config.scheduler, count)?,
             classifier: Classifier::new(&config.classifier, count)?,
             marker: Marker::new(&config.marker, &setting)?,
             buffer: Buffer::new(&config.buffer, count, config.packet)?,
             shaper: config.shaper.map(TokenBucket::new).transpose()?,
             link: TransmissionClock::new(rate),
             busy_until: Time::ZERO,
-            in_service: Service {
-                queue: 0,
-                size: 0,
-                now: Time::ZERO,
-                finish: Time::ZERO,
-                emptied: true,
-            },
-            idle_since: Time::ZERO,
+            idle_told: Time::ZERO,
             paused: QueueSet::EMPTY,
-            measure: config.marker.measure,
+            meter: Meter::new(config.marker.measure, config.packet),
             not_ect: config.marker.not_ect,
-            packet: config.packet.get(),
             framing: config.framing,
             accounting: config.accounting,
             evicts: config.scheduler == SchedulerConfig::Pfabric,
             counters: vec![QueueCounters::default(); count],
             dropped: Vec::new(),
+        };
+        Ok(Self {
+            scheduler: Scheduler::new(&config.scheduler, count)?,
+            rest,
         })
     }
 
     /// Hands the port a packet at `now`. `pool` is the memory that the ports of its switch share.
     #[inline]
     pub fn offer(&mut self, now: Time, packet: P, pool: &mut Pool) -> Offer {
-        let queue = self.classifier.classify(&packet);
-        let size = match self.accounting {
+        let rest = &mut self.rest;
+        let queue = rest.classifier.classify(&packet);
+        let size = match rest.accounting {
             Accounting::Packet => packet.size(),
-            Accounting::Wire => self.framing.wire_size(packet.size()),
+            Accounting::Wire => rest.framing.wire_size(packet.size()),
         };
-        if self.queues.packets() == 0 && now > self.idle_since {
-            self.marker.idle_ended(now - self.idle_since);
-            self.idle_since = now;
+        if rest.queues.backlogged().is_empty() {
+            rest.end_idle_time(now);
         }
-        if let Some(reason) = self.refusal(queue, &packet, size, pool) {
-            return self.drop(queue, packet, size, reason);
+        if let Some(reason) = rest.buffer.refusal(queue, size, &rest.queues, pool)
+            && !(rest.evicts && rest.make_room(queue, &packet, size, pool))
+        {
+            return rest.drop(queue, packet, size, reason);
         }
         let mut stored = Stored {
             packet,
@@ -224,28 +229,18 @@ impl<P: Packet> EgressPort<P> {
             size,
             noted: false,
         };
-        let seen = self.seen(now, queue, &stored, pool);
-        match self.marker.at_enqueue(&seen, &self.queues) {
-            Note::Pass => {}
-            Note::Remember => stored.noted = true,
-            Note::Mark(reason) => {
-                if packet.ecn() == Ecn::NotEct && self.not_ect == NotEct::Drop {
-                    return self.drop(queue, packet, size, DropReason::NotEct);
-                }
-                mark(&mut stored.packet, &mut self.counters[queue], reason);
+        let seen = || rest.meter.seen(now, queue, &stored, &rest.queues, pool);
+        let note = rest.marker.at_enqueue(seen, &rest.queues);
+        if note != Note::Pass {
+            if packet.ecn() == Ecn::NotEct && rest.drops_unmarkable(note) {
+                return rest.drop(queue, packet, size, DropReason::NotEct);
             }
-            Note::MarkHead(at, reason) => {
-                // The head of an empty queue is the arriving packet.
-                let head = self.queues.head_mut(at).unwrap_or(&mut stored.packet);
-                mark(head, &mut self.counters[at], reason);
-            }
+            rest.carry_out(note, queue, &mut stored);
         }
-        self.counters[queue].queued.add(size);
         pool.take(size);
-        let first = !self.queues.backlogged().contains(queue);
-        self.queues.push(queue, stored);
-        if first && !self.paused.contains(queue) {
-            self.scheduler.activate(now, queue, &self.queues);
+        let first = rest.queues.push(queue, stored);
+        if first && !rest.paused.contains(queue) {
+            self.scheduler.activate(now, queue, &rest.queues);
         }
         Offer::Queued
     }
@@ -253,16 +248,102 @@ impl<P: Packet> EgressPort<P> {
     /// The next packet to send at `now`, or when to ask again.
     #[inline]
     pub fn transmit(&mut self, now: Time, pool: &mut Pool) -> Transmit<P> {
-        let ready = self.queues.backlogged().difference(self.paused);
+        let Self { scheduler, rest } = self;
+        let ready = rest.queues.backlogged().difference(rest.paused);
         if ready.is_empty() {
             return Transmit::Idle;
         }
-        if now < self.busy_until {
-            return Transmit::Wait(self.busy_until);
+        if now < rest.busy_until {
+            return Transmit::Wait(rest.busy_until);
         }
-        let selected = self
-            .scheduler
-            .select(now, ready, &mut self.queues, &mut self.marker);
+        each_scheduler!(scheduler, s => rest.serve(s, now, ready, pool))
+    }
+
+    /// Stops these queues: an 802.3x pause names [`QueueSet::ALL`], an 802.1Qbb one the queues of
+    /// its priorities. A packet that is being transmitted is finished.
+    pub fn pause(&mut self, queues: QueueSet) {
+        let stopped = queues.difference(self.rest.paused);
+        self.rest.paused = self.rest.paused.union(queues);
+        for queue in stopped.intersection(self.rest.queues.backlogged()).iter() {
+            self.scheduler.deactivate(queue);
+        }
+    }
+
+    /// Lets these queues go on.
+    pub fn resume(&mut self, now: Time, queues: QueueSet) {
+        let resumed = self.rest.paused.intersection(queues);
+        self.rest.paused = self.rest.paused.difference(queues);
+        for queue in resumed.intersection(self.rest.queues.backlogged()).iter() {
+            self.scheduler.activate(now, queue, &self.rest.queues);
+        }
+    }
+
+    /// Takes the packets dropped since the last call, with their reasons.
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> + '_ {
+        self.rest.dropped.drain(..)
+    }
+
+    /// Number of queues.
+    pub fn queue_count(&self) -> usize {
+        self.rest.queues.count()
+    }
+
+    /// Bytes in store in one queue.
+    #[inline]
+    pub fn queue_bytes(&self, queue: usize) -> Bytes {
+        Bytes::new(self.rest.queues.queue_bytes(queue))
+    }
+
+    /// Packets in store in one queue.
+    #[inline]
+    pub fn queue_packets(&self, queue: usize) -> u32 {
+        self.rest.queues.queue_packets(queue)
+    }
+
+    /// Bytes in store.
+    #[inline]
+    pub fn bytes(&self) -> Bytes {
+        Bytes::new(self.rest.queues.bytes())
+    }
+
+    /// Packets in store.
+    pub fn packets(&self) -> u32 {
+        self.rest.queues.packets()
+    }
+
+    /// When the link is free again.
+    #[inline]
+    pub fn busy_until(&self) -> Time {
+        self.rest.busy_until
+    }
+
+    /// The length in bytes above which packets of a queue are marked now, if the marker has one.
+    pub fn threshold(&self, queue: usize) -> Option<f64> {
+        self.rest.marker.threshold(queue)
+    }
+
+    /// Packets that a queue has accepted.
+    pub fn queued(&self, queue: usize) -> Tally {
+        self.rest.queues.pushed(queue)
+    }
+
+    /// What the port did to the packets of a queue.
+    pub fn counters(&self, queue: usize) -> &QueueCounters {
+        &self.rest.counters[queue]
+    }
+}
+
+impl<P: Packet> Rest<P> {
+    /// Sends what `scheduler` selects from `ready`, if the shaper lets it.
+    #[inline]
+    fn serve(
+        &mut self,
+        scheduler: &mut impl Discipline,
+        now: Time,
+        ready: QueueSet,
+        pool: &mut Pool,
+    ) -> Transmit<P> {
+        let selected = scheduler.select(now, ready, &mut self.queues, &mut self.marker);
         let Some(queue) = selected else {
             return Transmit::Idle;
         };
@@ -277,82 +358,21 @@ impl<P: Packet> EgressPort<P> {
             }
             shaper.spend(now, wire_size);
         }
-        Transmit::Packet(self.send(now, queue, pool))
-    }
-
-    /// Stops these queues: an 802.3x pause names [`QueueSet::ALL`], an 802.1Qbb one the queues of
-    /// its priorities. A packet that is being transmitted is finished.
-    pub fn pause(&mut self, queues: QueueSet) {
-        self.paused = self.paused.union(queues);
-    }
-
-    /// Lets these queues go on.
-    pub fn resume(&mut self, now: Time, queues: QueueSet) {
-        let resumed = self.paused.intersection(queues);
-        self.paused = self.paused.difference(queues);
-        for queue in resumed.intersection(self.queues.backlogged()).iter() {
-            self.scheduler.activate(now, queue, &self.queues);
-        }
-    }
-
-    /// Takes the packets dropped since the last call, with their reasons.
-    pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> + '_ {
-        self.dropped.drain(..)
-    }
-
-    /// Number of queues.
-    pub fn queue_count(&self) -> usize {
-        self.queues.count()
-    }
-
-    /// Bytes in store in one queue.
-    #[inline]
-    pub fn queue_bytes(&self, queue: usize) -> Bytes {
-        Bytes::new(self.queues.queue_bytes(queue))
-    }
-
-    /// Packets in store in one queue.
-    #[inline]
-    pub fn queue_packets(&self, queue: usize) -> u32 {
-        self.queues.queue_packets(queue)
-    }
-
-    /// Bytes in store.
-    #[inline]
-    pub fn bytes(&self) -> Bytes {
-        Bytes::new(self.queues.bytes())
-    }
-
-    /// Packets in store.
-    #[inline]
-    pub fn packets(&self) -> u32 {
-        self.queues.packets()
-    }
-
-    /// When the link is free again.
-    #[inline]
-    pub fn busy_until(&self) -> Time {
-        self.busy_until
-    }
-
-    /// The length in bytes above which packets of a queue are marked now, if the marker has one.
-    pub fn threshold(&self, queue: usize) -> Option<f64> {
-        self.marker.threshold(queue)
-    }
-
-    /// What happened to the packets of a queue.
-    pub fn counters(&self, queue: usize) -> &QueueCounters {
-        &self.counters[queue]
+        Transmit::Packet(self.send(scheduler, now, queue, pool))
     }
 
     #[inline]
-    fn send(&mut self, now: Time, queue: usize, pool: &mut Pool) -> Departure<P> {
+    fn send(
+        &mut self,
+        scheduler: &mut impl Discipline,
+        now: Time,
+        queue: usize,
+        pool: &mut Pool,
+    ) -> Departure<P> {
         let mut stored = self.queues.pop(queue);
         pool.release(stored.size);
-        let sojourn = now - stored.arrived;
-        let seen = self.seen(now, queue, &stored, pool);
-        if let Some(reason) = self.marker.at_dequeue(&seen, sojourn, stored.noted) {
-            mark(&mut stored.packet, &mut self.counters[queue], reason);
+        if self.marker.decides_at_dequeue() {
+            self.mark_leaving(now, queue, &mut stored, pool);
         }
         if now > self.busy_until {
             self.link.restart();
@@ -360,88 +380,99 @@ impl<P: Packet> EgressPort<P> {
         let wire_size = self.framing.wire_size(stored.packet.size());
         let finish = now + self.link.advance(Bytes::new(u64::from(wire_size)));
         self.busy_until = finish;
-        self.idle_since = finish;
-        let service = Service {
-            queue,
-            size: stored.size,
-            now,
-            finish,
-            emptied: !self.queues.backlogged().contains(queue),
-        };
-        self.in_service = service;
-        self.scheduler.sent(service, &self.queues, &mut self.marker);
-        self.marker.served(&service, self.queues.queue_bytes(queue));
+        self.meter.sent(queue, stored.size, finish);
+        let service = self.service(queue, stored.size, now, finish);
+        scheduler.sent(service, &self.queues, &mut self.marker);
+        if self.marker.follows_service() {
+            self.report_service(queue, stored.size, now, finish);
+        }
         Departure {
             packet: stored.packet,
             queue,
             finish,
-            sojourn,
+            sojourn: now - stored.arrived,
         }
     }
 
-    /// What the marker is to see of a packet that is not, or no longer, in the queues.
     #[inline]
-    fn seen(&self, now: Time, queue: usize, stored: &Stored<P>, pool: &Pool) -> Seen {
-        let size = u64::from(stored.size);
-        let queue_packets = self.queues.queue_packets(queue) + 1;
-        let mut seen = Seen {
-            now,
+    fn service(&self, queue: usize, size: u32, now: Time, finish: Time) -> Service {
+        Service {
             queue,
-            queue_length: self.queues.queue_bytes(queue) + size,
-            port_length: self.queues.bytes() + size,
-            pool_length: pool.used().get() + size,
-            queue_packets,
-            stage: stored.packet.dscp(),
-        };
-        if self.measure != Measure::default() {
-            self.measure_otherwise(&mut seen, size);
+            size,
+            now,
+            finish,
+            emptied: !self.queues.backlogged().contains(queue),
         }
-        seen
     }
 
-    /// Applies a [`Measure`] other than bytes with the packet and without the one in service.
-    fn measure_otherwise(&self, seen: &mut Seen, size: u64) {
-        let in_packets = self.measure.unit == MeasureUnit::Packets;
-        let worth = |bytes: u64| if in_packets { self.packet } else { bytes };
-        if in_packets {
-            seen.queue_length = u64::from(seen.queue_packets) * self.packet;
-            seen.port_length = (u64::from(self.queues.packets()) + 1) * self.packet;
+    /// Tells the marker that a packet has left `queue`.
+    #[inline(never)]
+    fn report_service(&mut self, queue: usize, size: u32, now: Time, finish: Time) {
+        let service = self.service(queue, size, now, finish);
+        self.marker.served(service, self.queues.queue_bytes(queue));
+    }
+
+    /// Asks the marker about a packet that has just left `queue`.
+    #[inline(never)]
+    fn mark_leaving(&mut self, now: Time, queue: usize, leaving: &mut Stored<P>, pool: &Pool) {
+        let seen = self.meter.seen(now, queue, leaving, &self.queues, pool);
+        let sojourn = now - leaving.arrived;
+        if let Some(reason) = self.marker.at_dequeue(seen, sojourn, leaving.noted) {
+            mark(&mut leaving.packet, &mut self.counters[queue], reason);
         }
-        if self.measure.subject == Presence::Excluded {
-            seen.queue_length -= worth(size);
-            seen.port_length -= worth(size);
+    }
+
+    /// Tells the marker how long the port has been empty and silent.
+    #[inline]
+    fn end_idle_time(&mut self, now: Time) {
+        let since = self.busy_until.max(self.idle_told);
+        if now > since {
+            self.marker.idle_ended(now - since);
+            self.idle_told = now;
         }
-        let busy = seen.now < self.busy_until;
-        if self.measure.in_service == Presence::Included && busy {
-            let occupied = worth(u64::from(self.in_service.size));
-            seen.port_length += occupied;
-            if self.in_service.queue == seen.queue {
-                seen.queue_length += occupied;
+    }
+
+    fn drops_unmarkable(&self, note: Note) -> bool {
+        matches!(note, Note::Mark(_)) && self.not_ect == NotEct::Drop
+    }
+
+    /// Does what the marker asked for when `arriving` was offered to `queue`.
+    #[inline(never)]
+    fn carry_out(&mut self, note: Note, queue: usize, arriving: &mut Stored<P>) {
+        match note {
+            Note::Pass => {}
+            Note::Remember => arriving.noted = true,
+            Note::Mark(reason) => {
+                mark(&mut arriving.packet, &mut self.counters[queue], reason);
+            }
+            Note::MarkHead(at, reason) => {
+                // The head of an empty queue is the arriving packet.
+                let head = self.queues.head_mut(at).unwrap_or(&mut arriving.packet);
+                mark(head, &mut self.counters[at], reason);
             }
         }
     }
 
-    #[inline]
-    fn refusal(
-        &mut self,
-        queue: usize,
-        packet: &P,
-        size: u32,
-        pool: &mut Pool,
-    ) -> Option<DropReason> {
-        let mut refusal = self.buffer.refusal(queue, size, &self.queues, pool);
-        while refusal.is_some() && self.evicts {
+    /// pFabric: gives up less urgent packets until a packet of `size` fits; false if they do not
+    /// suffice.
+    #[cold]
+    fn make_room(&mut self, queue: usize, packet: &P, size: u32, pool: &mut Pool) -> bool {
+        while self
+            .buffer
+            .refusal(queue, size, &self.queues, pool)
+            .is_some()
+        {
             let Some(position) = pfabric::victim(&self.queues, packet.remaining()) else {
-                break;
+                return false;
             };
             let victim = self.queues.remove(queue, position);
             pool.release(victim.size);
             self.drop(queue, victim.packet, victim.size, DropReason::Evicted);
-            refusal = self.buffer.refusal(queue, size, &self.queues, pool);
         }
-        refusal
+        true
     }
 
+    #[cold]
     fn drop(&mut self, queue: usize, packet: P, size: u32, reason: DropReason) -> Offer {
         self.counters[queue].drop(reason, size);
         self.dropped.push((packet, reason));

@@ -5,6 +5,7 @@
 
 use super::QueueSet;
 use crate::packet::Packet;
+use crate::tally::Tally;
 use crate::units::Time;
 
 /// End of a list, and "no slot".
@@ -33,17 +34,22 @@ struct Queue {
     head: u32,
     tail: u32,
     packets: u32,
-    bytes: u64,
     /// Size of the head packet, kept here because every scheduler looks at it.
     head_size: u32,
+    bytes: u64,
+    /// Everything that was ever put in.
+    pushed_bytes: u64,
+    pushed_packets: u64,
 }
 
 const EMPTY: Queue = Queue {
     head: NIL,
     tail: NIL,
     packets: 0,
-    bytes: 0,
     head_size: 0,
+    bytes: 0,
+    pushed_bytes: 0,
+    pushed_packets: 0,
 };
 
 /// The queues of one port and how much they hold.
@@ -54,7 +60,6 @@ pub(crate) struct Queues<P> {
     queues: Vec<Queue>,
     backlogged: QueueSet,
     bytes: u64,
-    packets: u32,
 }
 
 impl<P: Packet> Queues<P> {
@@ -65,7 +70,6 @@ impl<P: Packet> Queues<P> {
             queues: vec![EMPTY; count],
             backlogged: QueueSet::EMPTY,
             bytes: 0,
-            packets: 0,
         }
     }
 
@@ -81,9 +85,8 @@ impl<P: Packet> Queues<P> {
     }
 
     /// Packets in all queues.
-    #[inline]
     pub(crate) fn packets(&self) -> u32 {
-        self.packets
+        self.queues.iter().map(|queue| queue.packets).sum()
     }
 
     #[inline]
@@ -94,6 +97,14 @@ impl<P: Packet> Queues<P> {
     #[inline]
     pub(crate) fn queue_packets(&self, queue: usize) -> u32 {
         self.queues[queue].packets
+    }
+
+    /// What was ever put into a queue.
+    pub(crate) fn pushed(&self, queue: usize) -> Tally {
+        Tally {
+            packets: self.queues[queue].pushed_packets,
+            bytes: self.queues[queue].pushed_bytes,
+        }
     }
 
     /// The queues that hold at least one packet.
@@ -120,11 +131,13 @@ impl<P: Packet> Queues<P> {
         (self.queues[queue].packets > 0).then(|| &mut self.slots[head as usize].stored.packet)
     }
 
+    /// Puts a packet at the tail; true if the queue was empty.
     #[inline]
-    pub(crate) fn push(&mut self, queue: usize, stored: Stored<P>) {
+    pub(crate) fn push(&mut self, queue: usize, stored: Stored<P>) -> bool {
         let index = self.store(stored);
         let list = &mut self.queues[queue];
-        if list.packets == 0 {
+        let first = list.packets == 0;
+        if first {
             list.head = index;
             list.head_size = stored.size;
             self.backlogged.insert(queue);
@@ -134,8 +147,10 @@ impl<P: Packet> Queues<P> {
         list.tail = index;
         list.packets += 1;
         list.bytes += u64::from(stored.size);
+        list.pushed_bytes += u64::from(stored.size);
+        list.pushed_packets += 1;
         self.bytes += u64::from(stored.size);
-        self.packets += 1;
+        first
     }
 
     /// Takes the head of a backlogged queue.
@@ -151,7 +166,6 @@ impl<P: Packet> Queues<P> {
         list.packets -= 1;
         list.bytes -= u64::from(stored.size);
         self.bytes -= u64::from(stored.size);
-        self.packets -= 1;
         if list.packets == 0 {
             self.backlogged.remove(queue);
         } else {
@@ -226,8 +240,8 @@ mod tests {
     fn stored(tag: u64, size: u32) -> Stored<Descriptor> {
         Stored {
             packet: Descriptor {
-                tag,
                 size,
+                tag,
                 ..Descriptor::default()
             },
             arrived: Time::ZERO,

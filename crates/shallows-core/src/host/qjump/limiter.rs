@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::tally::Tally;
 use crate::units::{Bytes, Time};
 
 /// The levels of one host, as many as IEEE 802.1Q has priorities.
@@ -110,23 +111,6 @@ pub enum Admission {
     HoldUntil(Time),
 }
 
-/// Packets and the bytes in them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// How many packets.
-    pub packets: u64,
-    /// How many bytes.
-    pub bytes: u64,
-}
-
-impl Tally {
-    #[inline]
-    fn count(&mut self, bytes: u64) {
-        self.packets += 1;
-        self.bytes += bytes;
-    }
-}
-
 /// What a level answered so far; together, every packet that was offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LevelCounters {
@@ -197,11 +181,10 @@ impl Limiter {
             bucket.tokens = bucket.allotment;
             bucket.epoch_end = epoch_end_after(now, bucket.epoch_end, self.epoch, self.clock);
         }
-        let bytes = u64::from(bytes);
-        if bytes > bucket.tokens {
+        if u64::from(bytes) > bucket.tokens {
             return bucket.refuse(bytes, self.excess);
         }
-        bucket.tokens -= bytes;
+        bucket.tokens -= u64::from(bytes);
         bucket.counters.passed.count(bytes);
         Admission::Pass
     }
@@ -213,8 +196,8 @@ impl Limiter {
 }
 
 impl Bucket {
-    fn refuse(&mut self, bytes: u64, excess: Excess) -> Admission {
-        if excess == Excess::Hold && bytes <= self.allotment {
+    fn refuse(&mut self, bytes: u32, excess: Excess) -> Admission {
+        if excess == Excess::Hold && u64::from(bytes) <= self.allotment {
             self.counters.held.count(bytes);
             Admission::HoldUntil(self.epoch_end)
         } else {

@@ -49,6 +49,6 @@ mod tests;
 
 pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,
-    MAX_LEVELS, Tally,
+    MAX_LEVELS,
 };
 pub use network::{Network, NetworkError, Phase};

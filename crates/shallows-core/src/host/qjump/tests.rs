@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::tally::Tally;
 use crate::units::{Bytes, Rate, Time};
 
 fn network(hosts: u32, packet: &str, rate: &str, processing: &str) -> Network {

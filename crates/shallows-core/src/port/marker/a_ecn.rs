@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold};
+use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
 use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
@@ -79,13 +79,13 @@ impl AEcn {
 
 impl Marking for AEcn {
     #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
-        let over = seen.queue_length as f64 > self.lanes[seen.queue].threshold;
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+        let over = real(seen.queue_length) > self.lanes[seen.queue].threshold;
         over.then_some(MarkReason::Queue)
     }
 
-    #[inline]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
+    #[inline(never)]
+    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
         let lane = &mut self.lanes[seen.queue];
         lane.enqueued += 1;
         if lane.enqueued == self.interval {
@@ -105,7 +105,7 @@ impl Marking for AEcn {
     }
 
     #[inline]
-    fn served(&mut self, service: &Service, left: u64) {
+    fn served(&mut self, service: Service, left: u64) {
         let lane = &mut self.lanes[service.queue];
         lane.shortest = lane.shortest.min(left);
     }
@@ -132,9 +132,9 @@ mod tests {
             finish: Time::ZERO,
             emptied: shortest == 0,
         };
-        marker.served(&service, shortest);
+        marker.served(service, shortest);
         for _ in 0..marker.interval {
-            marker.at_enqueue(MarkPoint::Enqueue, &seen(0, 1500), &queues);
+            marker.at_enqueue(MarkPoint::Enqueue, seen(0, 1500), &queues);
         }
         marker.threshold(0).unwrap()
     }

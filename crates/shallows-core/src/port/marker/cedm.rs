@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold};
+use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
 use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::{ConfigError, MarkReason};
@@ -58,8 +58,8 @@ impl Cedm {
 
 impl Marking for Cedm {
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
-        if seen.queue_length as f64 > self.enqueue {
+    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+        if real(seen.queue_length) > self.enqueue {
             Note::Remember
         } else {
             Note::Pass
@@ -70,11 +70,11 @@ impl Marking for Cedm {
     fn at_dequeue(
         &mut self,
         _point: MarkPoint,
-        seen: &Seen,
+        seen: Seen,
         _sojourn: Time,
         noted: bool,
     ) -> Option<MarkReason> {
-        let still = seen.queue_length as f64 > self.dequeue;
+        let still = real(seen.queue_length) > self.dequeue;
         let mark = match self.rule {
             CedmRule::Both => noted && still,
             CedmRule::Either => noted || still,
@@ -114,9 +114,9 @@ mod tests {
                 (30_001, 15_001),
             ];
             let marked = cases.map(|(arriving, leaving)| {
-                let note = cedm.at_enqueue(MarkPoint::Enqueue, &seen(0, arriving), &queues);
+                let note = cedm.at_enqueue(MarkPoint::Enqueue, seen(0, arriving), &queues);
                 let noted = note == Note::Remember;
-                cedm.at_dequeue(MarkPoint::Enqueue, &seen(0, leaving), Time::ZERO, noted)
+                cedm.at_dequeue(MarkPoint::Enqueue, seen(0, leaving), Time::ZERO, noted)
                     .is_some()
             });
             assert_eq!(marked, expected);

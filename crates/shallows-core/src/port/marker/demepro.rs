@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold};
+use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
 use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::{ConfigError, MarkReason};
@@ -38,8 +38,9 @@ impl DemePro {
 }
 
 impl Marking for DemePro {
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: &Seen, queues: &Queues<P>) -> Note {
-        if seen.port_length as f64 <= self.threshold {
+    #[inline(never)]
+    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: Seen, queues: &Queues<P>) -> Note {
+        if real(seen.port_length) <= self.threshold {
             return Note::Pass;
         }
         let mut longest = (seen.queue, seen.queue_length);
@@ -55,7 +56,7 @@ impl Marking for DemePro {
     fn at_dequeue(
         &mut self,
         _point: MarkPoint,
-        _seen: &Seen,
+        _seen: Seen,
         _sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
@@ -95,7 +96,7 @@ mod tests {
                 port_length,
                 ..seen(queue, queue_length)
             };
-            demepro.at_enqueue(MarkPoint::Enqueue, &seen, &queues)
+            demepro.at_enqueue(MarkPoint::Enqueue, seen, &queues)
         };
         assert_eq!(arrive(0, 1500, 6_000), Note::Pass);
         assert_eq!(arrive(0, 1500, 6_001), Note::MarkHead(1, MarkReason::Port));

@@ -20,7 +20,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen, Setting, Threshold};
+use super::{Marking, Seen, Setting, Threshold, real};
 use crate::port::{ConfigError, MarkReason, SizeClass, SizeClasses};
 use crate::random::Coin;
 
@@ -103,14 +103,14 @@ impl MlEcn {
 }
 
 impl Marking for MlEcn {
-    #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
-        let length = seen.queue_length as f64;
+    #[inline(never)]
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+        let length = real(seen.queue_length);
         let class = self.queue_classes[seen.queue];
         if class == SizeClass::Small {
             return (length > self.k).then_some(MarkReason::Queue);
         }
-        if seen.port_length as f64 > self.k {
+        if real(seen.port_length) > self.k {
             return (length > self.level_start(1)).then_some(MarkReason::Port);
         }
         let level = self.level(length);
@@ -169,7 +169,7 @@ mod tests {
             port_length: port,
             ..seen(queue, queue_length)
         };
-        (0..10_000).filter(|_| ml.decide(&seen).is_some()).count()
+        (0..10_000).filter(|_| ml.decide(seen).is_some()).count()
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     fn small_queues_know_the_standard_threshold_only() {
         let mut ml = marker(3);
         let mut decide = |length, port| {
-            ml.decide(&Seen {
+            ml.decide(Seen {
                 port_length: port,
                 ..seen(0, length)
             })

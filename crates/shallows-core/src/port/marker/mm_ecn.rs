@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, probability};
+use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, probability, real};
 use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::{ConfigError, MarkReason, PerQueue};
@@ -58,8 +58,9 @@ impl MmEcn {
 }
 
 impl Marking for MmEcn {
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
-        if seen.queue_length as f64 <= self.thresholds[seen.queue] {
+    #[inline(never)]
+    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+        if real(seen.queue_length) <= self.thresholds[seen.queue] {
             return Note::Pass;
         }
         if self.coin.heads(self.random) {
@@ -72,7 +73,7 @@ impl Marking for MmEcn {
     fn at_dequeue(
         &mut self,
         _point: MarkPoint,
-        seen: &Seen,
+        seen: Seen,
         _sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
@@ -112,7 +113,7 @@ mod tests {
 
     fn arrive(mm: &mut MmEcn, length: u64) -> Note {
         let queues = Queues::<Descriptor>::new(1);
-        mm.at_enqueue(MarkPoint::Enqueue, &seen(0, length), &queues)
+        mm.at_enqueue(MarkPoint::Enqueue, seen(0, length), &queues)
     }
 
     #[test]
@@ -137,7 +138,7 @@ mod tests {
                     ..seen(0, 1500)
                 };
                 let point = MarkPoint::Enqueue;
-                *hit += u32::from(mm.at_dequeue(point, &leaving, Time::ZERO, false).is_some());
+                *hit += u32::from(mm.at_dequeue(point, leaving, Time::ZERO, false).is_some());
             }
         }
         assert_eq!(

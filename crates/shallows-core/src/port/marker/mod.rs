@@ -221,15 +221,18 @@ impl From<Option<MarkReason>> for Note {
 
 /// What a scheme does. Most decide by one rule at the configured point and need
 /// [`decide`](Self::decide) only.
+///
+/// Schemes of a few instructions are inlined into the port; longer ones are kept out of line, or
+/// they would cost the short ones their registers.
 pub(crate) trait Marking {
     /// Whether to mark the packet.
-    fn decide(&mut self, _seen: &Seen) -> Option<MarkReason> {
+    fn decide(&mut self, _seen: Seen) -> Option<MarkReason> {
         None
     }
 
     /// A packet is about to join its queue.
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
         match point {
             MarkPoint::Enqueue => self.decide(seen).into(),
             MarkPoint::Dequeue => Note::Pass,
@@ -241,7 +244,7 @@ pub(crate) trait Marking {
     fn at_dequeue(
         &mut self,
         point: MarkPoint,
-        seen: &Seen,
+        seen: Seen,
         _sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
@@ -255,7 +258,7 @@ pub(crate) trait Marking {
     fn round_ended(&mut self, _now: Time, _queue: usize, _sample: Time) {}
 
     /// A packet was taken for transmission; the queue has `left` bytes left.
-    fn served(&mut self, _service: &Service, _left: u64) {}
+    fn served(&mut self, _service: Service, _left: u64) {}
 
     /// A packet arrives after the port has been idle for this long.
     fn idle_ended(&mut self, _idle: Time) {}
@@ -312,8 +315,16 @@ fn probability(name: &'static str, p: f64) -> Result<f64, ConfigError> {
     }
 }
 
+/// A length or span as a real number. None comes near 2^63, and the signed conversion is one
+/// instruction where the unsigned takes five.
+#[inline]
+fn real(count: u64) -> f64 {
+    count.cast_signed() as f64
+}
+
 /// `base` to the power `exponent`, by squaring: the same bits on every machine, which the
 /// standard library's own does not promise.
+#[inline(never)]
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut product = 1.0;
     while exponent > 0 && product > 0.0 {
@@ -326,7 +337,11 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     product
 }
 
+/// The running scheme. The tag is its own for the reason given at [`Scheduler`].
+///
+/// [`Scheduler`]: super::scheduler::Scheduler
 #[derive(Clone, Debug)]
+#[repr(u8)]
 enum Scheme {
     None(threshold::Never),
     PerQueue(threshold::PerQueueThreshold),
@@ -369,6 +384,8 @@ macro_rules! each_scheme {
 pub(crate) struct Marker {
     scheme: Scheme,
     point: MarkPoint,
+    decides_at_dequeue: bool,
+    follows_service: bool,
 }
 
 impl Marker {
@@ -407,18 +424,45 @@ impl Marker {
                 Scheme::Demepro(demepro::DemePro::new(*config, setting)?)
             }
         };
-        Ok(Self { scheme, point })
+        Ok(Self {
+            decides_at_dequeue: point == MarkPoint::Dequeue
+                || matches!(scheme, Scheme::Tcn(_) | Scheme::Cedm(_) | Scheme::MmEcn(_)),
+            follows_service: match &scheme {
+                Scheme::MqEcn(_) => !setting.rounds,
+                Scheme::Red(_) | Scheme::AEcn(_) => true,
+                _ => false,
+            },
+            scheme,
+            point,
+        })
+    }
+
+    /// Whether [`at_dequeue`](Self::at_dequeue) can mark anything; most schemes decide at enqueue,
+    /// and the port is spared the preparation.
+    #[inline]
+    pub(crate) fn decides_at_dequeue(&self) -> bool {
+        self.decides_at_dequeue
+    }
+
+    /// Whether the scheme listens to [`served`](Self::served).
+    #[inline]
+    pub(crate) fn follows_service(&self) -> bool {
+        self.follows_service
     }
 
     #[inline]
-    pub(crate) fn at_enqueue<P: Packet>(&mut self, seen: &Seen, queues: &Queues<P>) -> Note {
-        each_scheme!(&mut self.scheme, s => s.at_enqueue(self.point, seen, queues))
+    pub(crate) fn at_enqueue<P: Packet>(
+        &mut self,
+        seen: impl Fn() -> Seen,
+        queues: &Queues<P>,
+    ) -> Note {
+        each_scheme!(&mut self.scheme, s => s.at_enqueue(self.point, seen(), queues))
     }
 
     #[inline]
     pub(crate) fn at_dequeue(
         &mut self,
-        seen: &Seen,
+        seen: Seen,
         sojourn: Time,
         noted: bool,
     ) -> Option<MarkReason> {
@@ -426,7 +470,7 @@ impl Marker {
     }
 
     #[inline]
-    pub(crate) fn served(&mut self, service: &Service, left: u64) {
+    pub(crate) fn served(&mut self, service: Service, left: u64) {
         each_scheme!(&mut self.scheme, s => s.served(service, left));
     }
 

@@ -12,12 +12,12 @@
 //! - Queues with strict priority above the round robin keep the standard threshold (§3.4).
 //! - [`Ramp`]: K_min and K_max scaled by the share, P_max as it is (§3.4).
 //!
-//! Until a first sample exists, and while T_round is below 1 ns, the threshold is K: a round that
-//! short cannot be told from an idle port.
+//! Until a first sample exists the threshold is K, and so it is when T_round has decayed below 1 ns:
+//! no round is that short.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Note, Seen, Setting, Threshold, power, probability};
+use super::{Marking, Note, Seen, Setting, Threshold, power, probability, real};
 use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
@@ -25,7 +25,7 @@ use crate::port::{ConfigError, MarkPoint, MarkReason, QueueSet};
 use crate::random::Coin;
 use crate::units::{Bytes, Time};
 
-/// T_round below which a port counts as idle, in picoseconds.
+/// T_round, in picoseconds, below which a port counts as idle.
 const SHORTEST_ROUND: f64 = 1_000.0;
 
 /// Parameters of MQ-ECN, by the paper's names.
@@ -87,12 +87,19 @@ pub struct Ramp {
 }
 
 /// A running MQ-ECN marker.
+///
+/// The share of a queue is `own / smoothed`, at most 1: with rounds the time of its own quantum
+/// over T_round, with WFQ its own weight over w_sum.
 #[derive(Clone, Debug)]
 pub(super) struct MqEcn {
     /// K in bytes.
     k: f64,
+    /// quantum_i / C in picoseconds, or w_i; infinite for a queue that always has all of K.
+    own: Vec<f64>,
+    /// T_round in picoseconds, or w_sum.
+    smoothed: f64,
+    beta: f64,
     ramp: Option<RampState>,
-    strict: QueueSet,
     estimate: Estimate,
 }
 
@@ -103,11 +110,22 @@ struct RampState {
     coin: Coin,
 }
 
-/// What the share of a queue is computed from.
+/// Where the samples come from.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 enum Estimate {
-    Rounds(RoundTime),
-    Weights(BackloggedWeight),
+    EveryRound { t_idle: Time },
+    RoundsInInterval { t_idle: Time, pending: Pending },
+    BackloggedWeight { backlogged: QueueSet, weight: f64 },
+}
+
+/// Samples that wait for the next update of the interval variant.
+#[derive(Clone, Debug)]
+struct Pending {
+    interval: Time,
+    due: Time,
+    sum: f64,
+    count: u32,
 }
 
 impl MqEcn {
@@ -130,15 +148,43 @@ impl MqEcn {
                 })
             }
         };
-        let estimate = if setting.rounds {
-            Estimate::Rounds(RoundTime::new(config, setting)?)
-        } else {
-            Estimate::Weights(BackloggedWeight::new(config.beta, setting.weights))
+        let time_of = |bytes| setting.rate.transmission_time(bytes);
+        let own = |(queue, &weight): (usize, &u32)| {
+            if setting.strict.contains(queue) {
+                f64::INFINITY
+            } else if setting.rounds {
+                real(time_of(Bytes::new(u64::from(weight))).ps())
+            } else {
+                f64::from(weight)
+            }
+        };
+        let t_idle = config.t_idle.unwrap_or_else(|| time_of(setting.packet));
+        if t_idle == Time::ZERO {
+            return Err(ConfigError::Zero("t-idle"));
+        }
+        let estimate = match config.update {
+            _ if !setting.rounds => Estimate::BackloggedWeight {
+                backlogged: QueueSet::EMPTY,
+                weight: 0.0,
+            },
+            RoundUpdate::EverySample => Estimate::EveryRound { t_idle },
+            RoundUpdate::Interval(Time::ZERO) => return Err(ConfigError::Zero("interval")),
+            RoundUpdate::Interval(interval) => Estimate::RoundsInInterval {
+                t_idle,
+                pending: Pending {
+                    interval,
+                    due: interval,
+                    sum: 0.0,
+                    count: 0,
+                },
+            },
         };
         Ok(Self {
             k,
+            own: setting.weights.iter().enumerate().map(own).collect(),
+            smoothed: 0.0,
+            beta: config.beta,
             ramp,
-            strict: setting.strict,
             estimate,
         })
     }
@@ -146,35 +192,36 @@ impl MqEcn {
     /// The fraction of the standard threshold that a queue gets now, in (0, 1].
     #[inline]
     fn share(&self, queue: usize) -> f64 {
-        if self.strict.contains(queue) {
-            return 1.0;
-        }
-        match &self.estimate {
-            Estimate::Rounds(rounds) => rounds.share(queue),
-            Estimate::Weights(weights) => weights.share(queue),
-        }
+        // Before the first sample this divides by zero, and the minimum is 1 as it should be.
+        (self.own[queue] / self.smoothed).min(1.0)
+    }
+
+    /// Eq. 6.
+    #[inline]
+    fn smooth(&mut self, sample: f64) {
+        self.smoothed = self.beta * self.smoothed + (1.0 - self.beta) * sample;
     }
 }
 
 impl Marking for MqEcn {
     #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
         let share = self.share(seen.queue);
-        let length = seen.queue_length as f64;
-        let k_max = self.k * share;
-        if length > k_max {
+        let length = real(seen.queue_length);
+        if length > self.k * share {
             return Some(MarkReason::Queue);
         }
         let ramp = self.ramp.as_mut()?;
-        let k_min = ramp.k_min * share;
-        let p = ramp.p_max * (length - k_min) / (k_max - k_min);
-        ramp.coin.heads(p).then_some(MarkReason::Probability)
+        ramp.decide(length, ramp.k_min * share, self.k * share)
     }
 
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
-        if let Estimate::Weights(weights) = &mut self.estimate {
-            weights.arrived(seen);
+    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+        if let Estimate::BackloggedWeight { backlogged, weight } = &mut self.estimate
+            && !backlogged.contains(seen.queue)
+        {
+            backlogged.insert(seen.queue);
+            *weight += self.own[seen.queue];
         }
         match point {
             MarkPoint::Enqueue => self.decide(seen).into(),
@@ -184,22 +231,42 @@ impl Marking for MqEcn {
 
     #[inline]
     fn round_ended(&mut self, now: Time, _queue: usize, sample: Time) {
-        if let Estimate::Rounds(rounds) = &mut self.estimate {
-            rounds.sample(now, sample.ps() as f64);
+        let sample = real(sample.ps());
+        match &mut self.estimate {
+            Estimate::EveryRound { .. } => self.smooth(sample),
+            Estimate::RoundsInInterval { pending, .. } => {
+                if let Some(mean) = pending.add(now, sample) {
+                    self.smooth(mean);
+                }
+            }
+            Estimate::BackloggedWeight { .. } => {}
         }
     }
 
-    #[inline]
-    fn served(&mut self, service: &Service, _left: u64) {
-        if let Estimate::Weights(weights) = &mut self.estimate {
-            weights.served(service);
+    fn served(&mut self, service: Service, _left: u64) {
+        let Estimate::BackloggedWeight { backlogged, weight } = &mut self.estimate else {
+            return;
+        };
+        let sample = *weight;
+        if service.emptied {
+            backlogged.remove(service.queue);
+            *weight -= self.own[service.queue];
         }
+        self.smooth(sample);
     }
 
     #[inline]
     fn idle_ended(&mut self, idle: Time) {
-        if let Estimate::Rounds(rounds) = &mut self.estimate {
-            rounds.idle_ended(idle);
+        let t_idle = match &self.estimate {
+            Estimate::EveryRound { t_idle } | Estimate::RoundsInInterval { t_idle, .. } => *t_idle,
+            Estimate::BackloggedWeight { .. } => return,
+        };
+        // At low load most packets find that T_round has decayed to nothing already.
+        if idle >= t_idle && self.smoothed > 0.0 {
+            self.smoothed *= power(self.beta, idle / t_idle);
+            if self.smoothed < SHORTEST_ROUND {
+                self.smoothed = 0.0;
+            }
         }
     }
 
@@ -208,87 +275,18 @@ impl Marking for MqEcn {
     }
 }
 
-/// T_round of eq. 6, in picoseconds.
-#[derive(Clone, Debug)]
-struct RoundTime {
-    beta: f64,
-    t_idle: Time,
-    t_round: f64,
-    /// quantum_i / C: what a round of this queue alone would take.
-    own_round: Vec<f64>,
-    pending: Option<Pending>,
-}
-
-/// Samples that wait for the next update of the interval variant.
-#[derive(Clone, Debug)]
-struct Pending {
-    interval: Time,
-    due: Time,
-    sum: f64,
-    count: u32,
-}
-
-impl RoundTime {
-    fn new(config: &MqEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
-        let time_of = |bytes| setting.rate.transmission_time(bytes);
-        let t_idle = config.t_idle.unwrap_or_else(|| time_of(setting.packet));
-        if t_idle == Time::ZERO {
-            return Err(ConfigError::Zero("t-idle"));
-        }
-        let pending = match config.update {
-            RoundUpdate::EverySample => None,
-            RoundUpdate::Interval(Time::ZERO) => return Err(ConfigError::Zero("interval")),
-            RoundUpdate::Interval(interval) => Some(Pending {
-                interval,
-                due: interval,
-                sum: 0.0,
-                count: 0,
-            }),
-        };
-        let own_round = |&quantum: &u32| time_of(Bytes::new(u64::from(quantum))).ps() as f64;
-        Ok(Self {
-            beta: config.beta,
-            t_idle,
-            t_round: 0.0,
-            own_round: setting.weights.iter().map(own_round).collect(),
-            pending,
-        })
-    }
-
-    #[inline]
-    fn share(&self, queue: usize) -> f64 {
-        if self.t_round < SHORTEST_ROUND {
-            return 1.0;
-        }
-        (self.own_round[queue] / self.t_round).min(1.0)
-    }
-
-    #[inline]
-    fn sample(&mut self, now: Time, sample: f64) {
-        let smoothed = match &mut self.pending {
-            None => Some(sample),
-            Some(pending) => pending.add(now, sample),
-        };
-        if let Some(sample) = smoothed {
-            self.t_round = self.beta * self.t_round + (1.0 - self.beta) * sample;
-        }
-    }
-
-    #[inline]
-    fn idle_ended(&mut self, idle: Time) {
-        // Where it has decayed to nothing there is nothing left to decay; at low load most packets
-        // find the port so.
-        if idle >= self.t_idle && self.t_round > 0.0 {
-            self.t_round *= power(self.beta, idle / self.t_idle);
-            if self.t_round < SHORTEST_ROUND {
-                self.t_round = 0.0;
-            }
-        }
+impl RampState {
+    // Out of line, so that the common case stays small enough to be inlined.
+    #[inline(never)]
+    fn decide(&mut self, length: f64, k_min: f64, k_max: f64) -> Option<MarkReason> {
+        let p = self.p_max * (length - k_min) / (k_max - k_min);
+        self.coin.heads(p).then_some(MarkReason::Probability)
     }
 }
 
 impl Pending {
     /// Takes a sample in; the mean of the interval when one is over.
+    #[inline(never)]
     fn add(&mut self, now: Time, sample: f64) -> Option<f64> {
         self.sum += sample;
         self.count += 1;
@@ -300,51 +298,6 @@ impl Pending {
         self.due += self.interval * (missed + 1);
         (self.sum, self.count) = (0.0, 0);
         Some(mean)
-    }
-}
-
-/// w_sum of §3.4, smoothed like T_round.
-#[derive(Clone, Debug)]
-struct BackloggedWeight {
-    beta: f64,
-    weights: Vec<f64>,
-    backlogged: QueueSet,
-    weight_now: f64,
-    w_sum: f64,
-}
-
-impl BackloggedWeight {
-    fn new(beta: f64, weights: &[u32]) -> Self {
-        Self {
-            beta,
-            weights: weights.iter().copied().map(f64::from).collect(),
-            backlogged: QueueSet::EMPTY,
-            weight_now: 0.0,
-            w_sum: 0.0,
-        }
-    }
-
-    #[inline]
-    fn share(&self, queue: usize) -> f64 {
-        // w_sum starts at 0 and lags behind a queue that has just become active.
-        (self.weights[queue] / self.w_sum).min(1.0)
-    }
-
-    #[inline]
-    fn arrived(&mut self, seen: &Seen) {
-        if !self.backlogged.contains(seen.queue) {
-            self.backlogged.insert(seen.queue);
-            self.weight_now += self.weights[seen.queue];
-        }
-    }
-
-    #[inline]
-    fn served(&mut self, service: &Service) {
-        self.w_sum = self.beta * self.w_sum + (1.0 - self.beta) * self.weight_now;
-        if service.emptied {
-            self.backlogged.remove(service.queue);
-            self.weight_now -= self.weights[service.queue];
-        }
     }
 }
 
@@ -364,29 +317,18 @@ mod tests {
         MqEcn::new(config, &setting(&[1500; 8])).unwrap()
     }
 
-    fn t_round(marker: &MqEcn) -> f64 {
-        match &marker.estimate {
-            Estimate::Rounds(rounds) => rounds.t_round,
-            Estimate::Weights(_) => unreachable!(),
-        }
-    }
-
     #[test]
     fn equation_5_by_hand() {
         let mut mq = marker(&k65());
         assert_eq!(mq.threshold(0), Some(97_500.0), "no sample yet: K");
-        if let Estimate::Rounds(rounds) = &mut mq.estimate {
-            // Eight queues of 1500 B take 9.6 us a round at 10 Gbps: quantum / T_round is C / 8.
-            rounds.t_round = 9_600_000.0;
-        }
+        // Eight queues of 1500 B take 9.6 us a round at 10 Gbps: quantum / T_round is C / 8.
+        mq.smoothed = 9_600_000.0;
         assert_eq!(mq.threshold(0), Some(8.125 * 1500.0));
         // 12,187.5 B: eight packets (12,000 B) pass, nine (13,500 B) do not.
-        assert_eq!(mq.decide(&seen(0, 12_000)), None);
-        assert_eq!(mq.decide(&seen(0, 13_500)), Some(MarkReason::Queue));
-        if let Estimate::Rounds(rounds) = &mut mq.estimate {
-            // A round shorter than the queue's own quantum: capped at C.
-            rounds.t_round = 600_000.0;
-        }
+        assert_eq!(mq.decide(seen(0, 12_000)), None);
+        assert_eq!(mq.decide(seen(0, 13_500)), Some(MarkReason::Queue));
+        // A round shorter than the queue's own quantum: capped at C.
+        mq.smoothed = 600_000.0;
         assert_eq!(mq.threshold(0), Some(97_500.0));
     }
 
@@ -395,9 +337,9 @@ mod tests {
         let mut mq = marker(&k65());
         // beta = 0.75: 0 -> 0.25 x 9.6 us = 2.4 us -> 0.75 x 2.4 + 2.4 = 4.2 us.
         mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
-        assert_eq!(t_round(&mq), 2_400_000.0);
+        assert_eq!(mq.smoothed, 2_400_000.0);
         mq.round_ended(MTU_TIME, 1, Time::from_ns(9600));
-        assert_eq!(t_round(&mq), 4_200_000.0);
+        assert_eq!(mq.smoothed, 4_200_000.0);
     }
 
     #[test]
@@ -405,22 +347,20 @@ mod tests {
         let mut mq = marker(&k65());
         mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
         mq.idle_ended(Time::from_ns(1199));
-        assert_eq!(t_round(&mq), 2_400_000.0, "less than T_idle");
+        assert_eq!(mq.smoothed, 2_400_000.0, "less than T_idle");
         // 3.7 us are three whole T_idle: 2.4 us x 0.75^3 = 1.0125 us.
         mq.idle_ended(Time::from_ns(3700));
-        assert_eq!(t_round(&mq), 1_012_500.0);
+        assert_eq!(mq.smoothed, 1_012_500.0);
         mq.idle_ended(Time::from_ms(1));
-        assert_eq!(t_round(&mq), 0.0);
+        assert_eq!(mq.smoothed, 0.0);
         assert_eq!(mq.threshold(0), Some(97_500.0));
     }
 
     #[test]
     fn thresholds_follow_quanta() {
         let mut mq = MqEcn::new(&k65(), &setting(&[1500, 3000, 4500])).unwrap();
-        if let Estimate::Rounds(rounds) = &mut mq.estimate {
-            // All three backlogged: 9000 B a round, 7.2 us.
-            rounds.t_round = 7_200_000.0;
-        }
+        // All three backlogged: 9000 B a round, 7.2 us.
+        mq.smoothed = 7_200_000.0;
         let k: Vec<_> = (0..3).map(|q| mq.threshold(q).unwrap()).collect();
         assert_eq!(k, [97_500.0 / 6.0, 97_500.0 / 3.0, 97_500.0 / 2.0]);
     }
@@ -433,15 +373,15 @@ mod tests {
         });
         mq.round_ended(Time::from_ns(2400), 0, Time::from_ns(2000));
         mq.round_ended(Time::from_ns(4800), 1, Time::from_ns(4000));
-        assert_eq!(t_round(&mq), 0.0);
+        assert_eq!(mq.smoothed, 0.0);
         // Mean of 2, 4 and 6 us is 4 us; a quarter of it enters.
         mq.round_ended(Time::from_ns(7200), 2, Time::from_ns(6000));
-        assert_eq!(t_round(&mq), 1_000_000.0);
+        assert_eq!(mq.smoothed, 1_000_000.0);
         // The next update is due at 14.4 us, whatever happens before.
         mq.round_ended(Time::from_ns(14_399), 3, Time::from_ns(8000));
-        assert_eq!(t_round(&mq), 1_000_000.0);
+        assert_eq!(mq.smoothed, 1_000_000.0);
         mq.round_ended(Time::from_ns(14_400), 3, Time::from_ns(8000));
-        assert_eq!(t_round(&mq), 750_000.0 + 2_000_000.0);
+        assert_eq!(mq.smoothed, 750_000.0 + 2_000_000.0);
     }
 
     #[test]
@@ -466,15 +406,13 @@ mod tests {
             }),
             ..k65()
         });
-        if let Estimate::Rounds(rounds) = &mut mq.estimate {
-            // Half of the standard thresholds: K_min 9,750 B and K_max 48,750 B.
-            rounds.t_round = 2_400_000.0;
-        }
-        assert_eq!(mq.decide(&seen(0, 9_750)), None);
-        assert_eq!(mq.decide(&seen(0, 48_751)), Some(MarkReason::Queue));
+        // Half of the standard thresholds: K_min 9,750 B and K_max 48,750 B.
+        mq.smoothed = 2_400_000.0;
+        assert_eq!(mq.decide(seen(0, 9_750)), None);
+        assert_eq!(mq.decide(seen(0, 48_751)), Some(MarkReason::Queue));
         // Half way up the ramp: p = 0.5 x 0.5.
         let marked = (0..40_000)
-            .filter(|_| mq.decide(&seen(0, 29_250)).is_some())
+            .filter(|_| mq.decide(seen(0, 29_250)).is_some())
             .count();
         assert!((9_740..=10_260).contains(&marked), "{marked}");
     }
@@ -486,7 +424,7 @@ mod tests {
         let mut mq = MqEcn::new(&k65(), &fair).unwrap();
         let queues = Queues::<crate::packet::Descriptor>::new(4);
         for queue in [1, 2] {
-            mq.at_enqueue(MarkPoint::Enqueue, &seen(queue, 1500), &queues);
+            mq.at_enqueue(MarkPoint::Enqueue, seen(queue, 1500), &queues);
         }
         let service = Service {
             queue: 1,
@@ -496,15 +434,15 @@ mod tests {
             emptied: false,
         };
         // w_sum: 0.25 x 3 = 0.75 caps the share at 1; then it converges to 3.
-        mq.served(&service, 0);
+        mq.served(service, 0);
         assert_eq!(mq.threshold(1), Some(97_500.0));
         for _ in 0..200 {
-            mq.served(&service, 0);
+            mq.served(service, 0);
         }
         let third = mq.threshold(1).unwrap();
         assert!((third - 97_500.0 / 3.0).abs() < 1e-6, "{third}");
         mq.served(
-            &Service {
+            Service {
                 emptied: true,
                 ..service
             },
@@ -512,7 +450,7 @@ mod tests {
         );
         for _ in 0..200 {
             mq.served(
-                &Service {
+                Service {
                     queue: 2,
                     ..service
                 },

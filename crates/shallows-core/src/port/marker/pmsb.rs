@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen, Setting, Threshold};
+use super::{Marking, Seen, Setting, Threshold, real};
 use crate::port::{ConfigError, MarkReason, PerQueue};
 
 /// Parameters of PMSB.
@@ -38,9 +38,9 @@ impl Pmsb {
 
 impl Marking for Pmsb {
     #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
-        let congested = seen.port_length as f64 > self.port;
-        let victim = seen.queue_length as f64 <= self.queues[seen.queue];
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+        let congested = real(seen.port_length) > self.port;
+        let victim = real(seen.queue_length) <= self.queues[seen.queue];
         (congested && !victim).then_some(MarkReason::Port)
     }
 
@@ -62,7 +62,7 @@ mod tests {
         };
         let mut pmsb = Pmsb::new(&config, &setting(&[1500; 8])).unwrap();
         let mut decide = |queue, port_length| {
-            pmsb.decide(&Seen {
+            pmsb.decide(Seen {
                 port_length,
                 ..seen(0, queue)
             })

@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Note, Seen, Setting, power, probability};
+use super::{Marking, Note, Seen, Setting, power, probability, real};
 use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
@@ -132,7 +132,7 @@ impl Red {
 }
 
 impl Marking for Red {
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
         let p = self.probability(seen.queue);
         let lane = &mut self.lanes[seen.queue];
         if p <= 0.0 {
@@ -156,20 +156,21 @@ impl Marking for Red {
         })
     }
 
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: &Seen, _: &Queues<P>) -> Note {
+    #[inline(never)]
+    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
         let lane = &mut self.lanes[seen.queue];
         if let Some(since) = lane.idle_since.take() {
             let left = seen.now.saturating_sub(since) / self.packet_time;
             lane.average *= power(1.0 - self.weight, left);
         }
-        lane.average += self.weight * (seen.queue_length as f64 - lane.average);
+        lane.average += self.weight * (real(seen.queue_length) - lane.average);
         match point {
             MarkPoint::Enqueue => self.decide(seen).into(),
             MarkPoint::Dequeue => Note::Pass,
         }
     }
 
-    fn served(&mut self, service: &Service, _left: u64) {
+    fn served(&mut self, service: Service, _left: u64) {
         if service.emptied {
             self.lanes[service.queue].idle_since = Some(service.finish);
         }
@@ -209,7 +210,7 @@ mod tests {
 
     fn arrive(red: &mut Red, packets: u64) -> Note {
         let queues = Queues::<Descriptor>::new(1);
-        red.at_enqueue(MarkPoint::Enqueue, &seen(0, packets * 1500), &queues)
+        red.at_enqueue(MarkPoint::Enqueue, seen(0, packets * 1500), &queues)
     }
 
     fn probability_at(config: &RedConfig, packets: u64) -> f64 {
@@ -252,7 +253,7 @@ mod tests {
         // Idle for two packet times: x 0.75^2, then a packet arrives.
         let queues = Queues::<Descriptor>::new(1);
         red.served(
-            &Service {
+            Service {
                 queue: 0,
                 size: 1500,
                 now: Time::ZERO,
@@ -265,7 +266,7 @@ mod tests {
             now: Time::from_ns(3700),
             ..seen(0, 1500)
         };
-        red.at_enqueue(MarkPoint::Enqueue, &later, &queues);
+        red.at_enqueue(MarkPoint::Enqueue, later, &queues);
         let aged = 41_250.0 * 0.5625;
         assert_eq!(red.lanes[0].average, aged + 0.25 * (1500.0 - aged));
     }

@@ -36,7 +36,7 @@ impl Tcn {
 
 impl Marking for Tcn {
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, _: &Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, _: Seen, _: &Queues<P>) -> Note {
         Note::Pass
     }
 
@@ -44,7 +44,7 @@ impl Marking for Tcn {
     fn at_dequeue(
         &mut self,
         _point: MarkPoint,
-        _seen: &Seen,
+        _seen: Seen,
         sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
@@ -67,7 +67,7 @@ mod tests {
             sojourn: Time::from_us(78),
         });
         for point in [MarkPoint::Enqueue, MarkPoint::Dequeue] {
-            let mut decide = |sojourn| tcn.at_dequeue(point, &seen(0, 1_000_000), sojourn, false);
+            let mut decide = |sojourn| tcn.at_dequeue(point, seen(0, 1_000_000), sojourn, false);
             assert_eq!(decide(Time::from_us(78)), None);
             assert_eq!(decide(Time::from_ns(78_001)), Some(MarkReason::Sojourn));
         }

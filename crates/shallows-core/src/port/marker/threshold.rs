@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen};
+use super::{Marking, Seen, real};
 use crate::port::notation::TextOrTable;
 use crate::port::{ConfigError, MarkReason};
 use crate::units::{Bytes, Length, Rate, Time};
@@ -105,8 +105,8 @@ impl PerQueueThreshold {
 
 impl Marking for PerQueueThreshold {
     #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
-        let over = seen.queue_length as f64 > self.thresholds[seen.queue];
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+        let over = real(seen.queue_length) > self.thresholds[seen.queue];
         over.then_some(MarkReason::Queue)
     }
 
@@ -121,8 +121,8 @@ pub(super) struct PerPort(pub(super) f64);
 
 impl Marking for PerPort {
     #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
-        (seen.port_length as f64 > self.0).then_some(MarkReason::Port)
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+        (real(seen.port_length) > self.0).then_some(MarkReason::Port)
     }
 
     fn threshold(&self, _queue: usize) -> Option<f64> {
@@ -136,8 +136,8 @@ pub(super) struct PerPool(pub(super) f64);
 
 impl Marking for PerPool {
     #[inline]
-    fn decide(&mut self, seen: &Seen) -> Option<MarkReason> {
-        (seen.pool_length as f64 > self.0).then_some(MarkReason::Pool)
+    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+        (real(seen.pool_length) > self.0).then_some(MarkReason::Pool)
     }
 
     fn threshold(&self, _queue: usize) -> Option<f64> {

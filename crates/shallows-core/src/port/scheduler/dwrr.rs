@@ -24,9 +24,8 @@ struct Lane {
 #[derive(Clone, Debug)]
 pub struct Dwrr {
     lanes: Vec<Lane>,
-    active: ActiveList,
-    /// Whether the queue at the head of the list has been granted its quantum in this round.
-    granted: bool,
+    /// The active list. Its head has been granted its quantum for this round.
+    active: Ring,
 }
 
 impl Dwrr {
@@ -38,8 +37,16 @@ impl Dwrr {
         };
         Self {
             lanes: quanta.iter().map(lane).collect(),
-            active: ActiveList::default(),
-            granted: false,
+            active: Ring::default(),
+        }
+    }
+
+    /// Grants the queue that has come to the head of the list its quantum.
+    #[inline]
+    fn grant(&mut self) {
+        if let Some(queue) = self.active.front() {
+            let lane = &mut self.lanes[queue];
+            lane.deficit += lane.quantum;
         }
     }
 }
@@ -47,47 +54,45 @@ impl Dwrr {
 impl Discipline for Dwrr {
     #[inline]
     fn activate<P: Packet>(&mut self, now: Time, queue: usize, _queues: &Queues<P>) {
-        // A queue that was paused and resumed before its turn came has never left the list.
-        if self.active.members.contains(queue) {
-            return;
-        }
         let lane = &mut self.lanes[queue];
         lane.deficit = 0;
         lane.start = lane.start.max(now);
         self.active.push(queue);
+        if self.active.len == 1 {
+            self.grant();
+        }
     }
 
-    #[inline]
+    fn deactivate(&mut self, queue: usize) {
+        let was_head = self.active.front() == Some(queue);
+        self.active.remove(queue);
+        if was_head {
+            self.grant();
+        }
+    }
+
+    #[inline(always)]
     fn select<P: Packet>(
         &mut self,
         now: Time,
-        ready: QueueSet,
+        _ready: QueueSet,
         queues: &mut Queues<P>,
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         loop {
             let queue = self.active.front()?;
-            if !ready.contains(queue) {
-                self.active.pop();
-                self.granted = false;
-                continue;
-            }
             let lane = &mut self.lanes[queue];
-            if !self.granted {
-                lane.deficit += lane.quantum;
-                self.granted = true;
-            }
             if queues.head_size(queue) <= lane.deficit {
                 return Some(queue);
             }
             rounds.round_ended(now, queue, now - lane.start);
             lane.start = now;
             self.active.rotate();
-            self.granted = false;
+            self.grant();
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn sent<P: Packet>(
         &mut self,
         service: Service,
@@ -101,60 +106,68 @@ impl Discipline for Dwrr {
             rounds.round_ended(service.now, service.queue, sample);
             lane.start = service.finish;
             self.active.pop();
-            self.granted = false;
+            self.grant();
         }
     }
 }
 
-/// The active list: a ring of queue numbers, each at most once.
+/// A list of queue numbers, each at most once.
 #[derive(Clone, Debug)]
-struct ActiveList {
-    ring: [u8; MAX_QUEUES],
+struct Ring {
+    queues: [u8; MAX_QUEUES],
     head: u8,
     len: u8,
-    members: QueueSet,
 }
 
-impl Default for ActiveList {
+impl Default for Ring {
     fn default() -> Self {
         Self {
-            ring: [0; MAX_QUEUES],
+            queues: [0; MAX_QUEUES],
             head: 0,
             len: 0,
-            members: QueueSet::EMPTY,
         }
     }
 }
 
-impl ActiveList {
+impl Ring {
+    /// Where the queue at `position` stands.
+    #[inline]
+    fn slot(&self, position: u8) -> usize {
+        usize::from(self.head.wrapping_add(position)) % MAX_QUEUES
+    }
+
     #[inline]
     fn front(&self) -> Option<usize> {
-        (self.len > 0).then(|| usize::from(self.ring[usize::from(self.head) % MAX_QUEUES]))
+        (self.len > 0).then(|| usize::from(self.queues[self.slot(0)]))
     }
 
     #[inline]
     fn push(&mut self, queue: usize) {
-        let tail = usize::from(self.head) + usize::from(self.len);
-        self.ring[tail % MAX_QUEUES] = queue as u8;
+        self.queues[self.slot(self.len)] = queue as u8;
         self.len += 1;
-        self.members.insert(queue);
     }
 
     #[inline]
     fn pop(&mut self) {
-        if let Some(queue) = self.front() {
-            self.members.remove(queue);
-            self.head = (self.head + 1) % MAX_QUEUES as u8;
-            self.len -= 1;
-        }
+        self.head = self.head.wrapping_add(1);
+        self.len -= 1;
     }
 
     /// Moves the head to the tail.
     #[inline]
     fn rotate(&mut self) {
-        if let Some(queue) = self.front() {
-            self.pop();
-            self.push(queue);
+        self.queues[self.slot(self.len)] = self.queues[self.slot(0)];
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Takes a queue out wherever it stands, keeping the order of the others.
+    #[cold]
+    fn remove(&mut self, queue: usize) {
+        for _ in 0..self.len {
+            self.rotate();
+            if usize::from(self.queues[self.slot(self.len - 1)]) == queue {
+                self.len -= 1;
+            }
         }
     }
 }

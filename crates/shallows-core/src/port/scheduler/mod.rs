@@ -61,7 +61,10 @@ pub(crate) trait Discipline {
     /// `queue` became ready to send: its first packet arrived, or it was resumed.
     fn activate<P: Packet>(&mut self, _now: Time, _queue: usize, _queues: &Queues<P>) {}
 
-    /// The queue to serve now, one of `ready`.
+    /// `queue` is not ready any more although it has packets: it was paused.
+    fn deactivate(&mut self, _queue: usize) {}
+
+    /// The queue to serve now, one of `ready`, which are those activated and not empty.
     fn select<P: Packet>(
         &mut self,
         now: Time,
@@ -165,8 +168,10 @@ impl SchedulerConfig {
     }
 }
 
-/// A running scheduler.
+/// A running scheduler. With a tag of its own: one hidden in a field would have to be decoded at
+/// every dispatch.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub(crate) enum Scheduler {
     Strict(StrictPriority),
     Wrr(Wrr),
@@ -181,18 +186,30 @@ pub(crate) enum Scheduler {
 macro_rules! each_scheduler {
     ($self:ident, $scheduler:ident => $call:expr) => {
         match $self {
-            Scheduler::Strict($scheduler) => $call,
-            Scheduler::Wrr($scheduler) => $call,
-            Scheduler::Dwrr($scheduler) => $call,
-            Scheduler::Wfq($scheduler) => $call,
-            Scheduler::StrictOverWrr($scheduler) => $call,
-            Scheduler::StrictOverDwrr($scheduler) => $call,
-            Scheduler::Pfabric($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::Strict($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::Wrr($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::Dwrr($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::Wfq($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::StrictOverWrr($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::StrictOverDwrr($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::Pfabric($scheduler) => $call,
         }
     };
 }
+pub(crate) use each_scheduler;
 
 impl Scheduler {
+    /// See [`Discipline::activate`].
+    #[inline]
+    pub(crate) fn activate<P: Packet>(&mut self, now: Time, queue: usize, queues: &Queues<P>) {
+        each_scheduler!(self, s => s.activate(now, queue, queues));
+    }
+
+    /// See [`Discipline::deactivate`].
+    pub(crate) fn deactivate(&mut self, queue: usize) {
+        each_scheduler!(self, s => s.deactivate(queue));
+    }
+
     pub(crate) fn new(config: &SchedulerConfig, count: usize) -> Result<Self, ConfigError> {
         let weights = config.weights(count)?;
         let one_queue = |name| match count {
@@ -230,33 +247,5 @@ impl Scheduler {
                 }
             }
         })
-    }
-}
-
-impl Discipline for Scheduler {
-    #[inline]
-    fn activate<P: Packet>(&mut self, now: Time, queue: usize, queues: &Queues<P>) {
-        each_scheduler!(self, s => s.activate(now, queue, queues));
-    }
-
-    #[inline]
-    fn select<P: Packet>(
-        &mut self,
-        now: Time,
-        ready: QueueSet,
-        queues: &mut Queues<P>,
-        rounds: &mut impl RoundObserver,
-    ) -> Option<usize> {
-        each_scheduler!(self, s => s.select(now, ready, queues, rounds))
-    }
-
-    #[inline]
-    fn sent<P: Packet>(
-        &mut self,
-        service: Service,
-        queues: &Queues<P>,
-        rounds: &mut impl RoundObserver,
-    ) {
-        each_scheduler!(self, s => s.sent(service, queues, rounds));
     }
 }

@@ -20,6 +20,7 @@ const QUEUE: usize = 0;
 pub(crate) struct Pfabric;
 
 impl Discipline for Pfabric {
+    #[inline(never)]
     fn select<P: Packet>(
         &mut self,
         _now: Time,

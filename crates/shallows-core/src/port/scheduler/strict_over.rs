@@ -30,6 +30,12 @@ impl<R: Discipline> Discipline for StrictOver<R> {
         }
     }
 
+    fn deactivate(&mut self, queue: usize) {
+        if !self.strict.contains(queue) {
+            self.rest.deactivate(queue);
+        }
+    }
+
     #[inline]
     fn select<P: Packet>(
         &mut self,

@@ -65,7 +65,7 @@ impl Discipline for Wfq {
         lane.finish = lane.start + u64::from(queues.head_size(queue)) * lane.inverse_share;
     }
 
-    #[inline]
+    #[inline(never)]
     fn select<P: Packet>(
         &mut self,
         _now: Time,
@@ -81,7 +81,7 @@ impl Discipline for Wfq {
             .min_by_key(|&q| self.lanes[q].finish)
     }
 
-    #[inline]
+    #[inline(never)]
     fn sent<P: Packet>(
         &mut self,
         service: Service,

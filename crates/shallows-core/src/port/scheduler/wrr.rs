@@ -49,7 +49,7 @@ impl Discipline for Wrr {
         lane.start = lane.start.max(now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn select<P: Packet>(
         &mut self,
         now: Time,
@@ -81,7 +81,7 @@ impl Discipline for Wrr {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn sent<P: Packet>(
         &mut self,
         service: Service,
