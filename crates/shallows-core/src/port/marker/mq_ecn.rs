@@ -348,6 +348,9 @@ mod tests {
         mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
         mq.idle_ended(Time::from_ns(1199));
         assert_eq!(mq.smoothed, 2_400_000.0, "less than T_idle");
+        mq.idle_ended(Time::from_ns(1200));
+        assert_eq!(mq.smoothed, 1_800_000.0, "T_idle to the picosecond");
+        mq.smoothed = 2_400_000.0;
         // 3.7 us are three whole T_idle: 2.4 us x 0.75^3 = 1.0125 us.
         mq.idle_ended(Time::from_ns(3700));
         assert_eq!(mq.smoothed, 1_012_500.0);

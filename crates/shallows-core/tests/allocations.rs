@@ -1,0 +1,54 @@
+//! The packet path allocates nothing once a port has seen its fullest moment.
+
+use shallows_core::packet::{Descriptor, Ecn};
+use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
+use shallows_core::units::Rate;
+
+fn packets(port: &mut EgressPort<Descriptor>, pool: &mut Pool, rounds: u64) {
+    for n in 0..rounds {
+        for queue in 0..8 {
+            let packet = Descriptor {
+                size: 1500,
+                dscp: queue,
+                flow: n,
+                ecn: Ecn::Ect0,
+                ..Descriptor::default()
+            };
+            port.offer(port.busy_until(), packet, pool);
+        }
+        for _ in 0..8 {
+            let now = port.busy_until();
+            assert!(matches!(port.transmit(now, pool), Transmit::Packet(_)));
+        }
+    }
+}
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let schedulers = [
+        r#""strict""#,
+        r#"{ wrr = { quantum = "1500B" } }"#,
+        r#"{ dwrr = { quantum = "1500B" } }"#,
+        "{ wfq = { weight = 1 } }",
+    ];
+    let markers = [
+        r#"{ per-queue = { threshold = "1B" } }"#,
+        r#"{ red = { min = "1pkt", max = "3pkts", max-probability = 0.5 } }"#,
+        r#"{ a-ecn = { threshold = "2pkts" } }"#,
+        r#"{ mm-ecn = { threshold = "1B" } }"#,
+        r#"{ demepro = { threshold = "1B" } }"#,
+    ];
+    for scheduler in schedulers {
+        for marker in markers {
+            let config: PortConfig = toml::from_str(&format!(
+                "queues = 8\nbuffer = \"unlimited\"\nscheduler = {scheduler}\nmarker = {{ scheme = {marker} }}"
+            ))
+            .expect("the test's configuration is sound");
+            let mut port = EgressPort::new(Rate::from_gbps(10), &config, 1, 1).unwrap();
+            let mut pool = Pool::unlimited();
+            packets(&mut port, &mut pool, 1);
+            let used = allocation_counter::measure(|| packets(&mut port, &mut pool, 100));
+            assert_eq!(used.count_total, 0, "{scheduler} with {marker}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The egress port, driven from outside as a simulator or a switch would drive it.
+
+mod behaviour;
+mod config;
+mod driver;
+mod model;
+mod mq_ecn;
+mod scheduling;
