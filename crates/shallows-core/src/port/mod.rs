@@ -46,11 +46,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod buffer;
-mod classifier;
+pub mod buffer;
+pub mod classifier;
 mod config;
 mod counters;
-mod framing;
+pub mod framing;
 pub mod marker;
 mod meter;
 mod notation;
@@ -58,7 +58,7 @@ pub mod pause;
 mod queue_set;
 mod queues;
 pub mod scheduler;
-mod shaper;
+pub mod shaper;
 
 pub use buffer::{BufferConfig, Pool};
 pub use classifier::{ClassifierConfig, SizeClass, SizeClasses};

@@ -7,29 +7,29 @@
 //! Two choices that papers tend to leave in the code are parameters of every marker: the
 //! [`MarkPoint`] and the [`Measure`], what counts as the length of a queue.
 //!
-//! | scheme | file | from |
+//! | scheme | module | from |
 //! |---|---|---|
-//! | per-queue standard and minimum threshold, per-port, per-pool, ECN* | [`Threshold`], `threshold.rs` | MQ-ECN §2 |
-//! | MQ-ECN | [`MqEcnConfig`] | MQ-ECN §3, §4 |
-//! | ML-ECN | [`MlEcnConfig`] | ML-ECN §III-B |
-//! | RED and WRED | [`RedConfig`] | Floyd and Jacobson 1993 |
-//! | TCN | [`TcnConfig`] | ML-ECN §V |
-//! | PMSB | [`PmsbConfig`] | ML-ECN §V |
-//! | CEDM | [`CedmConfig`] | ML-ECN §V |
-//! | A-ECN | [`AEcnConfig`] | ML-ECN §I, §V |
-//! | MM-ECN | [`MmEcnConfig`] | ML-ECN §I |
-//! | DemePro | [`DemeProConfig`] | ML-ECN §I, §V |
+//! | per-queue standard and minimum threshold, per-port, per-pool, ECN* | [`threshold`] | MQ-ECN §2 |
+//! | MQ-ECN | [`mq_ecn`] | MQ-ECN §3, §4 |
+//! | ML-ECN | [`ml_ecn`] | ML-ECN §III-B |
+//! | RED and WRED | [`red`] | Floyd and Jacobson 1993 |
+//! | TCN | [`tcn`] | ML-ECN §V |
+//! | PMSB | [`pmsb`] | ML-ECN §V |
+//! | CEDM | [`cedm`] | ML-ECN §V |
+//! | A-ECN | [`a_ecn`] | ML-ECN §I, §V |
+//! | MM-ECN | [`mm_ecn`] | ML-ECN §I |
+//! | DemePro | [`demepro`] | ML-ECN §I, §V |
 
-mod a_ecn;
-mod cedm;
-mod demepro;
-mod ml_ecn;
-mod mm_ecn;
-mod mq_ecn;
-mod pmsb;
-mod red;
-mod tcn;
-mod threshold;
+pub mod a_ecn;
+pub mod cedm;
+pub mod demepro;
+pub mod ml_ecn;
+pub mod mm_ecn;
+pub mod mq_ecn;
+pub mod pmsb;
+pub mod red;
+pub mod tcn;
+pub mod threshold;
 
 use serde::{Deserialize, Serialize};
 
@@ -337,9 +337,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     product
 }
 
-/// The running scheme. The tag is its own for the reason given at [`Scheduler`].
-///
-/// [`Scheduler`]: super::scheduler::Scheduler
+/// The running scheme. Like a scheduler's, its tag is not hidden in a field.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum Scheme {

@@ -1,24 +1,24 @@
 //! Which queue sends next.
 //!
-//! A scheduler is one file and one variant of [`Scheduler`]. It sees queue heads, never packets,
-//! and reports the end of a queue's service in a round to a [`RoundObserver`], which is what
-//! MQ-ECN's estimate of T_round listens to.
+//! A scheduler is one file and one variant of [`SchedulerConfig`]. It sees queue heads, never
+//! packets, and reports the end of a queue's service in a round to a [`RoundObserver`], which is
+//! what MQ-ECN's estimate of T_round listens to.
 //!
-//! | scheduler | file | cost per packet |
+//! | scheduler | module | cost per packet |
 //! |---|---|---|
-//! | FIFO, strict priority | [`StrictPriority`] | constant |
-//! | weighted round robin | [`Wrr`] | constant |
-//! | deficit weighted round robin | [`Dwrr`] | constant |
-//! | weighted fair queueing | [`Wfq`] | linear in backlogged queues |
-//! | strict priority over WRR or DWRR | [`StrictOver`] | constant |
+//! | FIFO, strict priority | [`strict`] | constant |
+//! | weighted round robin | [`wrr`] | constant |
+//! | deficit weighted round robin | [`dwrr`] | constant |
+//! | weighted fair queueing | [`wfq`] | linear in backlogged queues |
+//! | strict priority over WRR or DWRR | [`strict_over`] | constant |
 //! | pFabric | [`pfabric`] | linear in stored packets (its buffers hold two dozen) |
 
-mod dwrr;
-pub(crate) mod pfabric;
-mod strict;
-mod strict_over;
-mod wfq;
-mod wrr;
+pub mod dwrr;
+pub mod pfabric;
+pub mod strict;
+pub mod strict_over;
+pub mod wfq;
+pub mod wrr;
 
 use serde::{Deserialize, Serialize};
 

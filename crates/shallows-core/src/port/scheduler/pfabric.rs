@@ -17,7 +17,7 @@ const QUEUE: usize = 0;
 
 /// Smallest remaining size first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pfabric;
+pub struct Pfabric;
 
 impl Discipline for Pfabric {
     #[inline(never)]
