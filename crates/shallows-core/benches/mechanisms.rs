@@ -6,9 +6,11 @@
 //!
 //! A packet is offered and transmitted at a port whose queues hold four packets each. Thresholds
 //! are above that, so every comparison runs and no packet is marked, but for the line that says so
-//! and for the random marks of RED and ML-ECN. Times are the best of several runs, since a shared machine can only make them longer.
+//! and for the random marks of RED and ML-ECN. The lines that begin with "empty" are of packets
+//! that find the port empty and pass it at once. Times are the best of several runs, since a shared machine can only make them longer.
 //! Instructions are the difference between two runs of different length under valgrind, so start-up
-//! cancels out; without valgrind the column is empty.
+//! cancels out, less those of the same loop without the port, which makes up the packets; without
+//! valgrind the column is empty.
 
 use std::env;
 use std::hint::black_box;
@@ -17,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use shallows_core::host::qjump::{Level, Limiter, LimiterConfig};
 use shallows_core::packet::{Descriptor, Ecn};
-use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
+use shallows_core::port::{EgressPort, Forward, Pool, PortConfig, Transmit};
 use shallows_core::units::{Bytes, Rate, Time};
 
 const QUEUES: [usize; 3] = [1, 8, 32];
+const DRIVER: &str = "driver";
 const RUNS: usize = 15;
 const PACKETS: u64 = 100_000;
 
@@ -88,13 +91,15 @@ fn compare(name: &str, queues: usize, filter: &str, time: impl Fn(f64) -> String
 fn cases() -> impl Iterator<Item = String> {
     let schedulers = SCHEDULERS
         .iter()
-        .map(|(name, _)| format!("{name} + per-queue"));
+        .map(|(name, _)| format!("{name} + per-queue"))
+        .filter(|name| name != "dwrr + per-queue");
     let markers = MARKERS.iter().map(|(name, _)| format!("dwrr + {name}"));
-    let both = |name: &String| name != "dwrr + per-queue";
-    schedulers
-        .filter(both)
-        .chain(markers)
-        .chain(["qjump limiter".into()])
+    let others = [
+        "empty fifo + per-queue",
+        "empty dwrr + mq-ecn",
+        "qjump limiter",
+    ];
+    schedulers.chain(markers).chain(others.map(Into::into))
 }
 
 const SCHEDULERS: [(&str, &str); 8] = [
@@ -160,7 +165,11 @@ fn run(case: &str, queues: usize, packets: u64) -> Option<Duration> {
     if case == "qjump limiter" {
         return (queues == 1).then(|| run_limiter(packets));
     }
-    let (scheduler, marker) = case.split_once(" + ")?;
+    if case == DRIVER {
+        return Some(run_driver(queues, packets));
+    }
+    let empty = case.starts_with("empty ");
+    let (scheduler, marker) = case.trim_start_matches("empty ").split_once(" + ")?;
     let find = |list: &[(&str, &'static str)], name: &str| {
         list.iter()
             .find(|(known, _)| *known == name)
@@ -186,12 +195,15 @@ fn run(case: &str, queues: usize, packets: u64) -> Option<Duration> {
     ))
     .ok()?;
     let port = EgressPort::new(Rate::from_gbps(10), &config, 1, 1).ok()?;
-    Some(run_port(port, queues, packets))
+    Some(if empty {
+        run_empty_port(port, queues, packets)
+    } else {
+        run_port(port, queues, packets)
+    })
 }
 
-fn run_port(mut port: EgressPort<Descriptor>, queues: usize, packets: u64) -> Duration {
-    let mut pool = Pool::unlimited();
-    let packet = |queue: usize| Descriptor {
+fn test_packet(queue: usize) -> Descriptor {
+    Descriptor {
         size: 1500,
         flow: queue as u64,
         // With ML-ECN's classifier this is a stage, and eight of them cover all classes.
@@ -199,9 +211,38 @@ fn run_port(mut port: EgressPort<Descriptor>, queues: usize, packets: u64) -> Du
         ecn: Ecn::Ect0,
         remaining: 1500,
         tag: 0,
-    };
+    }
+}
+
+/// The loop of the port's cases without the port.
+fn run_driver(queues: usize, packets: u64) -> Duration {
+    let mut queue = 0;
+    let start = Instant::now();
+    for _ in 0..packets {
+        black_box(test_packet(queue));
+        queue = if queue + 1 == queues { 0 } else { queue + 1 };
+    }
+    start.elapsed()
+}
+
+fn run_empty_port(mut port: EgressPort<Descriptor>, queues: usize, packets: u64) -> Duration {
+    let mut pool = Pool::unlimited();
+    let mut queue = 0;
+    let start = Instant::now();
+    for _ in 0..packets {
+        let now = port.busy_until();
+        if let Forward::Sent(departure) = port.forward(now, test_packet(queue), &mut pool) {
+            black_box(departure.packet.tag);
+        }
+        queue = if queue + 1 == queues { 0 } else { queue + 1 };
+    }
+    start.elapsed()
+}
+
+fn run_port(mut port: EgressPort<Descriptor>, queues: usize, packets: u64) -> Duration {
+    let mut pool = Pool::unlimited();
     for n in 0..4 * queues {
-        port.offer(Time::ZERO, packet(n % queues), &mut pool);
+        port.offer(Time::ZERO, test_packet(n % queues), &mut pool);
     }
     let mut queue = 0;
     let start = Instant::now();
@@ -210,7 +251,7 @@ fn run_port(mut port: EgressPort<Descriptor>, queues: usize, packets: u64) -> Du
         if let Transmit::Packet(departure) = port.transmit(now, &mut pool) {
             black_box(departure.packet.tag);
         }
-        port.offer(now, packet(queue), &mut pool);
+        port.offer(now, test_packet(queue), &mut pool);
         queue = if queue + 1 == queues { 0 } else { queue + 1 };
     }
     start.elapsed()
@@ -236,8 +277,17 @@ fn nanoseconds(case: &str, queues: usize) -> Option<f64> {
     Some(best.as_secs_f64() * 1e9 / PACKETS as f64)
 }
 
-/// Instructions per packet, as the difference of a long and a short run.
+/// Instructions per packet that the mechanism itself takes.
 fn instructions(case: &str, queues: usize) -> Option<f64> {
+    let all = counted_instructions(case, queues)?;
+    match case {
+        "qjump limiter" => Some(all),
+        _ => Some(all - counted_instructions(DRIVER, queues)?),
+    }
+}
+
+/// Instructions per packet, as the difference of a long and a short run.
+fn counted_instructions(case: &str, queues: usize) -> Option<f64> {
     const SHORT: u64 = 1_000;
     const LONG: u64 = 11_000;
     run(case, queues, 1)?;

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ConfigError;
 use super::notation::TextOrTable;
+use crate::units::Bytes;
 
 /// Layer-2 overhead of a port: `max(size + header, minimum) + gap` bytes cross the wire.
 ///
@@ -33,6 +35,18 @@ impl Framing {
         minimum: 64,
         gap: 20,
     };
+
+    /// Refuses what no link has, and what would overflow a size.
+    pub(crate) fn check(self) -> Result<(), ConfigError> {
+        const MOST: u32 = 65_535;
+        if self.header.max(self.minimum).max(self.gap) > MOST {
+            return Err(ConfigError::TooLarge(
+                "framing",
+                Bytes::new(u64::from(MOST)),
+            ));
+        }
+        Ok(())
+    }
 
     /// Bytes that a packet of `size` bytes occupies on the wire.
     #[inline]

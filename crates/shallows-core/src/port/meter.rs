@@ -2,7 +2,7 @@
 
 use super::Pool;
 use super::marker::{Measure, MeasureUnit, Presence, Seen};
-use super::queues::{Queues, Stored};
+use super::queues::Queues;
 use crate::packet::Packet;
 use crate::units::{Bytes, Time};
 
@@ -31,25 +31,23 @@ impl Meter {
     }
 
     /// A packet of `size` bytes left `queue` and is in service until `finish`.
-    #[inline]
     pub(crate) fn sent(&mut self, queue: usize, size: u32, finish: Time) {
-        if !self.plain {
-            self.in_service = (queue, size);
-            self.busy_until = finish;
-        }
+        self.in_service = (queue, size);
+        self.busy_until = finish;
     }
 
-    /// What the marker is to see of a packet that is not yet, or no longer, in `queue`.
+    /// What the marker is to see of a packet of this size and DSCP that is not yet, or no longer,
+    /// in `queue`.
     #[inline]
     pub(crate) fn seen<P: Packet>(
         &self,
         now: Time,
         queue: usize,
-        stored: &Stored<P>,
+        (size, stage): (u32, u8),
         queues: &Queues<P>,
         pool: &Pool,
     ) -> Seen {
-        let size = u64::from(stored.size);
+        let size = u64::from(size);
         let (queue_length, port_length) = if self.plain {
             (queues.queue_bytes(queue) + size, queues.bytes() + size)
         } else {
@@ -62,7 +60,7 @@ impl Meter {
             port_length,
             pool_length: pool.used().get() + size,
             queue_packets: queues.queue_packets(queue) + 1,
-            stage: stored.packet.dscp(),
+            stage,
         }
     }
 
@@ -99,6 +97,7 @@ impl Meter {
 mod tests {
     use super::*;
     use crate::packet::Descriptor;
+    use crate::port::queues::Stored;
 
     fn stored(size: u32) -> Stored<Descriptor> {
         Stored {
@@ -117,7 +116,7 @@ mod tests {
         queues.push(1, stored(1000));
         let mut meter = Meter::new(measure, Bytes::new(1500));
         meter.sent(0, 700, Time::from_us(1));
-        let seen = meter.seen(now, 0, &stored(40), &queues, &Pool::unlimited());
+        let seen = meter.seen(now, 0, (40, 0), &queues, &Pool::unlimited());
         (seen.queue_length, seen.port_length)
     }
 

@@ -76,7 +76,7 @@ use crate::tally::Tally;
 use crate::units::{Bytes, Rate, Time, TransmissionClock};
 use buffer::Buffer;
 use classifier::Classifier;
-use marker::{Marker, NotEct, Note, Setting};
+use marker::{Marker, NotEct, Note, Presence, Setting};
 use meter::Meter;
 use queues::{Queues, Stored};
 use scheduler::{Discipline, Scheduler, Service, each_scheduler, pfabric};
@@ -84,6 +84,17 @@ use scheduler::{Discipline, Scheduler, Service, each_scheduler, pfabric};
 /// What became of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
+    /// It waits in a queue.
+    Queued,
+    /// It was dropped, and is among [`EgressPort::take_dropped`].
+    Dropped(DropReason),
+}
+
+/// The answer to [`EgressPort::forward`].
+#[derive(Clone, Copy, Debug)]
+pub enum Forward<P> {
+    /// Its transmission starts now.
+    Sent(Departure<P>),
     /// It waits in a queue.
     Queued,
     /// It was dropped, and is among [`EgressPort::take_dropped`].
@@ -142,6 +153,8 @@ struct Rest<P> {
     accounting: Accounting,
     /// Whether a full buffer gives up packets in store.
     evicts: bool,
+    /// Whether nothing shapes packets and nothing looks at them as they leave.
+    plain: bool,
     counters: Vec<QueueCounters>,
     dropped: Vec<(P, DropReason)>,
 }
@@ -160,6 +173,7 @@ impl<P: Packet> EgressPort<P> {
         if config.packet == Bytes::ZERO {
             return Err(ConfigError::Zero("the nominal packet"));
         }
+        config.framing.check()?;
         let rounds = matches!(
             config.scheduler,
             SchedulerConfig::Wrr { .. }
@@ -182,10 +196,15 @@ impl<P: Packet> EgressPort<P> {
             },
             stream: (seed, id),
         };
+        let marker = Marker::new(&config.marker, &setting)?;
         let rest = Rest {
             queues: Queues::new(count),
             classifier: Classifier::new(&config.classifier, count)?,
-            marker: Marker::new(&config.marker, &setting)?,
+            plain: config.shaper.is_none()
+                && !marker.decides_at_dequeue()
+                && !marker.follows_service()
+                && config.marker.measure.in_service == Presence::Excluded,
+            marker,
             buffer: Buffer::new(&config.buffer, count, config.packet)?,
             shaper: config.shaper.map(TokenBucket::new).transpose()?,
             link: TransmissionClock::new(rate),
@@ -209,44 +228,54 @@ impl<P: Packet> EgressPort<P> {
     /// Hands the port a packet at `now`. `pool` is the memory that the ports of its switch share.
     #[inline]
     pub fn offer(&mut self, now: Time, packet: P, pool: &mut Pool) -> Offer {
-        let rest = &mut self.rest;
-        let queue = rest.classifier.classify(&packet);
-        let size = match rest.accounting {
-            Accounting::Packet => packet.size(),
-            Accounting::Wire => rest.framing.wire_size(packet.size()),
-        };
-        if rest.queues.backlogged().is_empty() {
-            rest.end_idle_time(now);
-        }
-        if let Some(reason) = rest.buffer.refusal(queue, size, &rest.queues, pool)
-            && !(rest.evicts && rest.make_room(queue, &packet, size, pool))
-        {
-            return rest.drop(queue, packet, size, reason);
-        }
-        let mut stored = Stored {
-            packet,
-            arrived: now,
-            size,
-            noted: false,
-        };
-        let seen = || rest.meter.seen(now, queue, &stored, &rest.queues, pool);
-        let note = rest.marker.at_enqueue(seen, &rest.queues);
-        if note != Note::Pass {
-            if packet.ecn() == Ecn::NotEct && rest.drops_unmarkable(note) {
-                return rest.drop(queue, packet, size, DropReason::NotEct);
+        let (queue, arriving) = self.rest.receive(now, packet);
+        match self.rest.admit(queue, &arriving, pool) {
+            Err(reason) => Offer::Dropped(reason),
+            Ok(note) => {
+                self.enqueue(queue, arriving, note, pool);
+                Offer::Queued
             }
-            rest.carry_out(note, queue, &mut stored);
         }
-        pool.take(size);
-        let first = rest.queues.push(queue, stored);
-        if first && !rest.paused.contains(queue) {
-            self.scheduler.activate(now, queue, &rest.queues);
+    }
+
+    /// Hands the port a packet at `now` and, if it was empty and its link is free, sends it at
+    /// once: [`offer`](Self::offer) and then [`transmit`](Self::transmit), but in most cases the
+    /// packet need not be stored for it.
+    #[inline]
+    pub fn forward(&mut self, now: Time, packet: P, pool: &mut Pool) -> Forward<P> {
+        let silent = self.rest.queues.backlogged().is_empty() && now >= self.rest.busy_until;
+        let (queue, arriving) = self.rest.receive(now, packet);
+        let note = match self.rest.admit(queue, &arriving, pool) {
+            Ok(note) => note,
+            Err(reason) => return Forward::Dropped(reason),
+        };
+        if silent && note == Note::Pass {
+            let Self { scheduler, rest } = self;
+            let unhindered = rest.plain && !rest.paused.contains(queue);
+            if unhindered && scheduler.passes(queue, arriving.size) {
+                let departure = each_scheduler!(scheduler, s => rest.pass(s, queue, arriving));
+                return Forward::Sent(departure);
+            }
         }
-        Offer::Queued
+        self.enqueue(queue, arriving, note, pool);
+        if silent {
+            self.send_stored(now, pool)
+        } else {
+            Forward::Queued
+        }
+    }
+
+    /// The long way of [`forward`](Self::forward).
+    #[inline(never)]
+    fn send_stored(&mut self, now: Time, pool: &mut Pool) -> Forward<P> {
+        match self.transmit(now, pool) {
+            Transmit::Packet(departure) => Forward::Sent(departure),
+            Transmit::Wait(_) | Transmit::Idle => Forward::Queued,
+        }
     }
 
     /// The next packet to send at `now`, or when to ask again.
-    #[inline]
+    #[inline(always)]
     pub fn transmit(&mut self, now: Time, pool: &mut Pool) -> Transmit<P> {
         let Self { scheduler, rest } = self;
         let ready = rest.queues.backlogged().difference(rest.paused);
@@ -257,6 +286,19 @@ impl<P: Packet> EgressPort<P> {
             return Transmit::Wait(rest.busy_until);
         }
         each_scheduler!(scheduler, s => rest.serve(s, now, ready, pool))
+    }
+
+    #[inline(always)]
+    fn enqueue(&mut self, queue: usize, arriving: Stored<P>, note: Note, pool: &mut Pool) {
+        pool.take(arriving.size);
+        let first = self.rest.queues.push(queue, arriving);
+        if note != Note::Pass {
+            self.rest.carry_out(note, queue);
+        }
+        if first && !self.rest.paused.contains(queue) {
+            let now = arriving.arrived;
+            self.scheduler.activate(now, queue, &self.rest.queues);
+        }
     }
 
     /// Stops these queues: an 802.3x pause names [`QueueSet::ALL`], an 802.1Qbb one the queues of
@@ -334,8 +376,88 @@ impl<P: Packet> EgressPort<P> {
 }
 
 impl<P: Packet> Rest<P> {
-    /// Sends what `scheduler` selects from `ready`, if the shaper lets it.
+    /// The queue of a packet, and the packet as it would be stored there.
+    #[inline(always)]
+    fn receive(&self, now: Time, packet: P) -> (usize, Stored<P>) {
+        let size = match self.accounting {
+            Accounting::Packet => packet.size(),
+            Accounting::Wire => self.framing.wire_size(packet.size()),
+        };
+        let arriving = Stored {
+            packet,
+            arrived: now,
+            size,
+            noted: false,
+        };
+        (self.classifier.classify(&packet), arriving)
+    }
+
+    /// Finds room for a packet and asks the marker about it; or drops it.
+    #[inline(always)]
+    fn admit(
+        &mut self,
+        queue: usize,
+        arriving: &Stored<P>,
+        pool: &mut Pool,
+    ) -> Result<Note, DropReason> {
+        let (now, size) = (arriving.arrived, arriving.size);
+        if self.queues.backlogged().is_empty() {
+            self.end_idle_time(now);
+        }
+        if let Some(reason) = self.buffer.refusal(queue, size, &self.queues, pool)
+            && !(self.evicts && self.make_room(queue, arriving, pool))
+        {
+            return Err(self.drop(queue, arriving, reason));
+        }
+        let subject = (size, arriving.packet.dscp());
+        let seen = || self.meter.seen(now, queue, subject, &self.queues, pool);
+        let note = self.marker.at_enqueue(seen, &self.queues);
+        if note != Note::Pass && self.drops_unmarkable(note, &arriving.packet) {
+            return Err(self.drop(queue, arriving, DropReason::NotEct));
+        }
+        Ok(note)
+    }
+
+    /// Sends an admitted packet through an empty port, past its queue.
     #[inline]
+    fn pass(
+        &mut self,
+        scheduler: &mut impl Discipline,
+        queue: usize,
+        stored: Stored<P>,
+    ) -> Departure<P> {
+        let now = stored.arrived;
+        self.queues.count_pass(queue, stored.size);
+        let finish = self.occupy_link(now, &stored);
+        let service = Service {
+            queue,
+            size: stored.size,
+            now,
+            finish,
+            emptied: true,
+        };
+        scheduler.passed(service, &mut self.marker);
+        Departure {
+            packet: stored.packet,
+            queue,
+            finish,
+            sojourn: Time::ZERO,
+        }
+    }
+
+    /// Starts a transmission; when its last bit is on the wire.
+    #[inline]
+    fn occupy_link(&mut self, now: Time, stored: &Stored<P>) -> Time {
+        if now > self.busy_until {
+            self.link.restart();
+        }
+        let wire_size = self.framing.wire_size(stored.packet.size());
+        self.busy_until = now + self.link.advance(Bytes::new(u64::from(wire_size)));
+        self.busy_until
+    }
+
+    /// Sends what `scheduler` selects from `ready`, if the shaper lets it.
+    #[inline(always)]
     fn serve(
         &mut self,
         scheduler: &mut impl Discipline,
@@ -347,79 +469,61 @@ impl<P: Packet> Rest<P> {
         let Some(queue) = selected else {
             return Transmit::Idle;
         };
-        if let Some(shaper) = &mut self.shaper {
-            let Some(head) = self.queues.head(queue) else {
-                return Transmit::Idle;
-            };
-            let wire_size = self.framing.wire_size(head.packet.size());
-            let at = shaper.ready_at(now, wire_size);
-            if at > now {
-                return Transmit::Wait(at);
-            }
-            shaper.spend(now, wire_size);
+        if !self.plain
+            && let Some(at) = self.shaper_holds(now, queue)
+        {
+            return Transmit::Wait(at);
         }
-        Transmit::Packet(self.send(scheduler, now, queue, pool))
-    }
-
-    #[inline]
-    fn send(
-        &mut self,
-        scheduler: &mut impl Discipline,
-        now: Time,
-        queue: usize,
-        pool: &mut Pool,
-    ) -> Departure<P> {
         let mut stored = self.queues.pop(queue);
         pool.release(stored.size);
-        if self.marker.decides_at_dequeue() {
-            self.mark_leaving(now, queue, &mut stored, pool);
+        let finish = self.occupy_link(now, &stored);
+        let service = Service {
+            queue,
+            size: stored.size,
+            now,
+            finish,
+            emptied: !self.queues.backlogged().contains(queue),
+        };
+        if !self.plain {
+            self.look_at_leaving(service, &mut stored, pool);
         }
-        if now > self.busy_until {
-            self.link.restart();
-        }
-        let wire_size = self.framing.wire_size(stored.packet.size());
-        let finish = now + self.link.advance(Bytes::new(u64::from(wire_size)));
-        self.busy_until = finish;
-        self.meter.sent(queue, stored.size, finish);
-        let service = self.service(queue, stored.size, now, finish);
         scheduler.sent(service, &self.queues, &mut self.marker);
-        if self.marker.follows_service() {
-            self.report_service(queue, stored.size, now, finish);
-        }
-        Departure {
+        Transmit::Packet(Departure {
             packet: stored.packet,
             queue,
             finish,
             sojourn: now - stored.arrived,
-        }
+        })
     }
 
-    #[inline]
-    fn service(&self, queue: usize, size: u32, now: Time, finish: Time) -> Service {
-        Service {
-            queue,
-            size,
-            now,
-            finish,
-            emptied: !self.queues.backlogged().contains(queue),
-        }
-    }
-
-    /// Tells the marker that a packet has left `queue`.
+    /// Until when the shaper holds the head of `queue` back; takes its tokens if it does not.
     #[inline(never)]
-    fn report_service(&mut self, queue: usize, size: u32, now: Time, finish: Time) {
-        let service = self.service(queue, size, now, finish);
+    fn shaper_holds(&mut self, now: Time, queue: usize) -> Option<Time> {
+        let shaper = self.shaper.as_mut()?;
+        let head = self.queues.head(queue)?;
+        let wire_size = self.framing.wire_size(head.packet.size());
+        let at = shaper.ready_at(now, wire_size);
+        if at > now {
+            return Some(at);
+        }
+        shaper.spend(now, wire_size);
+        None
+    }
+
+    /// Lets marker and meter look at a packet that has just left its queue.
+    #[inline(never)]
+    fn look_at_leaving(&mut self, service: Service, leaving: &mut Stored<P>, pool: &Pool) {
+        let Service { now, queue, .. } = service;
+        if self.marker.decides_at_dequeue() {
+            let subject = (leaving.size, leaving.packet.dscp());
+            let seen = self.meter.seen(now, queue, subject, &self.queues, pool);
+            let sojourn = now - leaving.arrived;
+            if let Some(reason) = self.marker.at_dequeue(seen, sojourn, leaving.noted) {
+                mark(&mut leaving.packet, &mut self.counters[queue], reason);
+            }
+        }
+        self.meter.sent(queue, leaving.size, service.finish);
         self.marker.served(service, self.queues.queue_bytes(queue));
-    }
-
-    /// Asks the marker about a packet that has just left `queue`.
-    #[inline(never)]
-    fn mark_leaving(&mut self, now: Time, queue: usize, leaving: &mut Stored<P>, pool: &Pool) {
-        let seen = self.meter.seen(now, queue, leaving, &self.queues, pool);
-        let sojourn = now - leaving.arrived;
-        if let Some(reason) = self.marker.at_dequeue(seen, sojourn, leaving.noted) {
-            mark(&mut leaving.packet, &mut self.counters[queue], reason);
-        }
     }
 
     /// Tells the marker how long the port has been empty and silent.
@@ -432,23 +536,25 @@ impl<P: Packet> Rest<P> {
         }
     }
 
-    fn drops_unmarkable(&self, note: Note) -> bool {
-        matches!(note, Note::Mark(_)) && self.not_ect == NotEct::Drop
+    fn drops_unmarkable(&self, note: Note, packet: &P) -> bool {
+        self.not_ect == NotEct::Drop && packet.ecn() == Ecn::NotEct && matches!(note, Note::Mark(_))
     }
 
-    /// Does what the marker asked for when `arriving` was offered to `queue`.
+    /// Does what the marker asked for when the last packet of `queue` was offered.
     #[inline(never)]
-    fn carry_out(&mut self, note: Note, queue: usize, arriving: &mut Stored<P>) {
+    fn carry_out(&mut self, note: Note, queue: usize) {
         match note {
             Note::Pass => {}
-            Note::Remember => arriving.noted = true,
+            Note::Remember => self.queues.tail_mut(queue).noted = true,
             Note::Mark(reason) => {
-                mark(&mut arriving.packet, &mut self.counters[queue], reason);
+                let packet = &mut self.queues.tail_mut(queue).packet;
+                mark(packet, &mut self.counters[queue], reason);
             }
             Note::MarkHead(at, reason) => {
-                // The head of an empty queue is the arriving packet.
-                let head = self.queues.head_mut(at).unwrap_or(&mut arriving.packet);
-                mark(head, &mut self.counters[at], reason);
+                let at = usize::from(at);
+                if let Some(head) = self.queues.head_mut(at) {
+                    mark(head, &mut self.counters[at], reason);
+                }
             }
         }
     }
@@ -456,27 +562,29 @@ impl<P: Packet> Rest<P> {
     /// pFabric: gives up less urgent packets until a packet of `size` fits; false if they do not
     /// suffice.
     #[cold]
-    fn make_room(&mut self, queue: usize, packet: &P, size: u32, pool: &mut Pool) -> bool {
+    fn make_room(&mut self, queue: usize, arriving: &Stored<P>, pool: &mut Pool) -> bool {
+        let size = arriving.size;
         while self
             .buffer
             .refusal(queue, size, &self.queues, pool)
             .is_some()
         {
-            let Some(position) = pfabric::victim(&self.queues, packet.remaining()) else {
+            let remaining = arriving.packet.remaining();
+            let Some(position) = pfabric::victim(&self.queues, remaining) else {
                 return false;
             };
             let victim = self.queues.remove(queue, position);
             pool.release(victim.size);
-            self.drop(queue, victim.packet, victim.size, DropReason::Evicted);
+            self.drop(queue, &victim, DropReason::Evicted);
         }
         true
     }
 
     #[cold]
-    fn drop(&mut self, queue: usize, packet: P, size: u32, reason: DropReason) -> Offer {
-        self.counters[queue].drop(reason, size);
-        self.dropped.push((packet, reason));
-        Offer::Dropped(reason)
+    fn drop(&mut self, queue: usize, lost: &Stored<P>, reason: DropReason) -> DropReason {
+        self.counters[queue].drop(reason, lost.size);
+        self.dropped.push((lost.packet, reason));
+        reason
     }
 }
 

@@ -131,8 +131,14 @@ impl<P: Packet> Queues<P> {
         (self.queues[queue].packets > 0).then(|| &mut self.slots[head as usize].stored.packet)
     }
 
+    /// What is at the tail of a backlogged queue.
+    pub(crate) fn tail_mut(&mut self, queue: usize) -> &mut Stored<P> {
+        let tail = self.queues[queue].tail;
+        &mut self.slots[tail as usize].stored
+    }
+
     /// Puts a packet at the tail; true if the queue was empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, queue: usize, stored: Stored<P>) -> bool {
         let index = self.store(stored);
         let list = &mut self.queues[queue];
@@ -153,8 +159,16 @@ impl<P: Packet> Queues<P> {
         first
     }
 
-    /// Takes the head of a backlogged queue.
+    /// Counts a packet that passed the queue without being stored.
     #[inline]
+    pub(crate) fn count_pass(&mut self, queue: usize, size: u32) {
+        let list = &mut self.queues[queue];
+        list.pushed_bytes += u64::from(size);
+        list.pushed_packets += 1;
+    }
+
+    /// Takes the head of a backlogged queue.
+    #[inline(always)]
     pub(crate) fn pop(&mut self, queue: usize) -> Stored<P> {
         let list = &mut self.queues[queue];
         let index = list.head;
@@ -217,7 +231,7 @@ impl<P: Packet> Queues<P> {
         index
     }
 
-    #[inline]
+    #[inline(always)]
     fn store(&mut self, stored: Stored<P>) -> u32 {
         let slot = Slot { stored, next: NIL };
         if self.free == NIL {

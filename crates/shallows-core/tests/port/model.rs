@@ -6,7 +6,7 @@
 
 use proptest::prelude::*;
 use shallows_core::packet::{Descriptor, Ecn};
-use shallows_core::port::{DropReason, Offer, Pool, PortConfig, QueueSet, Transmit};
+use shallows_core::port::{DropReason, Forward, Offer, Pool, PortConfig, QueueSet, Transmit};
 use shallows_core::units::{Bytes, Time};
 
 use crate::driver::{Driver, packet};
@@ -413,6 +413,11 @@ enum Operation {
         queue: usize,
         size: u32,
     },
+    /// An offer that is sent at once if the port is empty and its link free.
+    Forward {
+        queue: usize,
+        size: u32,
+    },
     Transmit,
     Wait(u64),
     Pause(usize),
@@ -425,6 +430,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     let operation = prop_oneof![
         12 => (0..QUEUES, prop_oneof![Just(1500), 40..=1500u32])
             .prop_map(|(queue, size)| Operation::Offer { queue, size }),
+        4 => (0..QUEUES, 40..=1500u32)
+            .prop_map(|(queue, size)| Operation::Forward { queue, size }),
         10 => Just(Operation::Transmit),
         2 => (0..6_000_000u64).prop_map(Operation::Wait),
         1 => (0..QUEUES).prop_map(Operation::Pause),
@@ -485,6 +492,29 @@ proptest! {
                     let dropped = driver.port.take_dropped().map(|(p, _)| p).collect::<Vec<_>>();
                     let expected = if outcome == Offer::Queued { vec![] } else { vec![packet] };
                     prop_assert_eq!(dropped, expected);
+                }
+                Operation::Forward { queue, size } => {
+                    let packet = packet(queue, size, tag as u64);
+                    let silent = reference.total() == 0 && driver.now >= reference.busy_until;
+                    let outcome = driver.port.forward(driver.now, packet, &mut driver.pool);
+                    driver.port.take_dropped().for_each(drop);
+                    let offered = reference.offer(driver.now, packet, others);
+                    let sent = match offered {
+                        Offer::Queued if silent => reference.transmit(driver.now, others),
+                        _ => Ok(None),
+                    };
+                    match (outcome, offered, sent) {
+                        (Forward::Dropped(is), Offer::Dropped(expected), _) => {
+                            prop_assert_eq!(is, expected);
+                        }
+                        (Forward::Sent(is), Offer::Queued, Ok(Some(expected))) => {
+                            prop_assert_eq!((is.packet, is.finish), expected);
+                        }
+                        (Forward::Queued, Offer::Queued, Ok(None) | Err(_)) => {}
+                        (is, offered, sent) => {
+                            prop_assert!(false, "{is:?}, not {offered:?} and {sent:?}");
+                        }
+                    }
                 }
                 Operation::Transmit => {
                     let outcome = driver.port.transmit(driver.now, &mut driver.pool);

@@ -50,7 +50,7 @@ impl Marking for DemePro {
                 longest = (queue, bytes);
             }
         }
-        Note::MarkHead(longest.0, MarkReason::Port)
+        Note::MarkHead(longest.0 as u8, MarkReason::Port)
     }
 
     fn at_dequeue(

@@ -48,7 +48,7 @@ fn default_levels() -> u8 {
 pub(super) struct MlEcn {
     /// K in bytes.
     k: f64,
-    levels: u8,
+    levels: u16,
     packet_classes: SizeClasses,
     queue_classes: Vec<SizeClass>,
     coin: Coin,
@@ -57,6 +57,7 @@ pub(super) struct MlEcn {
 impl MlEcn {
     pub(super) fn new(config: &MlEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
         let classes = setting.classes.ok_or(ConfigError::NeedsSizeClasses)?;
+        classes.check(setting.weights.len())?;
         if config.levels == 0 {
             return Err(ConfigError::Zero("levels"));
         }
@@ -76,7 +77,7 @@ impl MlEcn {
         }
         Ok(Self {
             k: setting.bytes(config.threshold)?,
-            levels: config.levels,
+            levels: u16::from(config.levels),
             packet_classes,
             queue_classes: (0..setting.weights.len())
                 .map(|queue| classes.class_of_queue(queue))
@@ -86,19 +87,19 @@ impl MlEcn {
     }
 
     /// TL_i (eq. 2).
-    fn level_start(&self, level: u8) -> f64 {
+    fn level_start(&self, level: u16) -> f64 {
         f64::from(level) * self.k / f64::from(self.levels)
     }
 
     /// Pr_i = TL_i / K = i / L, and 1 above the last level.
-    fn level_probability(&self, level: u8) -> f64 {
+    fn level_probability(&self, level: u16) -> f64 {
         (f64::from(level) / f64::from(self.levels)).min(1.0)
     }
 
     /// The i of TL_i <= length < TL_(i+1); 0 below TL_1, L above TL_L.
-    fn level(&self, length: f64) -> u8 {
+    fn level(&self, length: f64) -> u16 {
         let level = (length * f64::from(self.levels) / self.k) as u64;
-        level.min(u64::from(self.levels)) as u8
+        level.min(u64::from(self.levels)) as u16
     }
 }
 

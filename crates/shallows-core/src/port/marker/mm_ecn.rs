@@ -67,7 +67,7 @@ impl Marking for MmEcn {
             self.open[seen.queue] += 1;
             return Note::Pass;
         }
-        Note::MarkHead(seen.queue, MarkReason::Queue)
+        Note::MarkHead(seen.queue as u8, MarkReason::Queue)
     }
 
     fn at_dequeue(

@@ -204,11 +204,12 @@ pub(crate) struct Seen {
 
 /// A scheme's answer about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Note {
     Pass,
     Mark(MarkReason),
     /// Mark the packet at the head of this queue instead of the arriving one.
-    MarkHead(usize, MarkReason),
+    MarkHead(u8, MarkReason),
     /// Remember for the dequeue side that the packet met congestion.
     Remember,
 }
@@ -448,7 +449,7 @@ impl Marker {
         self.follows_service
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at_enqueue<P: Packet>(
         &mut self,
         seen: impl Fn() -> Seen,

@@ -196,6 +196,17 @@ impl MqEcn {
         (self.own[queue] / self.smoothed).min(1.0)
     }
 
+    /// Keeps a sample for the next update of the interval variant.
+    // Off the common path, which it would otherwise burden with its registers.
+    #[cold]
+    fn collect(&mut self, now: Time, sample: f64) {
+        if let Estimate::RoundsInInterval { pending, .. } = &mut self.estimate
+            && let Some(mean) = pending.add(now, sample)
+        {
+            self.smooth(mean);
+        }
+    }
+
     /// Eq. 6.
     #[inline]
     fn smooth(&mut self, sample: f64) {
@@ -232,14 +243,10 @@ impl Marking for MqEcn {
     #[inline]
     fn round_ended(&mut self, now: Time, _queue: usize, sample: Time) {
         let sample = real(sample.ps());
-        match &mut self.estimate {
-            Estimate::EveryRound { .. } => self.smooth(sample),
-            Estimate::RoundsInInterval { pending, .. } => {
-                if let Some(mean) = pending.add(now, sample) {
-                    self.smooth(mean);
-                }
-            }
-            Estimate::BackloggedWeight { .. } => {}
+        if let Estimate::EveryRound { .. } = self.estimate {
+            self.smooth(sample);
+        } else {
+            self.collect(now, sample);
         }
     }
 
@@ -276,8 +283,7 @@ impl Marking for MqEcn {
 }
 
 impl RampState {
-    // Out of line, so that the common case stays small enough to be inlined.
-    #[inline(never)]
+    #[cold]
     fn decide(&mut self, length: f64, k_min: f64, k_max: f64) -> Option<MarkReason> {
         let p = self.p_max * (length - k_min) / (k_max - k_min);
         self.coin.heads(p).then_some(MarkReason::Probability)
@@ -286,7 +292,6 @@ impl RampState {
 
 impl Pending {
     /// Takes a sample in; the mean of the interval when one is over.
-    #[inline(never)]
     fn add(&mut self, now: Time, sample: f64) -> Option<f64> {
         self.sum += sample;
         self.count += 1;

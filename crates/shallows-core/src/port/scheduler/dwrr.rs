@@ -109,6 +109,20 @@ impl Discipline for Dwrr {
             self.grant();
         }
     }
+
+    /// A packet larger than the quantum would take several rounds.
+    #[inline]
+    fn passes(&self, queue: usize, size: u32) -> bool {
+        size <= self.lanes[queue].quantum
+    }
+
+    #[inline]
+    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver) {
+        let lane = &mut self.lanes[service.queue];
+        let start = lane.start.max(service.now);
+        rounds.round_ended(service.now, service.queue, service.finish - start);
+        lane.start = service.finish;
+    }
 }
 
 /// A list of queue numbers, each at most once.

@@ -81,6 +81,15 @@ pub(crate) trait Discipline {
         _rounds: &mut impl RoundObserver,
     ) {
     }
+
+    /// Whether serving a packet of `size` in an otherwise empty port is one service and no more.
+    fn passes(&self, _queue: usize, _size: u32) -> bool {
+        true
+    }
+
+    /// A packet went through the empty port: does what `activate`, `select` and `sent` would have
+    /// done for it together.
+    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver);
 }
 
 /// A scheduler and its parameters, as written in a scenario.
@@ -203,6 +212,12 @@ impl Scheduler {
     #[inline]
     pub(crate) fn activate<P: Packet>(&mut self, now: Time, queue: usize, queues: &Queues<P>) {
         each_scheduler!(self, s => s.activate(now, queue, queues));
+    }
+
+    /// See [`Discipline::passes`].
+    #[inline]
+    pub(crate) fn passes(&self, queue: usize, size: u32) -> bool {
+        each_scheduler!(self, s => s.passes(queue, size))
     }
 
     /// See [`Discipline::deactivate`].

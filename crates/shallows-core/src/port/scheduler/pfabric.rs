@@ -6,7 +6,7 @@
 //! arriving one if none in store is less urgent. Buffers are tiny (24 packets in QJUMP's
 //! comparison), so both look at every packet, as the paper proposes for hardware.
 
-use super::{Discipline, RoundObserver};
+use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
 use crate::port::queues::Queues;
@@ -40,6 +40,9 @@ impl Discipline for Pfabric {
         queues.promote(QUEUE, earliest);
         Some(QUEUE)
     }
+
+    #[inline]
+    fn passed(&mut self, _service: Service, _rounds: &mut impl RoundObserver) {}
 }
 
 /// Position of the packet to give up for one that has `remaining` bytes left, if any is less

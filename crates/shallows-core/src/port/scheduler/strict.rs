@@ -1,6 +1,6 @@
 //! Strict priority, and with a single queue FIFO.
 
-use super::{Discipline, RoundObserver};
+use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
 use crate::port::queues::Queues;
@@ -21,4 +21,7 @@ impl Discipline for StrictPriority {
     ) -> Option<usize> {
         ready.lowest()
     }
+
+    #[inline]
+    fn passed(&mut self, _service: Service, _rounds: &mut impl RoundObserver) {}
 }

@@ -62,4 +62,16 @@ impl<R: Discipline> Discipline for StrictOver<R> {
             self.rest.sent(service, queues, rounds);
         }
     }
+
+    #[inline]
+    fn passes(&self, queue: usize, size: u32) -> bool {
+        self.strict.contains(queue) || self.rest.passes(queue, size)
+    }
+
+    #[inline]
+    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver) {
+        if !self.strict.contains(service.queue) {
+            self.rest.passed(service, rounds);
+        }
+    }
 }

@@ -99,4 +99,15 @@ impl Discipline for Wfq {
             self.rebase();
         }
     }
+
+    #[inline]
+    fn passed(&mut self, service: Service, _rounds: &mut impl RoundObserver) {
+        let lane = &mut self.lanes[service.queue];
+        let start = lane.start.max(self.virtual_time);
+        lane.start = start + u64::from(service.size) * lane.inverse_share;
+        self.virtual_time = start + (u64::from(service.size) << FRACTION_BITS);
+        if self.virtual_time > REBASE_AT {
+            self.rebase();
+        }
+    }
 }

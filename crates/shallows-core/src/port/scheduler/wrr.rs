@@ -99,4 +99,14 @@ impl Discipline for Wrr {
             *credit -= service.size;
         }
     }
+
+    #[inline]
+    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver) {
+        let lane = &mut self.lanes[service.queue];
+        let start = lane.start.max(service.now);
+        rounds.round_ended(service.now, service.queue, service.finish - start);
+        lane.start = service.finish;
+        self.current = (service.queue + 1) % self.lanes.len();
+        self.credit = None;
+    }
 }
