@@ -10,6 +10,7 @@
 //! | [`packet`] | what a mechanism may know of a packet |
 //! | [`port`] | the egress port: classifier, buffer, marker, scheduler, shaper, pause |
 //! | [`host`] | what a host does before it sends: QJUMP's limiter, ML-ECN's stage tags |
+//! | [`tcp`] | TCP sender and receiver, and the congestion controllers |
 //! | [`random`] | a biased coin with a stream of its own |
 //! | [`tally`] | packets and bytes, counted |
 //!
@@ -23,4 +24,5 @@ pub mod packet;
 pub mod port;
 pub mod random;
 pub mod tally;
+pub mod tcp;
 pub mod units;

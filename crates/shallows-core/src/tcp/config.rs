@@ -1,0 +1,375 @@
+//! A transport as written in a scenario.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::ControllerConfig;
+use crate::units::Time;
+
+/// Everything about a connection's transport. What is not written has the default.
+///
+/// ```
+/// # use shallows_core::tcp::TcpConfig;
+/// let config: TcpConfig = toml::from_str(
+///     r#"
+///     initial-window = 16
+///     receive-window = 1256
+///     rto = { initial = "5ms", minimum = "5ms" }
+///     controller = { dctcp = { initial-alpha = 0.0 } }
+///     "#,
+/// )?;
+/// assert_eq!(config.segment, 1460);
+/// config.validate()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct TcpConfig {
+    /// Bytes of data in a full segment.
+    pub segment: u32,
+    /// Bytes that each packet has beyond its data; an ACK is nothing else.
+    pub header: u32,
+    /// Congestion window to start with, in segments.
+    pub initial_window: u32,
+    /// Window that the receiver always offers, in segments: it reads at once.
+    pub receive_window: u32,
+    /// Retransmission timeout.
+    pub rto: RtoConfig,
+    /// When the receiver may wait with an ACK; it answers every segment if not given.
+    pub delayed_ack: Option<DelayedAck>,
+    /// How the receiver echoes marks; what the controller is made for if not given.
+    pub ecn: Option<EcnEcho>,
+    /// Whether pure ACKs are ECN-capable too, as in the MQ-ECN authors' simulation.
+    pub ect_acks: bool,
+    /// What an ACK with a mark does to the growth of the window.
+    pub marked_growth: MarkedGrowth,
+    /// Whether a SYN goes ahead of the first data.
+    pub handshake: bool,
+    /// How losses are repaired before a timeout.
+    pub recovery: Recovery,
+    /// Whether the first two duplicate ACKs release a new segment each (RFC 3042).
+    pub limited_transmit: bool,
+    /// Duplicate ACKs that say that a segment was lost (DupThresh). A number beyond any window
+    /// leaves all losses to the timeout.
+    pub duplicate_acks: u32,
+    /// What becomes of the window while there is nothing to send.
+    pub after_idle: AfterIdle,
+    /// Congestion control.
+    pub controller: ControllerConfig,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self {
+            segment: 1460,
+            header: 40,
+            initial_window: 10,
+            receive_window: 1 << 20,
+            rto: RtoConfig::default(),
+            delayed_ack: None,
+            ecn: None,
+            ect_acks: false,
+            marked_growth: MarkedGrowth::default(),
+            handshake: false,
+            recovery: Recovery::default(),
+            limited_transmit: true,
+            duplicate_acks: 3,
+            after_idle: AfterIdle::default(),
+            controller: ControllerConfig::default(),
+        }
+    }
+}
+
+/// Bounds of the retransmission timeout (RFC 6298). A maximum equal to the minimum makes it fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RtoConfig {
+    /// Until the first round-trip time is known.
+    pub initial: Time,
+    /// Never less than this after.
+    pub minimum: Time,
+    /// Never more than this, however often it was doubled.
+    pub maximum: Time,
+    /// Of the sender's clock: G of RFC 6298.
+    pub granularity: Time,
+}
+
+impl Default for RtoConfig {
+    fn default() -> Self {
+        Self {
+            initial: Time::from_ms(10),
+            minimum: Time::from_ms(10),
+            maximum: Time::from_secs(60),
+            granularity: Time::from_us(1),
+        }
+    }
+}
+
+/// When a receiver answers at last (RFC 5681 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DelayedAck {
+    /// After this many segments.
+    pub every: u32,
+    /// After this time.
+    pub timeout: Time,
+}
+
+/// How a receiver tells of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnEcho {
+    /// Not at all, and nothing is ECN-capable.
+    Off,
+    /// In every ACK from a mark until the sender has reacted (RFC 3168 §6.1.3).
+    Classic,
+    /// In the ACKs of just the marked segments (RFC 8257 §3.2).
+    Precise,
+}
+
+/// Whether the window grows with a marked ACK.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkedGrowth {
+    /// Never (RFC 3168 §6.1.2; EAR eq. 3).
+    #[default]
+    Never,
+    /// If the ACK before was marked as well, as in the DCTCP code for ns-2 that the simulations of
+    /// MQ-ECN and EAR ran.
+    InBursts,
+}
+
+/// How losses are repaired before a timeout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// By selective ACKs (RFC 2018, RFC 6675).
+    #[default]
+    Sack,
+    /// By duplicate and partial ACKs (RFC 6582).
+    NewReno,
+}
+
+/// What becomes of the congestion window if nothing was sent for longer than the retransmission
+/// timeout. The slow-start threshold and what the controller has learned stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AfterIdle {
+    /// It stays.
+    Keep,
+    /// The initial window, if that is less (RFC 5681 §4.1).
+    #[default]
+    Restart,
+    /// The initial window even if that is more, as in ns-2.
+    InitialWindow,
+}
+
+/// Why a transport cannot work.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConfigError {
+    /// A number must be above zero.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// The window does not fit what the ACK's fields can say.
+    #[error(
+        "a receive-window of {window} segments of {segment} bytes is {}, more than 4 GB",
+        u64::from(*window) * u64::from(*segment)
+    )]
+    WindowTooLarge {
+        /// Segments.
+        window: u32,
+        /// Bytes of a segment.
+        segment: u32,
+    },
+    /// The initial window is beyond the receive window.
+    #[error("an initial-window of {initial} segments is more than the receive-window of {receive}")]
+    InitialWindow {
+        /// Initial window.
+        initial: u32,
+        /// Receive window.
+        receive: u32,
+    },
+    /// The bounds of the timeout contradict each other.
+    #[error("rto.{name} is {value}, beyond rto.maximum = {maximum}")]
+    Timeout {
+        /// Which of them.
+        name: &'static str,
+        /// Its value.
+        value: Time,
+        /// The maximum.
+        maximum: Time,
+    },
+    /// A time must be above zero.
+    #[error("{0} must be more than 0s")]
+    NoTime(&'static str),
+    /// A real number is out of range.
+    #[error("{name} is {value}, not in {range}")]
+    OutOfRange {
+        /// What it is.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it may be.
+        range: &'static str,
+    },
+    /// The controller would never hear of marks, or would count wrong ones.
+    #[error("{controller} needs ecn = {needed}")]
+    Echo {
+        /// The controller.
+        controller: &'static str,
+        /// What to write.
+        needed: &'static str,
+    },
+}
+
+impl TcpConfig {
+    /// How the receiver echoes marks.
+    pub fn echo(&self) -> EcnEcho {
+        self.ecn.unwrap_or(self.controller.native_echo())
+    }
+
+    /// Whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
+    /// it.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for (count, name) in [
+            (self.segment, "segment"),
+            (self.initial_window, "initial-window"),
+            (self.receive_window, "receive-window"),
+            (self.duplicate_acks, "duplicate-acks"),
+            (self.delayed_ack.map_or(1, |d| d.every), "delayed-ack.every"),
+        ] {
+            if count == 0 {
+                return Err(ConfigError::Zero(name));
+            }
+        }
+        self.validate_window()?;
+        self.rto.validate()?;
+        if self.delayed_ack.is_some_and(|d| d.timeout == Time::ZERO) {
+            return Err(ConfigError::NoTime("delayed-ack.timeout"));
+        }
+        self.controller.validate(self.echo())
+    }
+
+    /// The receive window in bytes.
+    pub(super) fn receive_bytes(&self) -> u64 {
+        u64::from(self.receive_window) * u64::from(self.segment)
+    }
+
+    fn validate_window(&self) -> Result<(), ConfigError> {
+        // SACK blocks are kept in 32 bits relative to the ACK.
+        if self.receive_bytes() > u64::from(u32::MAX) {
+            return Err(ConfigError::WindowTooLarge {
+                window: self.receive_window,
+                segment: self.segment,
+            });
+        }
+        if self.initial_window > self.receive_window {
+            return Err(ConfigError::InitialWindow {
+                initial: self.initial_window,
+                receive: self.receive_window,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl RtoConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        for (value, name) in [(self.initial, "initial"), (self.minimum, "minimum")] {
+            if value > self.maximum {
+                return Err(ConfigError::Timeout {
+                    name,
+                    value,
+                    maximum: self.maximum,
+                });
+            }
+        }
+        // A timeout of zero would fire before anything could be answered.
+        match self.minimum.max(self.granularity).min(self.initial) {
+            Time::ZERO => Err(ConfigError::NoTime("rto.initial and rto.minimum")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> TcpConfig {
+        toml::from_str(text).expect("the text is a transport")
+    }
+
+    fn problem(text: &str) -> String {
+        read(text).validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn defaults_are_valid_and_survive_a_round_trip() {
+        let config = read("");
+        assert_eq!(config, TcpConfig::default());
+        config.validate().unwrap();
+        assert_eq!(read(&toml::to_string(&config).unwrap()), config);
+    }
+
+    #[test]
+    fn each_controller_goes_by_its_name() {
+        for (name, echo) in [
+            ("reno", EcnEcho::Off),
+            ("cubic", EcnEcho::Off),
+            ("dctcp", EcnEcho::Precise),
+            ("ecn-star", EcnEcho::Classic),
+            ("delay-dctcp", EcnEcho::Off),
+            ("ear", EcnEcho::Precise),
+            ("pfabric", EcnEcho::Off),
+        ] {
+            let config = read(&format!("controller = \"{name}\""));
+            config.validate().unwrap();
+            assert_eq!(config.echo(), echo, "{name}");
+            assert_eq!(config, read(&format!("controller = {{ {name} = {{}} }}")));
+            assert_eq!(read(&toml::to_string(&config).unwrap()), config);
+        }
+        let error = toml::from_str::<TcpConfig>("controller = \"dctpc\"").unwrap_err();
+        assert!(
+            error.message().contains("unknown variant `dctpc`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        assert_eq!(problem("segment = 0"), "segment must be at least 1");
+        assert_eq!(
+            problem("receive-window = 3000000"),
+            "a receive-window of 3000000 segments of 1460 bytes is 4380000000, more than 4 GB"
+        );
+        assert_eq!(
+            problem("receive-window = 4"),
+            "an initial-window of 10 segments is more than the receive-window of 4"
+        );
+        assert_eq!(
+            problem("rto = { maximum = \"5ms\" }"),
+            "rto.initial is 10ms, beyond rto.maximum = 5ms"
+        );
+        assert_eq!(
+            problem("rto = { minimum = \"0s\", granularity = \"0s\" }"),
+            "rto.initial and rto.minimum must be more than 0s"
+        );
+        assert_eq!(
+            problem("delayed-ack = { every = 2, timeout = \"0s\" }"),
+            "delayed-ack.timeout must be more than 0s"
+        );
+        assert_eq!(
+            problem("controller = { dctcp = { g = 1.5 } }"),
+            "g is 1.5, not in (0, 1]"
+        );
+        assert_eq!(
+            problem("ecn = \"classic\""),
+            "dctcp needs ecn = \"precise\""
+        );
+        assert_eq!(
+            problem("controller = \"ecn-star\"\necn = \"off\""),
+            "ecn-star needs ecn = \"classic\" or \"precise\""
+        );
+    }
+}

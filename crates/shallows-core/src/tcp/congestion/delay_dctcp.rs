@@ -1,0 +1,155 @@
+//! Delay-based DCTCP (Zeng et al., APNet 2017, §3.1): DCTCP whose signal is delay instead of marks.
+//!
+//! Eq. 2: an ACK is a congestion indicator if its delay exceeds the base by more than T. The
+//! control law on the indicators is that of [`dctcp`](super::dctcp). The delay is one-way (§4.2), so
+//! queues that ACKs wait in do not count; the base is the least delay that the connection has seen.
+//!
+//! `repro/ear/deviations.toml` says where the paper leaves a choice.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::ConfigError;
+use super::dctcp::{Dctcp, DctcpConfig};
+use super::{AckSample, Control, Loss, Signal, Window};
+use crate::units::Time;
+
+/// Parameters of delay-based DCTCP, by the paper's names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct DelayDctcpConfig {
+    /// T: queueing delay that is not yet congestion. §4.2 has 144 us, 120 packets at 10 Gbps; the
+    /// authors' script for the fat-tree has 108 us.
+    pub t: Time,
+    /// As in DCTCP.
+    pub g: f64,
+    /// As in DCTCP.
+    pub initial_alpha: f64,
+}
+
+impl Default for DelayDctcpConfig {
+    fn default() -> Self {
+        let DctcpConfig { g, initial_alpha } = DctcpConfig::default();
+        Self {
+            t: Time::from_us(144),
+            g,
+            initial_alpha,
+        }
+    }
+}
+
+impl DelayDctcpConfig {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        self.dctcp().validate()
+    }
+
+    fn dctcp(&self) -> DctcpConfig {
+        DctcpConfig {
+            g: self.g,
+            initial_alpha: self.initial_alpha,
+        }
+    }
+}
+
+/// A running delay-based DCTCP.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayDctcp {
+    delay: DelayThreshold,
+    dctcp: Dctcp,
+}
+
+impl DelayDctcp {
+    pub(super) fn new(config: &DelayDctcpConfig) -> Self {
+        Self {
+            delay: DelayThreshold::new(config.t),
+            dctcp: Dctcp::new(&config.dctcp()),
+        }
+    }
+}
+
+impl Control for DelayDctcp {
+    fn observe(&mut self, ack: &AckSample) -> Signal {
+        let signal = Signal::when(self.delay.exceeded(ack.one_way_delay));
+        self.dctcp.count(ack, signal);
+        signal
+    }
+
+    fn on_congestion(&mut self, window: &mut Window, ack: &AckSample) {
+        self.dctcp.on_congestion(window, ack);
+    }
+
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) {
+        self.dctcp.on_loss(window, loss);
+    }
+
+    fn on_timeout(&mut self, window: &mut Window, loss: &Loss) {
+        self.dctcp.on_timeout(window, loss);
+    }
+
+    fn alpha(&self) -> Option<f64> {
+        self.dctcp.alpha()
+    }
+}
+
+/// Eq. 2: delay > base + T.
+#[derive(Clone, Debug)]
+pub(crate) struct DelayThreshold {
+    t: Time,
+    /// The least delay so far.
+    base: Time,
+}
+
+impl DelayThreshold {
+    pub(super) fn new(t: Time) -> Self {
+        Self { t, base: Time::MAX }
+    }
+
+    #[inline]
+    pub(super) fn exceeded(&mut self, delay: Time) -> bool {
+        self.base = self.base.min(delay);
+        delay - self.base > self.t
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dctcp::tests::ack;
+    use super::*;
+
+    #[test]
+    fn late_means_more_than_t_over_the_least_delay() {
+        let mut threshold = DelayThreshold::new(Time::from_us(144));
+        assert!(!threshold.exceeded(Time::from_us(300)));
+        assert!(!threshold.exceeded(Time::from_us(444)));
+        assert!(threshold.exceeded(Time::from_us(445)));
+        // A shorter delay moves the base: 58 + 144 = 202.
+        assert!(!threshold.exceeded(Time::from_us(58)));
+        assert!(!threshold.exceeded(Time::from_us(202)));
+        assert!(threshold.exceeded(Time::from_us(203)));
+    }
+
+    #[test]
+    fn marks_do_not_count_but_late_bytes_do() {
+        let mut controller = DelayDctcp::new(&DelayDctcpConfig {
+            g: 0.5,
+            initial_alpha: 0.0,
+            ..DelayDctcpConfig::default()
+        });
+        let late = |end, ece, us| AckSample {
+            one_way_delay: Time::from_us(us),
+            ..ack(end, 3_000, ece)
+        };
+        assert_eq!(controller.observe(&late(1_000, true, 58)), Signal::Clear);
+        assert_eq!(controller.observe(&late(2_000, true, 58)), Signal::Clear);
+        assert_eq!(
+            controller.observe(&late(3_000, false, 203)),
+            Signal::Congestion
+        );
+        assert_eq!(controller.alpha(), Some(0.0));
+        // The ACK beyond 3000 ends the window with two of three late: alpha = 1/2 * 2/3.
+        assert_eq!(
+            controller.observe(&late(4_000, false, 250)),
+            Signal::Congestion
+        );
+        assert_eq!(controller.alpha(), Some(0.5 * (2.0 / 3.0)));
+    }
+}

@@ -1,0 +1,54 @@
+//! Flow records as `flows.parquet` or `flows.csv`.
+//!
+//! Both have the same [`COLUMNS`](crate::record::COLUMNS). CSV has times as decimal text with every
+//! picosecond. Parquet has them as doubles, because that is what every reader computes with:
+//! each is the double nearest to the decimal text, and it leads back to the same picosecond as long
+//! as the time is below 2^51 ps (37 minutes). A longer one that would lose a picosecond is refused
+//! when it is written, so what is read is always what was.
+//!
+//! Parquet also says whether the run was interrupted, in its metadata under [`PARTIAL_KEY`]. CSV
+//! has no place for that which would not disturb its readers.
+
+mod csv;
+mod parquet;
+
+use std::path::Path;
+
+use crate::file::{read_named, write_whole};
+use crate::record::{Completeness, FlowRecord};
+use crate::{Format, ResultsError};
+
+/// The key of the Parquet metadata that is `true` for an interrupted run and `false` for others.
+pub const PARTIAL_KEY: &str = "shallows.partial";
+
+/// Flow records as read from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowTable {
+    /// The flows in the order of the file.
+    pub records: Vec<FlowRecord>,
+    /// Whether the run came to its end; `None` where the file does not say.
+    pub completeness: Option<Completeness>,
+}
+
+/// Writes a table of flows in the format that the name tells, as a whole or not at all.
+pub fn write_flows(
+    path: &Path,
+    records: &[FlowRecord],
+    completeness: Completeness,
+) -> Result<(), ResultsError> {
+    let format = Format::of(path)?;
+    write_whole(path, |file| match format {
+        Format::Parquet => parquet::write(file, records, completeness),
+        Format::Csv => csv::write(file, records),
+    })
+}
+
+/// Reads a table of flows in the format that the name tells. Columns are found by name; others
+/// than ours are ignored.
+pub fn read_flows(path: &Path) -> Result<FlowTable, ResultsError> {
+    let format = Format::of(path)?;
+    read_named(path, || match format {
+        Format::Parquet => parquet::read(path),
+        Format::Csv => csv::read(path),
+    })
+}

@@ -1,0 +1,62 @@
+//! Result records, statistics and files of Shallows.
+//!
+//! Both worlds, simulated and live, end in the same [flow records](record::FlowRecord); every table
+//! and comparison is made from those.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`record`] | what became of one flow, and the columns of `flows.parquet` and `flows.csv` |
+//! | [`size_class`] | small, medium and large flows |
+//! | [`flows`] | writing and reading flow records |
+//! | [`series`] | probes over time, as Parquet or CSV |
+//! | [`statistics`] | exact percentiles, means, Jain's index |
+//! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
+//! | [`compare`] | two summaries, difference by difference |
+//!
+//! Equal input gives equal bytes in every file: no clock, host name or map order gets into one.
+//! A file appears under its name when it is complete and not before.
+//!
+//! ```
+//! use shallows_core::units::Time;
+//! use shallows_results::record::{Completeness, FlowRecord};
+//! use shallows_results::size_class::SizeClasses;
+//! use shallows_results::statistics::PercentileRule;
+//! use shallows_results::summary::{RunFacts, Summary};
+//!
+//! let flow = FlowRecord {
+//!     id: 1,
+//!     start: Time::from_secs(1),
+//!     src: 0,
+//!     dst: 5,
+//!     bytes: 1460,
+//!     service: 0,
+//!     fct: Some(Time::from_ns(86_528)),
+//!     ideal_fct: Time::from_ns(86_528),
+//!     retransmits: 0,
+//!     timeouts: 0,
+//!     marks: 0,
+//! };
+//! let classes = SizeClasses::default();
+//! let rule = PercentileRule::NearestRank;
+//! let facts = RunFacts::default();
+//! let summary = Summary::new(&[flow], Completeness::Complete, classes, rule, facts)?;
+//! assert_eq!(summary.classes.small.slowdown.unwrap().p99, 1.0);
+//! # Ok::<(), shallows_results::ResultsError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod compare;
+mod decimal;
+mod error;
+mod file;
+pub mod flows;
+pub mod record;
+pub mod series;
+pub mod size_class;
+pub mod statistics;
+pub mod summary;
+mod table;
+
+pub use error::ResultsError;
+pub use file::{Format, write_text};

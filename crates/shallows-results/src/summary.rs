@@ -1,0 +1,232 @@
+//! A run in one value.
+//!
+//! Serialized it is the answer to `--json` and the file `summary.json`; printed it is the table on
+//! the terminal. Except for the wall time, which is only printed, it is a pure function of the
+//! scenario and its seed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shallows_core::units::{Bytes, Rate, Time};
+
+use crate::file::{read_named, write_text};
+use crate::record::{Completeness, FlowRecord};
+use crate::size_class::{ClassCounts, SizeClass, SizeClasses};
+use crate::statistics::{PercentileRule, Statistics};
+use crate::{ResultsError, decimal};
+
+/// What a run shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Whether the run came to its end.
+    #[serde(rename = "partial")]
+    pub completeness: Completeness,
+    /// Flows of each class.
+    pub classes: PerClass<ClassSummary>,
+    /// Retransmission timeouts, of unfinished flows too.
+    pub timeouts: ClassCounts,
+    /// Packets sent again, of unfinished flows too.
+    pub retransmits: ClassCounts,
+    /// Where the classes end.
+    pub size_classes: SizeClasses,
+    /// Which percentiles these are.
+    pub percentile_rule: PercentileRule,
+    /// What the flow records do not tell.
+    #[serde(flatten)]
+    pub facts: RunFacts,
+}
+
+/// Something for all flows and for each class of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PerClass<T> {
+    /// Of all flows.
+    pub all: T,
+    /// Of small flows.
+    pub small: T,
+    /// Of medium flows.
+    pub medium: T,
+    /// Of large flows.
+    pub large: T,
+}
+
+impl<T> PerClass<T> {
+    /// Each with its name, all flows first.
+    pub fn named(&self) -> [(&'static str, &T); 4] {
+        [
+            ("all", &self.all),
+            ("small", &self.small),
+            ("medium", &self.medium),
+            ("large", &self.large),
+        ]
+    }
+}
+
+/// What the flows of one class show.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassSummary {
+    /// All flows, finished or not.
+    pub flows: u64,
+    /// Flows that the end of the run cut short; they are in no figure below.
+    pub unfinished: u64,
+    /// Application bytes of the finished flows.
+    pub finished_bytes: u64,
+    /// Flow completion times.
+    #[serde(rename = "fct_us", with = "decimal::optional_statistics")]
+    pub fct: Option<Statistics<Time>>,
+    /// Flow completion times in units of the ideal ones.
+    pub slowdown: Option<Statistics<f64>>,
+    /// Application bytes of finished flows, over the time from the first start to the last finish
+    /// of any flow; so the classes add up to all.
+    pub throughput_bps: Option<u64>,
+}
+
+/// What only the world that ran the flows can tell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// How far virtual time went.
+    #[serde(rename = "simulated_s", with = "decimal::seconds")]
+    pub simulated: Time,
+    /// Links crossed, by every packet.
+    pub packet_hops: u64,
+    /// Events handled.
+    pub events: u64,
+    /// What the run took on this machine. It is in no file, because it is never the same twice.
+    #[serde(skip)]
+    pub wall: Option<Duration>,
+    /// Packets marked, by reason.
+    pub marks: Vec<ReasonCounts>,
+    /// Packets dropped, by reason.
+    pub drops: Vec<ReasonCounts>,
+    /// How busy the links were.
+    pub utilisation: Vec<Utilisation>,
+    /// From when to when a flow completion time is in this run, such as "from a flow's start to
+    /// its sender's last ACK". Printed with the table.
+    pub fct_definition: String,
+}
+
+/// What was counted for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonCounts {
+    /// The reason in a word or two.
+    pub reason: String,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: ClassCounts,
+}
+
+/// How busy some links of one kind were, as fractions of their rates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Utilisation {
+    /// Which links, such as "leaf to spine".
+    pub links: String,
+    /// How many.
+    pub count: u64,
+    /// Over all of them.
+    pub mean: f64,
+    /// The least busy one.
+    pub min: f64,
+    /// The busiest one.
+    pub max: f64,
+}
+
+impl Summary {
+    /// The summary of a run that had these flows.
+    pub fn new(
+        records: &[FlowRecord],
+        completeness: Completeness,
+        size_classes: SizeClasses,
+        percentile_rule: PercentileRule,
+        facts: RunFacts,
+    ) -> Result<Self, ResultsError> {
+        if records.is_empty() {
+            return Err(ResultsError::EmptyResult);
+        }
+        let span = span(records);
+        let of = |class: Option<SizeClass>| {
+            let member = |record: &&FlowRecord| {
+                class.is_none_or(|class| size_classes.class_of(record.bytes) == class)
+            };
+            ClassSummary::new(records.iter().filter(member), span, percentile_rule)
+        };
+        let count = |events: fn(&FlowRecord) -> u32| {
+            let mut counts = ClassCounts::default();
+            for record in records {
+                let class = size_classes.class_of(record.bytes);
+                counts.add(class, u64::from(events(record)));
+            }
+            counts
+        };
+        Ok(Self {
+            completeness,
+            classes: PerClass {
+                all: of(None),
+                small: of(Some(SizeClass::Small)),
+                medium: of(Some(SizeClass::Medium)),
+                large: of(Some(SizeClass::Large)),
+            },
+            timeouts: count(|record| record.timeouts),
+            retransmits: count(|record| record.retransmits),
+            size_classes,
+            percentile_rule,
+            facts,
+        })
+    }
+
+    /// The summary as JSON, for people to look into and programs to read.
+    ///
+    /// # Panics
+    /// Never: a summary has neither keys that are no text nor numbers that JSON does not have.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("a summary is plain data") + "\n"
+    }
+
+    /// Writes [`to_json`](Self::to_json) as a whole or not at all.
+    pub fn write_json(&self, path: &Path) -> Result<(), ResultsError> {
+        write_text(path, &self.to_json())
+    }
+
+    /// Reads what [`write_json`](Self::write_json) wrote: the same summary but for its wall time.
+    pub fn read_json(path: &Path) -> Result<Self, ResultsError> {
+        read_named(path, || {
+            Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
+        })
+    }
+}
+
+/// From the first start to the last finish.
+fn span(records: &[FlowRecord]) -> Time {
+    let first = records.iter().map(|record| record.start).min();
+    let last = records.iter().filter_map(FlowRecord::finish).max();
+    last.unwrap_or_default()
+        .saturating_sub(first.unwrap_or_default())
+}
+
+impl ClassSummary {
+    fn new<'r>(
+        records: impl Iterator<Item = &'r FlowRecord>,
+        span: Time,
+        rule: PercentileRule,
+    ) -> Self {
+        let (mut flows, mut finished_bytes) = (0, 0);
+        let (mut fcts, mut slowdowns) = (Vec::new(), Vec::new());
+        for record in records {
+            flows += 1;
+            if let Some(fct) = record.fct {
+                finished_bytes += record.bytes;
+                fcts.push(fct);
+            }
+            slowdowns.extend(record.slowdown());
+        }
+        let has_rate = finished_bytes > 0 && span > Time::ZERO;
+        Self {
+            flows,
+            unfinished: flows - fcts.len() as u64,
+            finished_bytes,
+            fct: Statistics::of_times(fcts, rule),
+            slowdown: Statistics::of_ratios(slowdowns, rule),
+            throughput_bps: has_rate
+                .then(|| Rate::from_bytes_per(Bytes::new(finished_bytes), span).bps()),
+        }
+    }
+}

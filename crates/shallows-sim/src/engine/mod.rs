@@ -1,0 +1,7 @@
+//! The event queue and the order of simultaneous events.
+
+mod order;
+mod wheel;
+
+pub(crate) use order::Key;
+pub(crate) use wheel::Wheel;

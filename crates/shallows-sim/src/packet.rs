@@ -1,0 +1,187 @@
+//! Packets of the simulated world.
+
+use shallows_core::packet::{Ecn, Packet as CorePacket};
+use shallows_core::tcp::{Ack, SackBlocks, Segment};
+use shallows_core::units::Time;
+
+/// A packet on its way: 40 bytes, so that an event with one fits a cache line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    /// First byte of data, or the next byte that an ACK asks for.
+    seq: u64,
+    /// When the segment was sent; in an ACK the time that it echoes.
+    sent_at: Time,
+    /// Data: bytes that the flow has left. ACK: one-way delay in ps, or with [`Flags::SACK`] the
+    /// place of the selective ACK.
+    extra: u64,
+    pub(crate) connection: u32,
+    /// Where its next link stands in the table of paths.
+    pub(crate) route: u32,
+    /// Bytes with headers.
+    size: u16,
+    /// Bytes of data.
+    len: u16,
+    dscp: u8,
+    ecn: Ecn,
+    flags: Flags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flags(u8);
+
+impl Flags {
+    const ACK: u8 = 1;
+    const SYN: u8 = 2;
+    const RETRANSMISSION: u8 = 4;
+    const CWR: u8 = 8;
+    const ECE: u8 = 16;
+    const SACK: u8 = 32;
+
+    fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+
+    fn set(condition: bool, flag: u8) -> u8 {
+        if condition { flag } else { 0 }
+    }
+}
+
+/// Who a packet belongs to and how it travels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Envelope {
+    pub(crate) connection: u32,
+    pub(crate) route: u32,
+    pub(crate) dscp: u8,
+    pub(crate) header: u16,
+}
+
+/// What an ACK says beyond its header; rare, so kept aside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selective {
+    pub(crate) sack: SackBlocks,
+    pub(crate) one_way_delay: Time,
+}
+
+impl Packet {
+    pub(crate) fn data(envelope: Envelope, segment: &Segment, remaining: u64) -> Self {
+        let flags = Flags::set(segment.syn, Flags::SYN)
+            | Flags::set(segment.retransmission, Flags::RETRANSMISSION)
+            | Flags::set(segment.cwr, Flags::CWR);
+        Self {
+            seq: segment.seq,
+            sent_at: segment.sent_at,
+            extra: remaining,
+            connection: envelope.connection,
+            route: envelope.route,
+            size: segment.len as u16 + envelope.header,
+            len: segment.len as u16,
+            dscp: envelope.dscp,
+            ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            flags: Flags(flags),
+        }
+    }
+
+    /// An ACK; `selective` is where its [`Selective`] part was put, if it has one.
+    pub(crate) fn ack(envelope: Envelope, ack: &Ack, selective: Option<u32>) -> Self {
+        let flags = Flags::ACK
+            | Flags::set(ack.syn, Flags::SYN)
+            | Flags::set(ack.ece, Flags::ECE)
+            | Flags::set(selective.is_some(), Flags::SACK);
+        Self {
+            seq: ack.ack,
+            sent_at: ack.echo,
+            extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
+            connection: envelope.connection,
+            route: envelope.route,
+            size: envelope.header,
+            len: 0,
+            dscp: envelope.dscp,
+            ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            flags: Flags(flags),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_ack(&self) -> bool {
+        self.flags.has(Flags::ACK)
+    }
+
+    /// Where the selective part of an ACK is.
+    #[inline]
+    pub(crate) fn selective(&self) -> Option<u32> {
+        self.flags.has(Flags::SACK).then_some(self.extra as u32)
+    }
+
+    #[inline]
+    pub(crate) fn to_segment(self) -> Segment {
+        Segment {
+            seq: self.seq,
+            sent_at: self.sent_at,
+            len: u32::from(self.len),
+            syn: self.flags.has(Flags::SYN),
+            retransmission: self.flags.has(Flags::RETRANSMISSION),
+            cwr: self.flags.has(Flags::CWR),
+            ect: self.ecn != Ecn::NotEct,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn to_ack(self, selective: Option<Selective>) -> Ack {
+        let (sack, one_way_delay) = match selective {
+            Some(part) => (part.sack, part.one_way_delay),
+            None => (SackBlocks::default(), Time::from_ps(self.extra)),
+        };
+        Ack {
+            ack: self.seq,
+            echo: self.sent_at,
+            one_way_delay,
+            sack,
+            ece: self.flags.has(Flags::ECE),
+            syn: self.flags.has(Flags::SYN),
+            ect: self.ecn != Ecn::NotEct,
+        }
+    }
+}
+
+impl CorePacket for Packet {
+    #[inline]
+    fn size(&self) -> u32 {
+        u32::from(self.size)
+    }
+
+    #[inline]
+    fn flow(&self) -> u64 {
+        u64::from(self.connection)
+    }
+
+    #[inline]
+    fn dscp(&self) -> u8 {
+        self.dscp
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    #[inline]
+    fn mark_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+
+    /// An ACK is as urgent as a packet can be.
+    #[inline]
+    fn remaining(&self) -> u64 {
+        if self.is_ack() { 0 } else { self.extra }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_stay_small() {
+        assert_eq!(size_of::<Packet>(), 40);
+    }
+}

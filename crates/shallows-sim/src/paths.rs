@@ -1,0 +1,39 @@
+//! Paths that are in use, each stored once.
+
+use rustc_hash::FxHashMap;
+
+/// Ends a path: the packet is at its host.
+pub(crate) const ARRIVED: u32 = u32::MAX;
+
+/// All paths, one after the other; a packet holds the position of its next link.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    links: Vec<u32>,
+    known: FxHashMap<Box<[u32]>, u32>,
+}
+
+impl Paths {
+    /// Where a path begins.
+    pub(crate) fn intern(&mut self, path: &[u32]) -> u32 {
+        if let Some(&at) = self.known.get(path) {
+            return at;
+        }
+        let at = self.links.len() as u32;
+        self.links.extend_from_slice(path);
+        self.links.push(ARRIVED);
+        self.known.insert(path.into(), at);
+        at
+    }
+
+    /// The link at a position, or [`ARRIVED`].
+    #[inline]
+    pub(crate) fn link(&self, at: u32) -> u32 {
+        self.links[at as usize]
+    }
+
+    /// The links of the path that begins at a position.
+    pub(crate) fn from(&self, at: u32) -> impl Iterator<Item = u32> {
+        let links = self.links[at as usize..].iter().copied();
+        links.take_while(|&link| link != ARRIVED)
+    }
+}

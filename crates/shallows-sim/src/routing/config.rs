@@ -1,0 +1,104 @@
+//! Routing as written in a scenario.
+
+use serde::{Deserialize, Serialize};
+use shallows_core::units::Bytes;
+use thiserror::Error;
+
+use super::{Choice, Selection};
+use crate::topology::UnknownNode;
+
+/// How one of several equally short paths is chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    deny_unknown_fields
+)]
+pub enum RoutingConfig {
+    /// By a seeded hash of the flow, independently at each switch. Data and ACKs of a flow choose
+    /// for themselves.
+    #[default]
+    Ecmp,
+    /// By a seeded hash of each packet.
+    Spray,
+    /// By the number of the destination: of `n` next hops, in the order of the links, the one at
+    /// `d mod n`, and at the next switch with a choice the same with `d / n` in place of `d`
+    /// (D-mod-k), so that on leaf-spine packets to host `d` cross spine `d mod spines` and on a
+    /// fat-tree all core switches are in use.
+    DestinationModulo,
+    /// By a list. A path serves the opposite direction too unless that has one of its own; pairs
+    /// that are not in the list take one of the shortest paths by flow hash.
+    Explicit {
+        /// Each is the names of the nodes from host to host.
+        paths: Vec<Vec<String>>,
+    },
+}
+
+impl RoutingConfig {
+    pub(super) fn choice(&self) -> Choice {
+        match self {
+            Self::Ecmp | Self::Explicit { .. } => Choice::Hash(Selection::Flow),
+            Self::Spray => Choice::Hash(Selection::Packet),
+            Self::DestinationModulo => Choice::DestinationModulo,
+        }
+    }
+}
+
+/// Why paths cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RoutingError {
+    /// More than should be kept in memory.
+    #[error(
+        "the routing table would take {bytes}, at most {most} are allowed; put more hosts at each switch"
+    )]
+    TooLarge {
+        /// What it would take.
+        bytes: Bytes,
+        /// The limit.
+        most: Bytes,
+    },
+    /// A path over a node that does not exist.
+    #[error("path {path}: {unknown}")]
+    UnknownNode {
+        /// Position in the list of paths, from 0.
+        path: usize,
+        /// The name and the nearest one.
+        unknown: UnknownNode,
+    },
+    /// A path that does not lead from host to host.
+    #[error("path {path} must lead from one host over switches to another host")]
+    Ends {
+        /// Position in the list of paths, from 0.
+        path: usize,
+    },
+    /// A path over a link that does not exist.
+    #[error("path {path}: there is no link from {from} to {to}")]
+    NoLink {
+        /// Position in the list of paths, from 0.
+        path: usize,
+        /// A node of the path.
+        from: String,
+        /// The node after it.
+        to: String,
+    },
+    /// A path that passes a node twice.
+    #[error("path {path} passes {node} twice")]
+    Loop {
+        /// Position in the list of paths, from 0.
+        path: usize,
+        /// The node.
+        node: String,
+    },
+    /// Two paths for one pair.
+    #[error("paths {first} and {second} both lead from {src} to {dst}")]
+    Duplicate {
+        /// Position in the list of paths, from 0.
+        first: usize,
+        /// Position in the list of paths, from 0.
+        second: usize,
+        /// The sending host.
+        src: String,
+        /// The receiving host.
+        dst: String,
+    },
+}

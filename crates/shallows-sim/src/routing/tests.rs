@@ -1,0 +1,394 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use shallows_core::units::{Rate, Time};
+
+use super::*;
+use crate::topology::{Cable, Node, Nodes, TopologyConfig};
+
+fn leaf_spine(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
+    let config = TopologyConfig::LeafSpine {
+        leaves,
+        hosts_per_leaf,
+        spines,
+        host_rate: Rate::from_gbps(10),
+        host_delay: Time::from_ns(20_200),
+        fabric_rate: Rate::from_gbps(10),
+        fabric_delay: Time::from_ns(200),
+    };
+    config.build().unwrap()
+}
+
+fn fat_tree(radix: u32) -> Fabric {
+    let config = TopologyConfig::FatTree {
+        tiers: 3,
+        radix,
+        oversubscription: 1,
+        host_rate: Rate::from_gbps(10),
+        host_delay: Time::ZERO,
+        fabric_rate: Rate::from_gbps(10),
+        fabric_delay: Time::ZERO,
+    };
+    config.build().unwrap()
+}
+
+fn router(fabric: &Fabric, config: &RoutingConfig) -> Router {
+    Router::new(fabric, config, 1).unwrap()
+}
+
+fn path(router: &Router, src: u32, dst: u32, selector: u64) -> Vec<u32> {
+    let mut links = vec![99];
+    router.path(src, dst, selector, &mut links).unwrap();
+    links
+}
+
+/// The switch in the middle of a path across racks.
+fn spine(fabric: &Fabric, links: &[u32]) -> Node {
+    assert_eq!(links.len(), 4);
+    fabric.link(links[1]).to
+}
+
+#[test]
+fn destination_modulo_crosses_spine_d_mod_12() {
+    let fabric = leaf_spine(12, 12, 12);
+    let router = router(&fabric, &RoutingConfig::DestinationModulo);
+    assert_eq!(router.selection(), Selection::Pair);
+    for src in 0..144 {
+        for dst in (0..144).filter(|&dst| dst != src) {
+            let links = path(&router, src, dst, u64::from(src));
+            if src / 12 == dst / 12 {
+                assert_eq!(links, [2 * src, 2 * dst + 1]);
+            } else {
+                assert_eq!(spine(&fabric, &links), Node::Switch(12 + dst % 12));
+            }
+        }
+    }
+}
+
+#[test]
+fn destination_modulo_uses_every_core_of_a_fat_tree() {
+    let fabric = fat_tree(6);
+    let router = router(&fabric, &RoutingConfig::DestinationModulo);
+    let core = |dst| fabric.link(path(&router, 0, dst, 0)[2]).to;
+    let cores: BTreeSet<Node> = (9..54).map(core).collect();
+    assert_eq!(cores.len(), 9);
+}
+
+#[test]
+fn ecmp_spreads_flows_evenly_over_spines() {
+    let fabric = leaf_spine(12, 12, 12);
+    let router = router(&fabric, &RoutingConfig::Ecmp);
+    assert_eq!(router.selection(), Selection::Flow);
+    let mut counts = BTreeMap::new();
+    for flow in 0..12_000 {
+        let links = path(&router, 0, 143, flow);
+        *counts.entry(spine(&fabric, &links)).or_insert(0_i32) += 1;
+    }
+    assert_eq!(counts.len(), 12);
+    // Four standard deviations of a binomial with mean 1000.
+    let even = counts.values().all(|count| (count - 1000).abs() < 122);
+    assert!(even, "{counts:?}");
+}
+
+#[test]
+fn choices_at_successive_switches_are_independent() {
+    let fabric = fat_tree(6);
+    let router = router(&fabric, &RoutingConfig::Spray);
+    assert_eq!(router.selection(), Selection::Packet);
+    let mut counts = BTreeMap::new();
+    for packet in 0..9_000 {
+        let links = path(&router, 0, 53, packet);
+        *counts.entry(fabric.link(links[2]).to).or_insert(0_i32) += 1;
+    }
+    assert_eq!(counts.len(), 9);
+    assert!(
+        counts.values().all(|n| (n - 1000).abs() < 122),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn seeds_and_selectors_decide_and_nothing_else() {
+    let fabric = leaf_spine(4, 4, 8);
+    let paths = |seed| {
+        let router = Router::new(&fabric, &RoutingConfig::Ecmp, seed).unwrap();
+        let pairs = (0..64).map(|flow| path(&router, 0, 15, flow));
+        pairs.collect::<Vec<_>>()
+    };
+    assert_eq!(paths(1), paths(1));
+    assert_ne!(paths(1), paths(2));
+}
+
+#[test]
+fn pinned_paths() {
+    // Any change here changes every published result.
+    let fabric = leaf_spine(12, 12, 12);
+    let router = Router::new(&fabric, &RoutingConfig::Ecmp, 42).unwrap();
+    let spines = (0..6).map(|flow| spine(&fabric, &path(&router, 3, 77, flow)));
+    let expected = [21, 12, 21, 15, 17, 14].map(Node::Switch);
+    assert_eq!(spines.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_link_that_is_down_is_avoided_until_it_is_up() {
+    let fabric = leaf_spine(2, 2, 2);
+    let mut router = router(&fabric, &RoutingConfig::Ecmp);
+    // Cables 4 and 5 go from leaf0 to the spines, 6 and 7 from leaf1.
+    let (to_spine0, from_spine1) = (8, 15);
+    let spines = |router: &Router| {
+        let all = (0..64).map(|flow| spine(&fabric, &path(router, 0, 3, flow)));
+        all.collect::<BTreeSet<_>>()
+    };
+    assert_eq!(spines(&router).len(), 2);
+    router.set_link(to_spine0, LinkState::Down);
+    assert_eq!(spines(&router), BTreeSet::from([Node::Switch(3)]));
+    // The other direction still has both.
+    let back = (0..64).map(|flow| spine(&fabric, &path(&router, 3, 0, flow)));
+    assert_eq!(back.collect::<BTreeSet<_>>().len(), 2);
+
+    router.set_link(from_spine1, LinkState::Down);
+    let none = router.path(0, 3, 0, &mut Vec::new()).unwrap_err();
+    assert_eq!(none.to_string(), "there is no path from h0 to h3");
+    router.set_link(to_spine0, LinkState::Up);
+    assert_eq!(spines(&router), BTreeSet::from([Node::Switch(2)]));
+    router.set_link(from_spine1, LinkState::Up);
+    assert_eq!(spines(&router).len(), 2);
+}
+
+#[test]
+fn a_host_without_its_link_is_cut_off() {
+    let fabric = leaf_spine(2, 2, 2);
+    let mut router = router(&fabric, &RoutingConfig::Ecmp);
+    router.set_link(fabric.uplink(0), LinkState::Down);
+    assert!(router.path(0, 1, 0, &mut Vec::new()).is_err());
+    assert!(router.path(1, 0, 0, &mut Vec::new()).is_ok());
+    router.set_link(fabric.downlink(0), LinkState::Down);
+    assert!(router.path(1, 0, 0, &mut Vec::new()).is_err());
+    assert!(router.path(1, 1, 0, &mut Vec::new()).is_err());
+}
+
+fn explicit(paths: &[&[&str]]) -> RoutingConfig {
+    let owned = |path: &&[&str]| path.iter().map(|&name| name.to_owned()).collect();
+    RoutingConfig::Explicit {
+        paths: paths.iter().map(owned).collect(),
+    }
+}
+
+#[test]
+fn explicit_paths_and_their_opposites() {
+    let fabric = leaf_spine(2, 2, 2);
+    let config = explicit(&[
+        &["h0", "leaf0", "spine1", "leaf1", "h2"],
+        &["h2", "leaf1", "spine0", "leaf0", "h0"],
+        &["h1", "leaf0", "spine1", "leaf1", "h3"],
+    ]);
+    let mut router = router(&fabric, &config);
+    for flow in 0..32 {
+        assert_eq!(spine(&fabric, &path(&router, 0, 2, flow)), Node::Switch(3));
+        assert_eq!(spine(&fabric, &path(&router, 2, 0, flow)), Node::Switch(2));
+        assert_eq!(spine(&fabric, &path(&router, 1, 3, flow)), Node::Switch(3));
+        assert_eq!(spine(&fabric, &path(&router, 3, 1, flow)), Node::Switch(3));
+    }
+    // A pair that is not listed is spread.
+    let others = (0..64).map(|flow| spine(&fabric, &path(&router, 0, 3, flow)));
+    assert_eq!(others.collect::<BTreeSet<_>>().len(), 2);
+
+    let Node::Switch(spine1) = fabric.node("spine1").unwrap() else {
+        unreachable!()
+    };
+    let to_spine1 = fabric
+        .links()
+        .iter()
+        .position(|link| (link.from, link.to) == (Node::Switch(0), Node::Switch(spine1)));
+    router.set_link(to_spine1.unwrap() as u32, LinkState::Down);
+    assert!(router.path(0, 2, 0, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn explicit_mistakes_are_explained() {
+    let fabric = leaf_spine(2, 2, 2);
+    let message = |paths: &[&[&str]]| {
+        let config = explicit(paths);
+        Router::new(&fabric, &config, 0).unwrap_err().to_string()
+    };
+    assert_eq!(
+        message(&[&["h0", "leaf0", "spin1", "leaf1", "h2"]]),
+        "path 0: there is no node \"spin1\", did you mean \"spine1\"?"
+    );
+    assert_eq!(
+        message(&[&["h0", "leaf0", "leaf1", "h2"]]),
+        "path 0: there is no link from leaf0 to leaf1"
+    );
+    let ends = "path 0 must lead from one host over switches to another host";
+    assert_eq!(message(&[&["h0", "leaf0"]]), ends);
+    assert_eq!(message(&[&["h0"]]), ends);
+    assert_eq!(message(&[&[]]), ends);
+    assert_eq!(message(&[&["h0", "leaf0", "h1", "leaf0", "h1"]]), ends);
+    assert_eq!(
+        message(&[&["h0", "leaf0", "spine0", "leaf0", "h1"]]),
+        "path 0 passes leaf0 twice"
+    );
+    let twice: &[&str] = &["h0", "leaf0", "h1"];
+    assert_eq!(
+        message(&[twice, twice]),
+        "paths 0 and 1 both lead from h0 to h1"
+    );
+}
+
+#[test]
+fn configurations_as_written() {
+    #[derive(serde::Deserialize)]
+    struct Scenario {
+        routing: RoutingConfig,
+    }
+    let read = |text| toml::from_str::<Scenario>(text).unwrap().routing;
+    assert_eq!(read("routing = 'ecmp'"), RoutingConfig::Ecmp);
+    assert_eq!(read("routing = 'spray'"), RoutingConfig::Spray);
+    assert_eq!(
+        read("routing = 'destination-modulo'"),
+        RoutingConfig::DestinationModulo
+    );
+    assert_eq!(
+        read("routing = { explicit = { paths = [['h0', 'leaf0', 'h1']] } }"),
+        explicit(&[&["h0", "leaf0", "h1"]])
+    );
+}
+
+#[test]
+fn twenty_thousand_hosts() {
+    let fabric = fat_tree(44);
+    assert_eq!(fabric.hosts(), 21_296);
+    assert!(Router::table_bytes(&fabric) < 5_000_000);
+    let router = router(&fabric, &RoutingConfig::Ecmp);
+    assert_eq!(path(&router, 0, 21_295, 0).len(), 6);
+}
+
+#[test]
+fn a_table_that_is_too_large_is_refused() {
+    let config = TopologyConfig::Chain {
+        hosts: vec![1; 40_000],
+        rate: Rate::from_gbps(1),
+        delay: Time::ZERO,
+        uplink_rate: Rate::from_gbps(1),
+        uplink_delay: Time::ZERO,
+    };
+    let error = Router::new(&config.build().unwrap(), &RoutingConfig::Ecmp, 0).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the routing table would take 3.2GB, at most 2GB are allowed; put more hosts at each switch"
+    );
+}
+
+#[test]
+fn a_chain_of_seventy_thousand_switches() {
+    let mut hosts = vec![0; 70_000];
+    hosts[0] = 1;
+    hosts[69_999] = 1;
+    let config = TopologyConfig::Chain {
+        hosts,
+        rate: Rate::from_gbps(1),
+        delay: Time::ZERO,
+        uplink_rate: Rate::from_gbps(1),
+        uplink_delay: Time::ZERO,
+    };
+    let router = router(&config.build().unwrap(), &RoutingConfig::Ecmp);
+    assert_eq!(path(&router, 0, 1, 0).len(), 70_001);
+}
+
+/// A fabric of hosts at given switches and cables between given switches, where possible.
+fn random_fabric(racks: &[u32], switches: u32, cables: &[(u32, u32)]) -> Fabric {
+    let cable = |a: String, b: String| Cable {
+        between: [a, b],
+        rate: Rate::from_gbps(1),
+        delay: Time::ZERO,
+    };
+    let hosts = (0..).zip(racks).map(|(host, rack)| {
+        let rack = rack % switches;
+        cable(format!("h{host}"), format!("s{rack}"))
+    });
+    let pairs: BTreeSet<(u32, u32)> = cables
+        .iter()
+        .map(|&(a, b)| (a % switches, b % switches))
+        .map(|(a, b)| (a.min(b), a.max(b)))
+        .filter(|(a, b)| a != b)
+        .collect();
+    let between = pairs
+        .iter()
+        .map(|(a, b)| cable(format!("s{a}"), format!("s{b}")));
+    let config = TopologyConfig::Custom {
+        hosts: Nodes::Count(racks.len() as u32),
+        switches: Nodes::Count(switches),
+        links: hosts.chain(between).collect(),
+    };
+    config.build().unwrap()
+}
+
+/// Links on the shortest way from each switch to each, by relaxing until nothing changes.
+fn reference_distances(fabric: &Fabric, down: &BTreeSet<u32>) -> Vec<Vec<Option<usize>>> {
+    let count = fabric.switches() as usize;
+    let mut best: Vec<Vec<Option<usize>>> = vec![vec![None; count]; count];
+    for (switch, row) in best.iter_mut().enumerate() {
+        row[switch] = Some(0);
+    }
+    for _ in 0..count {
+        for (number, link) in (0..).zip(fabric.links()) {
+            let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) else {
+                continue;
+            };
+            if down.contains(&number) {
+                continue;
+            }
+            let beyond = best[to as usize].clone();
+            for (now, beyond) in best[from as usize].iter_mut().zip(beyond) {
+                let over = beyond.map(|links| links + 1);
+                if over.is_some_and(|over| now.is_none_or(|now| over < now)) {
+                    *now = over;
+                }
+            }
+        }
+    }
+    best
+}
+
+proptest! {
+    #[test]
+    fn paths_are_connected_shortest_and_complete(
+        racks in prop::collection::vec(0_u32..8, 2..7),
+        switches in 1_u32..8,
+        cables in prop::collection::vec((0_u32..8, 0_u32..8), 0..20),
+        down in prop::collection::btree_set(0_u32..50, 0..4),
+        which in 0_usize..3,
+        selector: u64,
+    ) {
+        let fabric = random_fabric(&racks, switches, &cables);
+        let config = [RoutingConfig::Ecmp, RoutingConfig::Spray, RoutingConfig::DestinationModulo];
+        let mut router = router(&fabric, &config[which]);
+        let down: BTreeSet<u32> =
+            down.into_iter().filter(|&link| link < fabric.links().len() as u32).collect();
+        for &link in &down {
+            router.set_link(link, LinkState::Down);
+        }
+        let distances = reference_distances(&fabric, &down);
+        let mut links = Vec::new();
+        for src in 0..fabric.hosts() {
+            for dst in (0..fabric.hosts()).filter(|&dst| dst != src) {
+                let (a, b) = (fabric.place(src).rack, fabric.place(dst).rack);
+                let blocked = down.contains(&(2 * src)) || down.contains(&(2 * dst + 1));
+                let expected = distances[a as usize][b as usize].filter(|_| !blocked);
+                let found = router.path(src, dst, selector, &mut links);
+                prop_assert_eq!(found.is_ok(), expected.is_some());
+                let Some(expected) = expected else { continue };
+                prop_assert_eq!(links.len(), expected + 2);
+                prop_assert_eq!(fabric.link(links[0]).from, Node::Host(src));
+                prop_assert_eq!(fabric.link(links[expected + 1]).to, Node::Host(dst));
+                for pair in links.windows(2) {
+                    prop_assert_eq!(fabric.link(pair[0]).to, fabric.link(pair[1]).from);
+                }
+                prop_assert!(links.iter().all(|link| !down.contains(link)));
+                let nodes: BTreeSet<Node> =
+                    links.iter().map(|&link| fabric.link(link).from).collect();
+                prop_assert_eq!(nodes.len(), links.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+use thiserror::Error;
+
+use super::nearest;
+
+/// Why a fabric cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TopologyError {
+    /// Something must not be zero.
+    #[error("{0} must not be zero")]
+    Zero(&'static str),
+    /// A fat-tree switch has as many ports up as down.
+    #[error("the radix of a fat-tree is an even number from 2, not {0}")]
+    Radix(u32),
+    /// A fat-tree of another height.
+    #[error("a fat-tree has 3 or 4 tiers, not {0}; for 2 tiers write leaf-spine")]
+    Tiers(u32),
+    /// More than the engine numbers.
+    #[error("the fabric would have {links} directed links, at most {most} are possible")]
+    TooLarge {
+        /// Directed links asked for.
+        links: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// Two nodes share a name.
+    #[error("two nodes are called {0:?}")]
+    DuplicateName(String),
+    /// A cable to a node that does not exist.
+    #[error("link {index}: {unknown}")]
+    UnknownNode {
+        /// Position in the list of links, from 0.
+        index: usize,
+        /// The name and the nearest one.
+        unknown: UnknownNode,
+    },
+    /// A cable with both ends in one node.
+    #[error("link {index} joins {node} to itself")]
+    Loop {
+        /// Position in the list of links, from 0.
+        index: usize,
+        /// The node.
+        node: String,
+    },
+    /// Two cables between the same nodes.
+    #[error("links {first} and {second} both join {a} and {b}; write one link with their rate")]
+    DuplicateLink {
+        /// Position in the list of links, from 0.
+        first: usize,
+        /// Position in the list of links, from 0.
+        second: usize,
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+    },
+    /// A cable without a switch.
+    #[error("link {index} joins the hosts {a} and {b}; put a switch between them")]
+    HostToHost {
+        /// Position in the list of links, from 0.
+        index: usize,
+        /// One end.
+        a: String,
+        /// The other end.
+        b: String,
+    },
+    /// A host that nobody can reach.
+    #[error("host {0} has no link; every host needs one, to a switch")]
+    NoLink(String),
+    /// A host with more than one way out.
+    #[error("host {host} has links {first} and {second}; a host has one")]
+    SeveralLinks {
+        /// The host.
+        host: String,
+        /// Position in the list of links, from 0.
+        first: usize,
+        /// Position in the list of links, from 0.
+        second: usize,
+    },
+}
+
+/// A name that no node has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no node {name:?}{}", .nearest.as_ref().map(|n| format!(", did you mean {n:?}?")).unwrap_or_default())]
+pub struct UnknownNode {
+    /// What was written.
+    pub name: String,
+    /// The most similar name, if one is close.
+    pub nearest: Option<String>,
+}
+
+impl UnknownNode {
+    pub(super) fn new<'a>(name: &str, known: impl IntoIterator<Item = &'a String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            nearest: nearest(name, known).map(str::to_owned),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Fabrics: hosts, switches and the links between them, as plain data.
+//!
+//! A cable is two directed links, one each way, and each directed link is an egress port of the
+//! node that it leaves. Cables of hosts come first, in the order of the hosts, so that host `h`
+//! sends on link `2h` and receives on link `2h + 1`; the other direction of any link `l` is
+//! `l ^ 1`.
+//!
+//! ```
+//! use shallows_core::units::{Rate, Time};
+//! use shallows_sim::topology::{Node, TopologyConfig};
+//!
+//! let config = TopologyConfig::Star {
+//!     hosts: 3,
+//!     rate: Rate::from_gbps(10),
+//!     delay: Time::from_us(1),
+//! };
+//! let fabric = config.build()?;
+//! assert_eq!(fabric.links().len(), 6);
+//! assert_eq!(fabric.link(fabric.uplink(2)).from, Node::Host(2));
+//! assert_eq!(fabric.name(Node::Switch(0)), "switch0");
+//! # Ok::<(), shallows_sim::topology::TopologyError>(())
+//! ```
+
+mod build;
+mod config;
+mod custom;
+mod error;
+mod nearest;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use shallows_core::units::{Rate, Time};
+
+pub use config::TopologyConfig;
+pub use custom::{Cable, Nodes};
+pub use error::{TopologyError, UnknownNode};
+pub use nearest::nearest;
+
+/// A host or a switch, each kind numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// An end of traffic, with one cable.
+    Host(u32),
+    /// A node that forwards.
+    Switch(u32),
+}
+
+/// One direction of a cable, and the egress port of the node that it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The node that sends on it.
+    pub from: Node,
+    /// The node that receives from it.
+    pub to: Node,
+    /// Its speed.
+    pub rate: Rate,
+    /// From the last bit's departure to its arrival.
+    pub propagation: Time,
+}
+
+/// Where a host stands. Two hosts share a group if the numbers are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The switch that its cable goes to.
+    pub rack: u32,
+    /// The smallest part of the fabric with more than one tier of switches.
+    pub pod: u32,
+    /// The next larger part: the three-level pod of a four-tier fat-tree, else the whole fabric.
+    pub upper_pod: u32,
+}
+
+/// A fabric that has been checked: every host has one cable, to a switch; no two cables join the
+/// same nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    links: Vec<Link>,
+    places: Vec<Place>,
+    host_names: Arc<[String]>,
+    switch_names: Vec<String>,
+}
+
+impl Fabric {
+    /// Number of hosts.
+    pub fn hosts(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    /// Number of switches.
+    pub fn switches(&self) -> u32 {
+        self.switch_names.len() as u32
+    }
+
+    /// Every directed link.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The link numbered `link`.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn link(&self, link: u32) -> &Link {
+        &self.links[link as usize]
+    }
+
+    /// The link that `host` sends on.
+    pub fn uplink(&self, host: u32) -> u32 {
+        2 * host
+    }
+
+    /// The link that `host` receives from.
+    pub fn downlink(&self, host: u32) -> u32 {
+        2 * host + 1
+    }
+
+    /// The other direction of the same cable.
+    pub fn reverse(&self, link: u32) -> u32 {
+        link ^ 1
+    }
+
+    /// Where `host` stands.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn place(&self, host: u32) -> Place {
+        self.places[host as usize]
+    }
+
+    /// The name of a node, as scenario files write it.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn name(&self, node: Node) -> &str {
+        match node {
+            Node::Host(host) => &self.host_names[host as usize],
+            Node::Switch(switch) => &self.switch_names[switch as usize],
+        }
+    }
+
+    /// The names of all hosts, shared.
+    pub fn host_names(&self) -> &Arc<[String]> {
+        &self.host_names
+    }
+
+    /// The node called `name`. Looks through all of them.
+    pub fn node(&self, name: &str) -> Result<Node, UnknownNode> {
+        let at = |names: &[String]| names.iter().position(|n| n == name);
+        at(&self.host_names)
+            .map(|host| Node::Host(host as u32))
+            .or_else(|| at(&self.switch_names).map(|switch| Node::Switch(switch as u32)))
+            .ok_or_else(|| UnknownNode::new(name, self.host_names.iter().chain(&self.switch_names)))
+    }
+
+    /// The propagation delay of `links` one after the other.
+    pub fn propagation(&self, links: &[u32]) -> Time {
+        links.iter().map(|&link| self.link(link).propagation).sum()
+    }
+}

@@ -1,0 +1,367 @@
+//! Flows from a CSV list.
+//!
+//! The first line names the columns, in any order: `start_s`, `src`, `dst`, `bytes` and `service`;
+//! others are ignored, so that the flow table of a run can be fed to another. Start times are
+//! decimal seconds, exact to the picosecond and rounded to it beyond; hosts are numbers from 0.
+//!
+//! ```
+//! use shallows_core::units::Time;
+//! use shallows_sim::workload::list;
+//!
+//! let flows = list::parse("start_s,src,dst,bytes,service\n0.000002287,16,66,8760,0\n", 144)?;
+//! assert_eq!(flows[0].start, Time::from_ns(2287));
+//! # Ok::<(), list::ListError>(())
+//! ```
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use shallows_core::units::Time;
+use thiserror::Error;
+
+use super::FlowSpec;
+use crate::topology::nearest;
+
+/// The flows of a list, sorted by start and, where that is equal, by line. There are `hosts` hosts.
+pub fn parse(text: &str, hosts: u32) -> Result<Vec<FlowSpec>, ListError> {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !is_blank(line));
+    let (_, header) = lines.next().ok_or(ListError::Empty)?;
+    let columns = Columns::find(header)?;
+    let mut flows = lines
+        .map(|(number, line)| {
+            let flow = columns.flow(line, hosts);
+            flow.map_err(|problem| ListError::Line { number, problem })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if flows.is_empty() {
+        return Err(ListError::Empty);
+    }
+    flows.sort_by_key(|flow| flow.start);
+    Ok(flows)
+}
+
+/// The flows of a list in a file.
+pub fn read(path: &Path, hosts: u32) -> Result<Vec<FlowSpec>, ReadError> {
+    let named = |problem: Problem| ReadError {
+        path: path.display().to_string(),
+        problem,
+    };
+    let text = fs::read_to_string(path).map_err(|error| named(Problem::Io(error)))?;
+    parse(&text, hosts).map_err(|error| named(Problem::List(error)))
+}
+
+/// Why a file cannot be read.
+#[derive(Debug, Error)]
+#[error("{path}: {problem}")]
+pub struct ReadError {
+    path: String,
+    problem: Problem,
+}
+
+#[derive(Debug, Error)]
+enum Problem {
+    #[error(transparent)]
+    Io(io::Error),
+    #[error(transparent)]
+    List(ListError),
+}
+
+/// Why a text is not a list of flows.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ListError {
+    /// No line but perhaps the header.
+    #[error("the list has no flows")]
+    Empty,
+    /// A column is missing.
+    #[error("the first line has no column {column:?}{}", .nearest.as_ref().map(|n| format!(", but {n:?}")).unwrap_or_default())]
+    NoColumn {
+        /// Its name.
+        column: &'static str,
+        /// The most similar column, if one is close.
+        nearest: Option<String>,
+    },
+    /// A line cannot be read.
+    #[error("line {number}: {problem}")]
+    Line {
+        /// Its number, from 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: LineError,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LineError {
+    /// Too few fields.
+    #[error("{line:?} has no field for the column {column:?}")]
+    Short {
+        /// The line.
+        line: String,
+        /// The column that it does not reach.
+        column: &'static str,
+    },
+    /// A field is not what it should be.
+    #[error("{column} is {text:?}, it must be {expected}")]
+    Field {
+        /// The column.
+        column: &'static str,
+        /// The field.
+        text: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A host that the fabric does not have.
+    #[error("{column} is {host}, the fabric has hosts 0 to {}", .hosts - 1)]
+    NoSuchHost {
+        /// The column.
+        column: &'static str,
+        /// The number.
+        host: u32,
+        /// Number of hosts.
+        hosts: u32,
+    },
+    /// A flow to where it comes from.
+    #[error("src and dst are both {0}")]
+    ToItself(u32),
+}
+
+const NAMES: [&str; 5] = ["start_s", "src", "dst", "bytes", "service"];
+
+/// The position of each of [`NAMES`] in a line.
+struct Columns([usize; 5]);
+
+impl Columns {
+    fn find(header: &str) -> Result<Self, ListError> {
+        let fields: Vec<&str> = header
+            .trim_start_matches('\u{feff}')
+            .split(',')
+            .map(str::trim)
+            .collect();
+        let mut positions = [0; 5];
+        for (position, column) in positions.iter_mut().zip(NAMES) {
+            let found = fields.iter().position(|field| *field == column);
+            *position = found.ok_or_else(|| ListError::NoColumn {
+                column,
+                nearest: nearest(column, fields.iter()).map(str::to_owned),
+            })?;
+        }
+        Ok(Self(positions))
+    }
+
+    fn flow(&self, line: &str, hosts: u32) -> Result<FlowSpec, LineError> {
+        let [start, src, dst, bytes, service] = self.fields(line)?;
+        let (src, dst) = (src.host(hosts)?, dst.host(hosts)?);
+        if src == dst {
+            return Err(LineError::ToItself(src));
+        }
+        let at_least_one = "a whole number of bytes from 1";
+        Ok(FlowSpec {
+            start: start.read(seconds, "decimal seconds from 0 such as 0.000125")?,
+            src,
+            dst,
+            bytes: bytes.read(|n| n.parse().ok().filter(|&n| n > 0), at_least_one)?,
+            service: service.read(|n| n.parse().ok(), "a whole number from 0 to 65535")?,
+        })
+    }
+
+    fn fields<'a>(&self, line: &'a str) -> Result<[Field<'a>; 5], LineError> {
+        let mut fields = NAMES.map(|column| Field { column, text: "" });
+        let mut found = 0;
+        for (position, text) in line.split(',').enumerate() {
+            if let Some(which) = self.0.iter().position(|&wanted| wanted == position) {
+                fields[which].text = text.trim();
+                found |= 1 << which;
+            }
+        }
+        match (0..NAMES.len()).find(|which| found & 1 << which == 0) {
+            None => Ok(fields),
+            Some(missing) => Err(LineError::Short {
+                line: line.to_owned(),
+                column: NAMES[missing],
+            }),
+        }
+    }
+}
+
+struct Field<'a> {
+    column: &'static str,
+    text: &'a str,
+}
+
+impl Field<'_> {
+    fn read<T>(
+        &self,
+        parse: impl FnOnce(&str) -> Option<T>,
+        expected: &'static str,
+    ) -> Result<T, LineError> {
+        parse(self.text).ok_or_else(|| LineError::Field {
+            column: self.column,
+            text: self.text.to_owned(),
+            expected,
+        })
+    }
+
+    fn host(&self, hosts: u32) -> Result<u32, LineError> {
+        let host = self.read(|n| n.parse().ok(), "the number of a host")?;
+        if host >= hosts {
+            return Err(LineError::NoSuchHost {
+                column: self.column,
+                host,
+                hosts,
+            });
+        }
+        Ok(host)
+    }
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim().is_empty() || line.starts_with('#')
+}
+
+/// Decimal seconds, with or without an exponent, to the nearest picosecond.
+fn seconds(text: &str) -> Option<Time> {
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let digits = whole.bytes().chain(fraction.bytes());
+    if !digits.clone().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    // Digits up to the last whole picosecond, and the one after it to round by.
+    let kept = i64::try_from(whole.len()).ok()? + i64::from(exponent) + 12;
+    let mut ps: u64 = 0;
+    let mut seen = 0_i64;
+    for digit in digits.map(|digit| u64::from(digit - b'0')) {
+        if seen == kept && digit >= 5 {
+            ps = ps.checked_add(1)?;
+        }
+        if seen < kept {
+            ps = ps.checked_mul(10)?.checked_add(digit)?;
+        }
+        seen += 1;
+    }
+    if ps == 0 {
+        return Some(Time::ZERO);
+    }
+    let zeros = u32::try_from((kept - seen).max(0)).ok()?;
+    let ps = ps.checked_mul(10_u64.checked_pow(zeros)?)?;
+    Some(Time::from_ps(ps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "start_s,src,dst,bytes,service\n";
+
+    fn parse_body(body: &str) -> Result<Vec<FlowSpec>, ListError> {
+        parse(&format!("{HEADER}{body}"), 144)
+    }
+
+    #[test]
+    fn seconds_are_exact_to_the_picosecond() {
+        let ps = |text| seconds(text).map(Time::ps);
+        assert_eq!(ps("0.000045300"), Some(45_300_000));
+        assert_eq!(ps("1"), Some(1_000_000_000_000));
+        assert_eq!(ps("0.000000000001"), Some(1));
+        assert_eq!(ps("2.287e-06"), Some(2_287_000));
+        assert_eq!(ps("2.2870000000000002e-06"), Some(2_287_000));
+        assert_eq!(ps("1.5E3"), Some(1_500_000_000_000_000));
+        assert_eq!(ps("0.0000000000005"), Some(1));
+        assert_eq!(ps("0.00000000000049"), Some(0));
+        assert_eq!(ps("5e-13"), Some(1));
+        assert_eq!(ps("5e-14"), Some(0));
+        assert_eq!(ps(".5"), Some(500_000_000_000));
+        assert_eq!(ps("1."), Some(1_000_000_000_000));
+        assert_eq!(ps("0e999999999"), Some(0));
+        for bad in [
+            "", ".", "-1", "1s", "1.2.3", "1e", "e5", "nan", "1e30", "99999999",
+        ] {
+            assert_eq!(ps(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn columns_go_by_name() {
+        let text = "id,service,bytes,dst,src,start_s\n7,3,1460,5,4,0.001\n";
+        let expected = FlowSpec {
+            start: Time::from_ms(1),
+            src: 4,
+            dst: 5,
+            bytes: 1460,
+            service: 3,
+        };
+        assert_eq!(parse(text, 6), Ok(vec![expected]));
+    }
+
+    #[test]
+    fn sorted_by_start_then_line() {
+        let flows = parse_body("2,0,1,10,0\n1,0,1,20,0\n2,0,1,30,0\n1,0,1,40,0\n").unwrap();
+        let bytes: Vec<u64> = flows.iter().map(|flow| flow.bytes).collect();
+        assert_eq!(bytes, [20, 40, 10, 30]);
+    }
+
+    #[test]
+    fn blank_lines_comments_and_line_ends_do_not_matter() {
+        let text = "# made by hand\r\nstart_s, src, dst, bytes, service\r\n\r\n0, 1, 2, 3, 4\r\n";
+        assert_eq!(parse(text, 144).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn errors_have_the_line_and_the_text() {
+        let message = |body: &str| parse_body(body).unwrap_err().to_string();
+        assert_eq!(
+            message("0,0,1,10,0\nsoon,0,1,10,0\n"),
+            "line 3: start_s is \"soon\", it must be decimal seconds from 0 such as 0.000125"
+        );
+        assert_eq!(
+            message("0,0,1,0,0"),
+            "line 2: bytes is \"0\", it must be a whole number of bytes from 1"
+        );
+        assert_eq!(
+            message("0,0,144,10,0"),
+            "line 2: dst is 144, the fabric has hosts 0 to 143"
+        );
+        assert_eq!(message("0,7,7,10,0"), "line 2: src and dst are both 7");
+        assert_eq!(
+            message("0,7,8,10"),
+            "line 2: \"0,7,8,10\" has no field for the column \"service\""
+        );
+        assert_eq!(
+            message("0,7,8,10,70000"),
+            "line 2: service is \"70000\", it must be a whole number from 0 to 65535"
+        );
+        assert_eq!(message(""), "the list has no flows");
+        assert_eq!(
+            parse("start_s,src,dst,bytes,sevice\n", 2)
+                .unwrap_err()
+                .to_string(),
+            "the first line has no column \"service\", but \"sevice\""
+        );
+    }
+
+    #[test]
+    fn reference_lists_are_read_whole() {
+        let flows = parse(
+            include_str!("../../../../data/flows/permutation-10mb.csv"),
+            144,
+        )
+        .unwrap();
+        assert_eq!(flows.len(), 144);
+        assert!(flows.iter().all(|flow| flow.bytes == 10_001_000));
+        let flows = parse(
+            include_str!("../../../../data/flows/web-search-60.csv"),
+            144,
+        )
+        .unwrap();
+        assert_eq!(flows.len(), 3000);
+        assert_eq!(flows[1].start, Time::from_ps(24_966_000));
+    }
+}

@@ -1,0 +1,260 @@
+//! Which flows start when, as pure functions of configuration, fabric and seed.
+//!
+//! A [`WorkloadConfig`] generates a [`Workload`]: flows with their start times, and what cannot be
+//! known before the run: flows that stop at a time, and flows that start when others have finished.
+//! Only lists and distributions that are given by file are read from disk.
+//!
+//! ```
+//! use shallows_sim::topology::TopologyConfig;
+//! use shallows_sim::workload::WorkloadConfig;
+//!
+//! # #[derive(serde::Deserialize)]
+//! # struct Scenario { topology: TopologyConfig, workload: WorkloadConfig }
+//! let scenario: Scenario = toml::from_str(
+//!     r#"
+//!     [topology]
+//!     star = { hosts = 9, rate = "1Gbps", delay = "10us" }
+//!
+//!     [workload.poisson]
+//!     from = "0-7"
+//!     to = 8
+//!     load = 0.6
+//!     load-of = "destination-links"
+//!     size = { cdf = "web-search-bytes" }
+//!     flows = 5000
+//!     services = { weighted = [10, 20, 30, 40] }
+//!     "#,
+//! )?;
+//! let fabric = scenario.topology.build()?;
+//! let workload = scenario.workload.generate(&fabric, 1)?;
+//! assert_eq!(workload.flows.len(), 5000);
+//! let load = workload.offered[0];
+//! assert!((load.offered / load.requested - 1.0).abs() < 0.1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod cdf;
+mod error;
+mod hosts;
+pub mod list;
+mod load;
+mod locality;
+mod notation;
+mod patterns;
+mod poisson;
+mod random;
+mod service;
+mod size;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use shallows_core::units::Time;
+
+use crate::topology::Fabric;
+use random::{Purpose, Stream};
+
+pub use cdf::{Cdf, CdfError, SizeUnit};
+pub use error::WorkloadError;
+pub use hosts::HostSet;
+pub use load::{Counted, LoadReference, OfferedLoad};
+pub use locality::LocalityConfig;
+pub use patterns::{AllToAllConfig, FlowConfig, IncastConfig, LongLivedConfig, PermutationConfig};
+pub use poisson::{PoissonConfig, Process};
+pub use service::ServiceMap;
+pub use size::{CdfConfig, CdfTable, DrawnSize, SizeConfig};
+
+/// More flows than this are refused: they would take over 3 GB before the first packet.
+pub const MOST_FLOWS: u64 = 100_000_000;
+
+/// A flow to simulate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSpec {
+    /// When the application hands it to the transport, or [`FlowSpec::AT_BARRIER`].
+    pub start: Time,
+    /// The sending host.
+    pub src: u32,
+    /// The receiving host.
+    pub dst: u32,
+    /// Payload, or [`FlowSpec::ENDLESS`].
+    pub bytes: u64,
+    /// Its service, which classifiers and reports tell apart.
+    pub service: u16,
+}
+
+impl FlowSpec {
+    /// The payload of a flow that does not end by itself.
+    pub const ENDLESS: u64 = u64::MAX;
+    /// The start of a flow that waits for a [`Barrier`].
+    pub const AT_BARRIER: Time = Time::MAX;
+}
+
+/// The time at which a flow has nothing more to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Position of the flow in [`Workload::flows`].
+    pub flow: u32,
+    /// When.
+    pub at: Time,
+}
+
+/// Flows that start when others have finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    /// Positions in [`Workload::flows`] of the flows that must have finished.
+    pub waits_for: Vec<u32>,
+    /// Positions in [`Workload::flows`] of those that then start. No flow waits for two barriers.
+    pub releases: Vec<u32>,
+    /// From the finish of the last to the start of the next.
+    pub pause: Time,
+}
+
+/// What is to be simulated.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workload {
+    /// Sorted by start, then in the order in which they were generated; flows that wait for a
+    /// barrier are the last.
+    pub flows: Vec<FlowSpec>,
+    /// When endless flows stop, in the order of the flows.
+    pub stops: Vec<Stop>,
+    /// Which flows wait for which.
+    pub barriers: Vec<Barrier>,
+    /// Requested and offered load of each Poisson workload, in the order of the configuration.
+    pub offered: Vec<OfferedLoad>,
+}
+
+/// A workload as written in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadConfig {
+    /// A CSV file that [`list::parse`] reads.
+    List(PathBuf),
+    /// Flows, one by one.
+    Flows(Vec<FlowConfig>),
+    /// Flows that send for a time.
+    LongLived(Vec<LongLivedConfig>),
+    /// Random arrivals at a load.
+    Poisson(PoissonConfig),
+    /// From every host to another.
+    Permutation(PermutationConfig),
+    /// From every host to every other.
+    AllToAll(AllToAllConfig),
+    /// From many hosts to one, in rounds.
+    Incast(IncastConfig),
+}
+
+impl WorkloadConfig {
+    /// Makes paths that are relative start from `base`, the directory of the scenario.
+    pub fn rebase(&mut self, base: &Path) {
+        match self {
+            Self::List(path) => *path = base.join(&*path),
+            Self::Poisson(PoissonConfig { size, .. })
+            | Self::Permutation(PermutationConfig { size, .. })
+            | Self::AllToAll(AllToAllConfig { size, .. })
+            | Self::Incast(IncastConfig {
+                size: Some(size), ..
+            }) => size.rebase(base),
+            Self::Flows(_) | Self::LongLived(_) | Self::Incast(_) => {}
+        }
+    }
+
+    /// The workload on `fabric` in the run seeded `seed`.
+    pub fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+        let mut workload = match self {
+            Self::List(path) => Workload {
+                flows: list::read(path, fabric.hosts())?,
+                ..Workload::default()
+            },
+            Self::Flows(flows) => Workload {
+                flows: flows
+                    .iter()
+                    .map(|flow| flow.flow(fabric))
+                    .collect::<Result<_, _>>()?,
+                ..Workload::default()
+            },
+            Self::LongLived(groups) => {
+                let mut workload = Workload::default();
+                for group in groups {
+                    group.add_to(&mut workload, fabric)?;
+                }
+                workload
+            }
+            Self::Poisson(config) => config.generate(fabric, seed)?,
+            Self::Permutation(config) => config.generate(fabric, seed)?,
+            Self::AllToAll(config) => config.generate(fabric, seed)?,
+            Self::Incast(config) => config.generate(fabric, seed)?,
+        };
+        workload.sort();
+        Ok(workload)
+    }
+
+    /// Several workloads on `fabric` at once, each with random numbers of its own.
+    pub fn generate_all(
+        configs: &[Self],
+        fabric: &Fabric,
+        seed: u64,
+    ) -> Result<Workload, WorkloadError> {
+        let mut all = Workload::default();
+        for (index, config) in configs.iter().enumerate() {
+            let seed = Stream::new(seed, Purpose::Workload, index as u64).bits();
+            let workload = config.generate(fabric, seed);
+            let at = |error| WorkloadError::At {
+                index,
+                error: Box::new(error),
+            };
+            all.append(workload.map_err(at)?)?;
+        }
+        all.sort();
+        Ok(all)
+    }
+}
+
+impl Workload {
+    fn append(&mut self, mut other: Self) -> Result<(), WorkloadError> {
+        let flows = self.flows.len() as u64 + other.flows.len() as u64;
+        refuse_too_many(flows as f64)?;
+        let shift = self.flows.len() as u32;
+        other.renumber(|flow| flow + shift);
+        self.flows.append(&mut other.flows);
+        self.stops.append(&mut other.stops);
+        self.barriers.append(&mut other.barriers);
+        self.offered.append(&mut other.offered);
+        Ok(())
+    }
+
+    fn sort(&mut self) {
+        if self.flows.is_sorted_by_key(|flow| flow.start) {
+            return;
+        }
+        let mut order: Vec<u32> = (0..self.flows.len() as u32).collect();
+        order.sort_by_key(|&old| self.flows[old as usize].start);
+        let mut new = vec![0; order.len()];
+        for (position, &old) in (0..).zip(&order) {
+            new[old as usize] = position;
+        }
+        self.flows = order.iter().map(|&old| self.flows[old as usize]).collect();
+        self.renumber(|old| new[old as usize]);
+        self.stops.sort_by_key(|stop| stop.flow);
+    }
+
+    fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        for stop in &mut self.stops {
+            stop.flow = number(stop.flow);
+        }
+        for barrier in &mut self.barriers {
+            let flows = barrier.waits_for.iter_mut().chain(&mut barrier.releases);
+            flows.for_each(|flow| *flow = number(*flow));
+        }
+    }
+}
+
+fn refuse_too_many(flows: f64) -> Result<(), WorkloadError> {
+    let most = MOST_FLOWS;
+    if flows > most as f64 {
+        return Err(WorkloadError::TooManyFlows { flows, most });
+    }
+    Ok(())
+}

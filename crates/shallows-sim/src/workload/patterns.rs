@@ -1,0 +1,343 @@
+//! Patterns without arrivals: each flow once, in rounds, or for a time.
+
+use serde::{Deserialize, Serialize};
+use shallows_core::units::{Bytes, Time};
+
+use super::random::{Purpose, Stream};
+use super::size::{SizeConfig, Sizes};
+use super::{
+    Barrier, FlowSpec, HostSet, ServiceMap, Stop, Workload, WorkloadError, refuse_too_many,
+};
+use crate::topology::{Fabric, Node};
+
+/// A flow from every host to another, so that each receives one as well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PermutationConfig {
+    /// The hosts.
+    #[serde(default)]
+    pub hosts: HostSet,
+    /// The n-th host sends to the one so many places further on, cyclically. If not given, the
+    /// hosts form one random cycle (Sattolo's algorithm) and each sends to the next in it.
+    pub shift: Option<u32>,
+    /// How large flows are.
+    pub size: SizeConfig,
+    /// When the first may start.
+    #[serde(default)]
+    pub start: Time,
+    /// Starts are uniform over this time.
+    #[serde(default)]
+    pub spread: Time,
+    /// Which service a flow belongs to.
+    #[serde(default)]
+    pub services: ServiceMap,
+}
+
+/// A flow from every host to every other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct AllToAllConfig {
+    /// The hosts.
+    #[serde(default)]
+    pub hosts: HostSet,
+    /// How large flows are.
+    pub size: SizeConfig,
+    /// When the first may start.
+    #[serde(default)]
+    pub start: Time,
+    /// Starts are uniform over this time.
+    #[serde(default)]
+    pub spread: Time,
+    /// Which service a flow belongs to.
+    #[serde(default)]
+    pub services: ServiceMap,
+}
+
+/// Many hosts send to one at the same time, in rounds: the next begins once all flows of the one
+/// before have finished, as reads of a striped file do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct IncastConfig {
+    /// The senders. The receiver is left out if it is among them.
+    #[serde(default)]
+    pub senders: HostSet,
+    /// The receiver.
+    pub receiver: HostSet,
+    /// What each sender sends in a round. Either this or `block`.
+    pub size: Option<SizeConfig>,
+    /// What all senders together send in a round, in equal parts. Either this or `size`.
+    pub block: Option<Bytes>,
+    /// Number of rounds.
+    #[serde(default = "one")]
+    pub rounds: u32,
+    /// When the first round begins.
+    #[serde(default)]
+    pub start: Time,
+    /// From the end of a round to the beginning of the next.
+    #[serde(default)]
+    pub pause: Time,
+    /// Which service a flow belongs to.
+    #[serde(default)]
+    pub services: ServiceMap,
+}
+
+/// Flows that send for a time, from each of some hosts to each of others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LongLivedConfig {
+    /// The sources.
+    pub src: HostSet,
+    /// The destinations.
+    pub dst: HostSet,
+    /// Flows of each pair.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// When they start.
+    #[serde(default)]
+    pub start: Time,
+    /// When they stop, if before the end of the run.
+    pub stop: Option<Time>,
+    /// Their service.
+    #[serde(default)]
+    pub service: u16,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FlowConfig {
+    /// When it starts.
+    #[serde(default)]
+    pub start: Time,
+    /// Its source.
+    pub src: HostSet,
+    /// Its destination.
+    pub dst: HostSet,
+    /// Its payload.
+    pub size: Bytes,
+    /// Its service.
+    #[serde(default)]
+    pub service: u16,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl PermutationConfig {
+    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+        let hosts = at_least_two(&self.hosts, fabric, "a permutation")?;
+        let count = hosts.len();
+        let mut to = hosts.clone();
+        match self.shift.map(|shift| shift as usize % count) {
+            Some(0) => return Err(WorkloadError::Zero("shift, modulo the number of hosts,")),
+            Some(shift) => to.rotate_left(shift),
+            None => {
+                let mut stream = Stream::new(seed, Purpose::Order, 0);
+                for last in (1..count).rev() {
+                    to.swap(last, stream.below(last as u64) as usize);
+                }
+            }
+        }
+        let pairs = hosts.into_iter().zip(to);
+        let spread = (self.start, self.spread);
+        spread_flows(pairs, &self.size, spread, &self.services, fabric, seed)
+    }
+}
+
+impl AllToAllConfig {
+    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+        let hosts = at_least_two(&self.hosts, fabric, "all-to-all")?;
+        let count = hosts.len() as u64;
+        refuse_too_many((count * (count - 1)) as f64)?;
+        let from = |&src: &u32| {
+            let others = hosts.iter().filter(move |&&dst| dst != src);
+            others.map(move |&dst| (src, dst))
+        };
+        let pairs = hosts.iter().flat_map(from);
+        let spread = (self.start, self.spread);
+        spread_flows(pairs, &self.size, spread, &self.services, fabric, seed)
+    }
+}
+
+impl IncastConfig {
+    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+        let dst = self.receiver.one(fabric)?;
+        let mut senders = self.senders.resolve(fabric)?;
+        senders.retain(|&sender| sender != dst);
+        if senders.is_empty() {
+            let name = fabric.name(Node::Host(dst));
+            return Err(WorkloadError::ToItself(name.to_owned()));
+        }
+        if self.rounds == 0 {
+            return Err(WorkloadError::Zero("rounds"));
+        }
+        self.services.check()?;
+        let count = senders.len() as u64;
+        refuse_too_many((count * u64::from(self.rounds)) as f64)?;
+        let amount = self.amount(count)?;
+
+        let mut workload = Workload::default();
+        for round in 0..self.rounds {
+            let start = if round == 0 {
+                self.start
+            } else {
+                FlowSpec::AT_BARRIER
+            };
+            let begin = u64::from(round) * count;
+            for (part, &src) in (0..).zip(&senders) {
+                let mut stream = Stream::new(seed, Purpose::Flow, begin + part);
+                let service = self.services.draw(src, dst, fabric.hosts(), &mut stream);
+                let bytes = match &amount {
+                    Amount::Each(sizes) => sizes.of(service).draw(&mut stream),
+                    Amount::Block(block) => part_of(*block, count, part),
+                };
+                workload.flows.push(FlowSpec {
+                    start,
+                    src,
+                    dst,
+                    bytes,
+                    service,
+                });
+            }
+            if round > 0 {
+                let (before, begin, end) = (begin - count, begin as u32, begin + count);
+                workload.barriers.push(Barrier {
+                    waits_for: (before as u32..begin).collect(),
+                    releases: (begin..end as u32).collect(),
+                    pause: self.pause,
+                });
+            }
+        }
+        Ok(workload)
+    }
+
+    fn amount(&self, senders: u64) -> Result<Amount, WorkloadError> {
+        match (&self.size, self.block) {
+            (Some(size), None) => Ok(Amount::Each(size.load()?)),
+            (None, Some(block)) if block.get() < senders => {
+                Err(WorkloadError::Zero("a sender's part of the block"))
+            }
+            (None, Some(block)) => Ok(Amount::Block(block.get())),
+            _ => Err(WorkloadError::Either("size", "block")),
+        }
+    }
+}
+
+/// What is sent in a round.
+enum Amount {
+    Each(Sizes),
+    Block(u64),
+}
+
+/// The whole bytes of `part` if `whole` is cut into `count` parts, the first ones larger by one.
+fn part_of(whole: u64, count: u64, part: u64) -> u64 {
+    whole / count + u64::from(part < whole % count)
+}
+
+impl LongLivedConfig {
+    pub(super) fn add_to(
+        &self,
+        workload: &mut Workload,
+        fabric: &Fabric,
+    ) -> Result<(), WorkloadError> {
+        let (sources, destinations) = (self.src.resolve(fabric)?, self.dst.resolve(fabric)?);
+        if let ([src], [dst]) = (&sources[..], &destinations[..]) {
+            refuse_to_itself(*src, *dst, fabric)?;
+        }
+        if self.count == 0 {
+            return Err(WorkloadError::Zero("count"));
+        }
+        let pairs = sources.len() as u64 * destinations.len() as u64;
+        refuse_too_many(pairs as f64 * f64::from(self.count))?;
+        if let Some(stop) = self.stop.filter(|&stop| stop <= self.start) {
+            let start = self.start;
+            return Err(WorkloadError::StopsBeforeStart { start, stop });
+        }
+        for &src in &sources {
+            for &dst in destinations.iter().filter(|&&dst| dst != src) {
+                for _ in 0..self.count {
+                    let flow = workload.flows.len() as u32;
+                    workload.stops.extend(self.stop.map(|at| Stop { flow, at }));
+                    workload.flows.push(FlowSpec {
+                        start: self.start,
+                        src,
+                        dst,
+                        bytes: FlowSpec::ENDLESS,
+                        service: self.service,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FlowConfig {
+    pub(super) fn flow(&self, fabric: &Fabric) -> Result<FlowSpec, WorkloadError> {
+        let (src, dst) = (self.src.one(fabric)?, self.dst.one(fabric)?);
+        refuse_to_itself(src, dst, fabric)?;
+        if self.size == Bytes::ZERO {
+            return Err(WorkloadError::Zero("size"));
+        }
+        Ok(FlowSpec {
+            start: self.start,
+            src,
+            dst,
+            bytes: self.size.get(),
+            service: self.service,
+        })
+    }
+}
+
+/// One flow for each pair, with starts from `start` uniform over `spread`.
+fn spread_flows(
+    pairs: impl Iterator<Item = (u32, u32)>,
+    size: &SizeConfig,
+    (start, spread): (Time, Time),
+    services: &ServiceMap,
+    fabric: &Fabric,
+    seed: u64,
+) -> Result<Workload, WorkloadError> {
+    services.check()?;
+    let sizes = size.load()?;
+    if start.checked_add(spread).is_none() {
+        return Err(WorkloadError::TooLate("the last start"));
+    }
+    let flow = |(number, (src, dst))| {
+        let mut stream = Stream::new(seed, Purpose::Flow, number);
+        let delay = stream.below(spread.ps().max(1));
+        let service = services.draw(src, dst, fabric.hosts(), &mut stream);
+        FlowSpec {
+            start: start + Time::from_ps(delay),
+            src,
+            dst,
+            bytes: sizes.of(service).draw(&mut stream),
+            service,
+        }
+    };
+    Ok(Workload {
+        flows: (0..).zip(pairs).map(flow).collect(),
+        ..Workload::default()
+    })
+}
+
+fn at_least_two(
+    hosts: &HostSet,
+    fabric: &Fabric,
+    pattern: &'static str,
+) -> Result<Vec<u32>, WorkloadError> {
+    let hosts = hosts.resolve(fabric)?;
+    if hosts.len() < 2 {
+        return Err(WorkloadError::TwoHosts { pattern });
+    }
+    Ok(hosts)
+}
+
+fn refuse_to_itself(src: u32, dst: u32, fabric: &Fabric) -> Result<(), WorkloadError> {
+    if src == dst {
+        let name = fabric.name(Node::Host(src));
+        return Err(WorkloadError::ToItself(name.to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! Random numbers that are the same on every machine.
+//!
+//! Each host, pair or pattern has a stream of its own, derived from the run's seed and its
+//! identity, so that what one draws does not depend on the others. Draws use additions,
+//! multiplications and divisions of doubles only, which IEEE 754 rounds in one way; the logarithm
+//! of the standard library may differ in its last bit from platform to platform and is not used.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use shallows_core::units::Time;
+
+/// What a stream is for. Streams of different purposes have nothing in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// Arrivals and what belongs to them; the entity is a source or a pair.
+    Arrivals = 1,
+    /// The order of a permutation.
+    Order = 2,
+    /// What a flow of a pattern looks like; the entity is its number.
+    Flow = 3,
+    /// The seed of one of several workloads.
+    Workload = 4,
+}
+
+/// A stream of random numbers: Xoshiro256++.
+#[derive(Clone, Debug)]
+pub(super) struct Stream(Xoshiro256PlusPlus);
+
+impl Stream {
+    pub(super) fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
+        // Neighbouring entities must not get neighbouring seeds; the generator's own SplitMix
+        // expansion finishes the mixing.
+        let purpose = (purpose as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
+        let entity = entity.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed ^ purpose ^ entity))
+    }
+
+    /// 64 random bits.
+    pub(super) fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in [0, 1), in steps of 2^-53.
+    pub(super) fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * STEP
+    }
+
+    /// Uniform in 0..`count`, without bias (Lemire 2019). `count` must not be zero.
+    pub(super) fn below(&mut self, count: u64) -> u64 {
+        let threshold = count.wrapping_neg() % count;
+        loop {
+            let product = u128::from(self.bits()) * u128::from(count);
+            if product as u64 >= threshold {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// Exponentially distributed with this mean in picoseconds, rounded to a whole one: -mean ln U
+    /// for U uniform in (0, 1].
+    pub(super) fn exponential(&mut self, mean_ps: f64) -> Time {
+        let u = ((self.bits() >> 11) + 1) as f64 * STEP;
+        // The cast of a double to an integer saturates.
+        Time::from_ps((-mean_ps * ln(u) + 0.5) as u64)
+    }
+}
+
+const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+
+/// The natural logarithm of a positive normal number.
+///
+/// With x = m 2^e and m within a factor of sqrt 2 around 1, ln m = 2 artanh s for
+/// s = (m - 1) / (m + 1), whose series has fallen below 2^-60 after twelve terms.
+fn ln(x: f64) -> f64 {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    let bits = x.to_bits();
+    let mut exponent = (bits >> 52) as i32 - 1023;
+    let mut m = f64::from_bits(bits & MANTISSA | 1023 << 52);
+    if m > std::f64::consts::SQRT_2 {
+        m *= 0.5;
+        exponent += 1;
+    }
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let series = (0..12)
+        .rev()
+        .fold(0.0, |sum, k| sum * square + 1.0 / f64::from(2 * k + 1));
+    f64::from(exponent) * std::f64::consts::LN_2 + 2.0 * s * series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithm_agrees_with_the_library() {
+        let mut stream = Stream::new(1, Purpose::Flow, 0);
+        let points = [1.0, 0.5, STEP, 1.0 - STEP, 0.70, 0.71, 2.0, 1e300];
+        let drawn: Vec<f64> = (0..10_000).map(|_| stream.unit() + STEP).collect();
+        for x in points.into_iter().chain(drawn) {
+            let (ours, theirs) = (ln(x), x.ln());
+            assert!(
+                (ours - theirs).abs() <= 4e-16 * theirs.abs().max(0.25),
+                "{x}"
+            );
+        }
+    }
+
+    #[test]
+    fn pinned_draws() {
+        // Any change here changes every published result.
+        let mut stream = Stream::new(42, Purpose::Arrivals, 7);
+        let draws = [
+            stream.bits(),
+            stream.below(1000),
+            stream.exponential(1e9).ps(),
+        ];
+        assert_eq!(draws, [9_821_848_654_551_812_159, 607, 1_636_515_903]);
+    }
+
+    #[test]
+    fn exponential_has_its_mean_and_deviation() {
+        let mut stream = Stream::new(3, Purpose::Arrivals, 0);
+        let draws: Vec<f64> = (0..100_000)
+            .map(|_| stream.exponential(1e6).ps() as f64)
+            .collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let square = draws.iter().map(|x| x * x).sum::<f64>() / 1e5;
+        // Three standard errors: 1e6 / sqrt(1e5) for the mean, sqrt(20) times that for the square.
+        assert!((mean / 1e6 - 1.0).abs() < 0.0095, "{mean}");
+        assert!((square / 2e12 - 1.0).abs() < 0.0213, "{square}");
+    }
+
+    #[test]
+    fn below_is_even() {
+        let mut stream = Stream::new(5, Purpose::Order, 0);
+        let mut counts = [0_i64; 7];
+        for _ in 0..70_000 {
+            counts[stream.below(7) as usize] += 1;
+        }
+        // Four standard deviations.
+        assert!(
+            counts.iter().all(|n| (n - 10_000).abs() < 370),
+            "{counts:?}"
+        );
+        assert_eq!(stream.below(1), 0);
+    }
+
+    #[test]
+    fn streams_are_independent() {
+        let first = |seed, purpose, entity| Stream::new(seed, purpose, entity).bits();
+        let one = first(1, Purpose::Flow, 1);
+        assert_eq!(one, first(1, Purpose::Flow, 1));
+        assert_ne!(one, first(2, Purpose::Flow, 1));
+        assert_ne!(one, first(1, Purpose::Order, 1));
+        assert_ne!(one, first(1, Purpose::Flow, 2));
+    }
+}

@@ -1,0 +1,89 @@
+//! Which service a flow belongs to.
+
+use serde::{Deserialize, Serialize};
+
+use super::WorkloadError;
+use super::random::Stream;
+
+/// The rule that gives flows their service.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServiceMap {
+    /// All flows this one.
+    Fixed(u16),
+    /// By the pair of hosts, over so many services: ((dst + 1) hosts + src + 1) mod services, as
+    /// MQ-ECN's simulations do. Where the services divide the hosts this depends on the source only.
+    Pair(u16),
+    /// By the source: src mod services.
+    Source(u16),
+    /// At random with each flow, each of so many services equally likely.
+    Balanced(u16),
+    /// At random with each flow, by weight: `[10, 20, 30, 40]` for MQ-ECN's unbalanced testbed.
+    Weighted(Vec<u32>),
+}
+
+impl Default for ServiceMap {
+    /// Service 0 for all.
+    fn default() -> Self {
+        Self::Fixed(0)
+    }
+}
+
+impl ServiceMap {
+    pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        let total = match self {
+            Self::Fixed(_) => 1,
+            Self::Pair(services) | Self::Source(services) | Self::Balanced(services) => {
+                u64::from(*services)
+            }
+            Self::Weighted(weights) if weights.len() > usize::from(u16::MAX) => {
+                return Err(WorkloadError::TooManyServices(weights.len()));
+            }
+            Self::Weighted(weights) => weights.iter().map(|&weight| u64::from(weight)).sum(),
+        };
+        match total {
+            0 => Err(WorkloadError::NoServices),
+            _ => Ok(()),
+        }
+    }
+
+    /// The service of a flow from `src` to `dst` in a fabric with `hosts` hosts.
+    pub(super) fn draw(&self, src: u32, dst: u32, hosts: u32, stream: &mut Stream) -> u16 {
+        match *self {
+            Self::Fixed(service) => service,
+            Self::Pair(services) => pair_service(src, dst, hosts, services),
+            Self::Source(services) => (src % u32::from(services)) as u16,
+            Self::Balanced(services) => stream.below(u64::from(services)) as u16,
+            Self::Weighted(ref weights) => {
+                let total = weights.iter().map(|&weight| u64::from(weight)).sum();
+                let mut rest = stream.below(total);
+                let reached = weights.iter().position(|&weight| {
+                    let reached = rest < u64::from(weight);
+                    rest = rest.wrapping_sub(u64::from(weight));
+                    reached
+                });
+                reached.unwrap_or_default() as u16
+            }
+        }
+    }
+
+    /// The mean over the services of flows from `src` to `dst` of what `value` gives for each.
+    pub(super) fn mean(&self, src: u32, dst: u32, hosts: u32, value: impl Fn(u16) -> f64) -> f64 {
+        match *self {
+            Self::Fixed(service) => value(service),
+            Self::Pair(services) => value(pair_service(src, dst, hosts, services)),
+            Self::Source(services) => value((src % u32::from(services)) as u16),
+            Self::Balanced(services) => (0..services).map(value).sum::<f64>() / f64::from(services),
+            Self::Weighted(ref weights) => {
+                let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+                let weighted = (0..).zip(weights).map(|(s, &w)| value(s) * f64::from(w));
+                weighted.sum::<f64>() / total
+            }
+        }
+    }
+}
+
+fn pair_service(src: u32, dst: u32, hosts: u32, services: u16) -> u16 {
+    let pair = (u64::from(dst) + 1) * u64::from(hosts) + u64::from(src) + 1;
+    (pair % u64::from(services)) as u16
+}

@@ -1,0 +1,36 @@
+use super::super::random::{Purpose, Stream};
+use super::*;
+
+#[test]
+fn maps_by_hand() {
+    let mut stream = Stream::new(1, Purpose::Flow, 0);
+    let mut draw = |map: &ServiceMap, src, dst| map.draw(src, dst, 144, &mut stream);
+    assert_eq!(draw(&ServiceMap::Fixed(5), 1, 2), 5);
+    assert_eq!(draw(&ServiceMap::Source(8), 17, 2), 1);
+    // (3 x 144 + 11) mod 8 = 443 mod 8, and (11 mod 8) as 8 divides 144.
+    assert_eq!(draw(&ServiceMap::Pair(8), 10, 2), 3);
+    assert_eq!(draw(&ServiceMap::Pair(32), 10, 2), 27);
+    assert_eq!(draw(&ServiceMap::Pair(32), 10, 3), 11);
+}
+
+#[test]
+fn random_maps_keep_their_weights() {
+    let mut stream = Stream::new(1, Purpose::Flow, 0);
+    let mut count = |map: &ServiceMap| {
+        let mut counts = [0_i32; 4];
+        for _ in 0..40_000 {
+            counts[usize::from(map.draw(0, 1, 2, &mut stream))] += 1;
+        }
+        counts
+    };
+    let balanced = count(&ServiceMap::Balanced(4));
+    assert!(
+        balanced.iter().all(|n| (n - 10_000).abs() < 350),
+        "{balanced:?}"
+    );
+    let weighted = count(&ServiceMap::Weighted(vec![10, 0, 30, 60]));
+    for (n, expected) in weighted.iter().zip([4_000, 0, 12_000, 24_000]) {
+        assert!((n - expected).abs() < 400, "{weighted:?}");
+    }
+    assert_eq!(weighted[1], 0);
+}
