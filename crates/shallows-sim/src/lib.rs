@@ -13,6 +13,4 @@ pub mod topology;
 pub mod workload;
 
 pub use network::PortSetup;
-pub use simulation::{
-    Completion, FlowOutcome, Progress, Setup, SetupError, Simulation, Status,
-};
+pub use simulation::{Completion, FlowOutcome, Progress, Setup, SetupError, Simulation, Status};

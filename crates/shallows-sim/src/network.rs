@@ -9,23 +9,6 @@ use crate::engine::{Key, Wheel};
 use crate::packet::Packet;
 use crate::topology::{Fabric, Node};
 
-/// What can happen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// A port may send again.
-    Ready(u32),
-    /// A packet has come to the end of a link.
-    Arrive(Packet),
-    /// The timer of a connection's sender.
-    SenderTimer(u32),
-    /// The timer of a connection's receiver.
-    ReceiverTimer(u32),
-    /// The next flow starts.
-    Start,
-    /// A flow has nothing more to send.
-    Stop(u32),
-}
-
 /// All ports of a fabric, numbered like its links.
 #[derive(Debug)]
 pub(crate) struct Network {
@@ -80,7 +63,12 @@ impl Network {
             })
         };
         Ok(Self {
-            ports: fabric.links().iter().enumerate().map(port).collect::<Result<_, _>>()?,
+            ports: fabric
+                .links()
+                .iter()
+                .enumerate()
+                .map(port)
+                .collect::<Result<_, _>>()?,
             pools,
             hops: 0,
         })
@@ -101,13 +89,16 @@ impl Network {
     #[inline]
     pub(crate) fn forward(
         &mut self,
-        events: &mut Wheel<Event>,
+        events: &mut Wheel<Packet>,
         now: Time,
         link: u32,
         packet: Packet,
     ) -> bool {
         let port = &mut self.ports[link as usize];
-        match port.egress.forward(now, packet, &mut self.pools[port.pool as usize]) {
+        match port
+            .egress
+            .forward(now, packet, &mut self.pools[port.pool as usize])
+        {
             Forward::Sent(departure) => {
                 self.hops += 1;
                 deliver(events, link, port.delay, departure);
@@ -125,35 +116,41 @@ impl Network {
 
     /// The port of `link` may send again.
     #[inline]
-    pub(crate) fn ready(&mut self, events: &mut Wheel<Event>, now: Time, link: u32) {
+    pub(crate) fn ready(&mut self, events: &mut Wheel<Packet>, now: Time, link: u32) {
         let port = &mut self.ports[link as usize];
-        match port.egress.transmit(now, &mut self.pools[port.pool as usize]) {
+        match port
+            .egress
+            .transmit(now, &mut self.pools[port.pool as usize])
+        {
             Transmit::Packet(departure) => {
                 self.hops += 1;
                 deliver(events, link, port.delay, departure);
                 if port.egress.bytes() > Bytes::ZERO {
-                    events.push(departure.finish, Key::port_ready(link), Event::Ready(link));
+                    events.push(departure.finish, Key::port_ready(link));
                 } else {
                     port.awaited = false;
                 }
             }
-            Transmit::Wait(at) => events.push(at, Key::port_ready(link), Event::Ready(link)),
+            Transmit::Wait(at) => events.push(at, Key::port_ready(link)),
             Transmit::Idle => port.awaited = false,
         }
     }
 
     /// Takes what a port has dropped.
     pub(crate) fn take_dropped(&mut self, link: u32) -> impl Iterator<Item = Packet> + '_ {
-        self.ports[link as usize].egress.take_dropped().map(|(packet, _)| packet)
+        self.ports[link as usize]
+            .egress
+            .take_dropped()
+            .map(|(packet, _)| packet)
     }
 
     /// Sees to it that a port with packets is asked again.
-    fn await_ready(&mut self, events: &mut Wheel<Event>, now: Time, link: u32) {
+    fn await_ready(&mut self, events: &mut Wheel<Packet>, now: Time, link: u32) {
         let port = &mut self.ports[link as usize];
         port.awaited = true;
         let free = port.egress.busy_until();
         if free > now {
-            events.push(free, Key::port_ready(link), Event::Ready(link));
+            events.push(free, Key::port_ready(link));
         } else {
             // The link is free but a shaper is not: ask it when.
             self.ready(events, now, link);
@@ -162,7 +159,7 @@ impl Network {
 }
 
 #[inline]
-fn deliver(events: &mut Wheel<Event>, link: u32, delay: Time, departure: Departure<Packet>) {
+fn deliver(events: &mut Wheel<Packet>, link: u32, delay: Time, departure: Departure<Packet>) {
     let at = departure.finish + delay;
-    events.push(at, Key::arrival(link), Event::Arrive(departure.packet));
+    events.push_with(at, Key::arrival(link), departure.packet);
 }

@@ -5,7 +5,7 @@ use shallows_core::tcp::{Ack, SackBlocks, Segment};
 use shallows_core::units::Time;
 
 /// A packet on its way: 40 bytes, so that an event with one fits a cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// First byte of data, or the next byte that an ACK asks for.
     seq: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Packet {
     flags: Flags,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags(u8);
 
 impl Flags {

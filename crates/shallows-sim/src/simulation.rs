@@ -6,8 +6,8 @@ use shallows_core::tcp::{Acks, ConfigError as TcpError, Receiver, Sender, TcpCon
 use shallows_core::units::Time;
 use thiserror::Error;
 
-use crate::engine::{Key, Wheel};
-use crate::network::{Event, Network, PortSetup};
+use crate::engine::{Class, Key, Wheel};
+use crate::network::{Network, PortSetup};
 use crate::packet::{Envelope, Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
@@ -107,7 +107,7 @@ pub enum Status {
 /// A simulated fabric and its hosts.
 #[derive(Debug)]
 pub struct Simulation {
-    events: Wheel<Event>,
+    events: Wheel<Packet>,
     network: Network,
     paths: Paths,
     router: Router,
@@ -187,7 +187,7 @@ impl Simulation {
         };
         simulation.await_next_flow();
         for stop in simulation.workload.stops.clone() {
-            simulation.events.push(stop.at, Key::flow(stop.flow), Event::Stop(stop.flow));
+            simulation.events.push(stop.at, Key::flow(stop.flow));
         }
         Ok(simulation)
     }
@@ -195,18 +195,20 @@ impl Simulation {
     /// Handles up to `most` events before `end`.
     pub fn run(&mut self, end: Time, most: u64) -> Status {
         for _ in 0..most {
-            let Some((now, event)) = self.events.pop_before(end) else {
+            let Some((now, key, packet)) = self.events.pop_before(end) else {
                 return Status::Finished;
             };
             self.now = now;
             self.handled += 1;
-            match event {
-                Event::Arrive(packet) => self.arrive(packet),
-                Event::Ready(link) => self.network.ready(&mut self.events, now, link),
-                Event::SenderTimer(connection) => self.sender_timer(connection),
-                Event::ReceiverTimer(connection) => self.receiver_timer(connection),
-                Event::Start => self.start_flow(),
-                Event::Stop(flow) => self.stop_flow(flow),
+            let identity = key.identity();
+            match key.class() {
+                Class::Arrival => self.arrive(packet),
+                Class::PortReady => self.network.ready(&mut self.events, now, identity),
+                Class::SenderTimer => self.sender_timer(identity),
+                Class::ReceiverTimer => self.receiver_timer(identity),
+                Class::Flow if identity as usize == self.next_flow => self.start_flow(),
+                Class::Flow => self.stop_flow(identity),
+                Class::Action => {}
             }
         }
         Status::Running
@@ -237,7 +239,7 @@ impl Simulation {
             && flow.start != FlowSpec::AT_BARRIER
         {
             let key = Key::flow(self.next_flow as u32);
-            self.events.push(flow.start, key, Event::Start);
+            self.events.push(flow.start, key);
         }
     }
 
@@ -304,7 +306,9 @@ impl Simulation {
 
     #[inline]
     fn forward(&mut self, link: u32, packet: Packet) {
-        let dropped = self.network.forward(&mut self.events, self.now, link, packet);
+        let dropped = self
+            .network
+            .forward(&mut self.events, self.now, link, packet);
         if dropped {
             for packet in self.network.take_dropped(link) {
                 self.free_selective.extend(packet.selective());
@@ -325,7 +329,9 @@ impl Simulation {
         let Some(connection) = &mut self.connections[number as usize] else {
             return;
         };
-        let acks = connection.receiver.on_segment(self.now, &packet.to_segment(), packet.ecn());
+        let acks = connection
+            .receiver
+            .on_segment(self.now, &packet.to_segment(), packet.ecn());
         let received = connection.receiver.received();
         let mut back = connection.back;
         self.outcomes[number as usize].marks += u32::from(packet.ecn() == Ecn::Ce);
@@ -370,7 +376,9 @@ impl Simulation {
         let Some(connection) = &mut self.connections[number as usize] else {
             return;
         };
-        connection.sender.on_ack(self.now, &packet.to_ack(selective));
+        connection
+            .sender
+            .on_ack(self.now, &packet.to_ack(selective));
         if connection.sender.is_done() {
             if self.completion == Completion::Sender {
                 self.complete(number);
@@ -424,7 +432,7 @@ impl Simulation {
         {
             connection.sender_timer = Some(deadline);
             let key = Key::sender_timer(number);
-            self.events.push(deadline, key, Event::SenderTimer(number));
+            self.events.push(deadline, key);
         }
     }
 
@@ -449,7 +457,7 @@ impl Simulation {
         {
             connection.receiver_timer = Some(deadline);
             let key = Key::receiver_timer(number);
-            self.events.push(deadline, key, Event::ReceiverTimer(number));
+            self.events.push(deadline, key);
         }
     }
 

@@ -3,5 +3,5 @@
 mod order;
 mod wheel;
 
-pub(crate) use order::Key;
+pub(crate) use order::{Class, Key};
 pub(crate) use wheel::Wheel;

@@ -16,6 +16,20 @@
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
 //! comes.
 
+/// Bits below the class: a connection's identity has one more than 32.
+const CLASS_SHIFT: u32 = 40;
+
+/// What kind of event it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    PortReady,
+    Arrival,
+    SenderTimer,
+    ReceiverTimer,
+    Flow,
+    Action,
+}
+
 /// Class and identity of an event, ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u64);
@@ -46,7 +60,29 @@ impl Key {
     }
 
     fn new(class: u64, identity: u64) -> Self {
-        Self(class << 40 | identity)
+        Self(class << CLASS_SHIFT | identity)
+    }
+
+    #[inline]
+    pub(crate) fn class(self) -> Class {
+        match self.0 >> CLASS_SHIFT {
+            0 => Class::PortReady,
+            1 => Class::Arrival,
+            2 if self.0 & 1 == 0 => Class::SenderTimer,
+            2 => Class::ReceiverTimer,
+            3 => Class::Flow,
+            _ => Class::Action,
+        }
+    }
+
+    /// The link, connection, flow or number that it concerns.
+    #[inline]
+    pub(crate) fn identity(self) -> u32 {
+        let identity = self.0 & ((1 << CLASS_SHIFT) - 1);
+        match self.0 >> CLASS_SHIFT {
+            2 => (identity / 2) as u32,
+            _ => identity as u32,
+        }
     }
 }
 
@@ -71,5 +107,21 @@ mod tests {
             Key::action(0),
         ];
         assert!(order.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn keys_can_be_read_back() {
+        let last = u32::MAX;
+        let keys = [
+            (Key::port_ready(last), Class::PortReady),
+            (Key::arrival(last), Class::Arrival),
+            (Key::sender_timer(last), Class::SenderTimer),
+            (Key::receiver_timer(last), Class::ReceiverTimer),
+            (Key::flow(last), Class::Flow),
+            (Key::action(last), Class::Action),
+        ];
+        for (key, class) in keys {
+            assert_eq!((key.class(), key.identity()), (class, last));
+        }
     }
 }

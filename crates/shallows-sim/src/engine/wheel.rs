@@ -20,20 +20,22 @@ const WORDS: usize = SLOTS / 64;
 
 const NIL: u32 = u32::MAX;
 
+/// An event; with the simulator's packets it fills a cache line.
 #[derive(Clone, Debug)]
-struct Node<E> {
+struct Node<P> {
     time: Time,
     key: Key,
+    payload: P,
     next: u32,
-    event: E,
 }
 
-/// A queue of events ordered by time and key.
+/// A queue of events ordered by time and key. Arrivals carry a payload, the packet; all others say
+/// everything with their key.
 #[derive(Debug)]
-pub(crate) struct Wheel<E> {
-    nodes: Vec<Node<E>>,
+pub(crate) struct Wheel<P> {
+    nodes: Vec<Node<P>>,
     free: u32,
-    slots: Box<[u32]>,
+    slots: Box<[u32; SLOTS]>,
     /// One bit for each slot that is not empty, and one for each word of those.
     occupied: [u64; WORDS],
     occupied_words: [u64; WORDS / 64],
@@ -44,86 +46,95 @@ pub(crate) struct Wheel<E> {
     beyond: BinaryHeap<Reverse<(Time, Key, u32)>>,
     /// First slot of `beyond`, to look at it without touching the heap.
     beyond_slot: u64,
-    len: usize,
 }
 
-impl<E: Copy> Wheel<E> {
+impl<P: Copy + Default> Wheel<P> {
     pub(crate) fn new() -> Self {
         Self {
             nodes: Vec::new(),
             free: NIL,
-            slots: vec![NIL; SLOTS].into(),
+            slots: Box::new([NIL; SLOTS]),
             occupied: [0; WORDS],
             occupied_words: [0; WORDS / 64],
             now_slot: 0,
             current: Vec::new(),
             beyond: BinaryHeap::new(),
             beyond_slot: u64::MAX,
-            len: 0,
         }
     }
 
-    /// Events in the queue.
-    pub(crate) fn len(&self) -> usize {
-        self.len
+    /// Adds an event without payload. Its time must not be before that of the last event taken.
+    #[inline]
+    pub(crate) fn push(&mut self, time: Time, key: Key) {
+        let index = self.vacant();
+        self.insert(time, key, index);
     }
 
-    /// Adds an event. Its time must not be before that of the last event taken.
+    /// Adds an event with a payload.
     #[inline]
-    pub(crate) fn push(&mut self, time: Time, key: Key, event: E) {
-        let index = self.store(Node {
-            time,
-            key,
-            next: NIL,
-            event,
-        });
-        self.len += 1;
+    pub(crate) fn push_with(&mut self, time: Time, key: Key, payload: P) {
+        let index = self.vacant();
+        self.nodes[index as usize].payload = payload;
+        self.insert(time, key, index);
+    }
+
+    /// Takes the next event if it is before `end`, with its payload or a stale one.
+    #[inline]
+    pub(crate) fn pop_before(&mut self, end: Time) -> Option<(Time, Key, P)> {
+        if self.current.is_empty() && !self.advance() {
+            return None;
+        }
+        let &(time, key, index) = self.current.last()?;
+        if time >= end {
+            return None;
+        }
+        self.current.pop();
+        let node = &mut self.nodes[index as usize];
+        node.next = self.free;
+        self.free = index;
+        Some((time, key, node.payload))
+    }
+
+    #[inline]
+    fn vacant(&mut self) -> u32 {
+        let index = self.free;
+        if index == NIL {
+            self.nodes.push(Node {
+                time: Time::ZERO,
+                key: Key::port_ready(0),
+                payload: P::default(),
+                next: NIL,
+            });
+            return (self.nodes.len() - 1) as u32;
+        }
+        self.free = self.nodes[index as usize].next;
+        index
+    }
+
+    #[inline]
+    fn insert(&mut self, time: Time, key: Key, index: u32) {
+        let node = &mut self.nodes[index as usize];
+        node.time = time;
+        node.key = key;
+        let slot = slot_of(time);
+        let distance = slot.wrapping_sub(self.now_slot);
+        // One comparison tells the wheel from the slot that is being emptied and from the rest.
+        if distance.wrapping_sub(1) < SLOTS as u64 - 1 {
+            self.link(slot, index);
+        } else {
+            self.insert_rarely(time, key, index);
+        }
+    }
+
+    #[cold]
+    fn insert_rarely(&mut self, time: Time, key: Key, index: u32) {
         let slot = slot_of(time);
         if slot <= self.now_slot {
             self.insert_current(time, key, index);
-        } else if slot < self.now_slot + SLOTS as u64 {
-            self.link(slot, index);
         } else {
             self.beyond.push(Reverse((time, key, index)));
             self.beyond_slot = self.beyond_slot.min(slot);
         }
-    }
-
-    /// Time of the next event.
-    #[inline]
-    pub(crate) fn next_time(&mut self) -> Option<Time> {
-        if self.current.is_empty() && !self.advance() {
-            return None;
-        }
-        self.current.last().map(|&(time, ..)| time)
-    }
-
-    /// Takes the next event if it is before `end`.
-    #[inline]
-    pub(crate) fn pop_before(&mut self, end: Time) -> Option<(Time, E)> {
-        if self.next_time()? >= end {
-            return None;
-        }
-        let (time, _, index) = self.current.pop()?;
-        let node = &mut self.nodes[index as usize];
-        let event = node.event;
-        node.next = self.free;
-        self.free = index;
-        self.len -= 1;
-        Some((time, event))
-    }
-
-    #[inline]
-    fn store(&mut self, node: Node<E>) -> u32 {
-        if self.free == NIL {
-            self.nodes.push(node);
-            return (self.nodes.len() - 1) as u32;
-        }
-        let index = self.free;
-        let place = &mut self.nodes[index as usize];
-        self.free = place.next;
-        *place = node;
-        index
     }
 
     #[inline]
@@ -141,7 +152,7 @@ impl<E: Copy> Wheel<E> {
         let entry = (time, key, index);
         let mut at = self.current.len();
         self.current.push(entry);
-        while at > 0 && self.current[at - 1] < entry {
+        while at > 0 && (self.current[at - 1].0, self.current[at - 1].1) < (time, key) {
             self.current[at] = self.current[at - 1];
             at -= 1;
         }
@@ -260,12 +271,11 @@ mod tests {
             let mut now = Time::ZERO;
             let pop = |wheel: &mut Wheel<u64>, heap: &mut BinaryHeap<_>, now: &mut Time| {
                 let expected = heap.pop().map(|Reverse((time, _, number))| (time, number));
-                let got = wheel.pop_before(Time::MAX);
+                let got = wheel.pop_before(Time::MAX).map(|(time, _, number)| (time, number));
                 if let Some((time, _)) = got {
                     *now = time;
                 }
                 prop_assert_eq!(got, expected);
-                prop_assert_eq!(wheel.len(), heap.len());
                 Ok(())
             };
             for (number, step) in steps.into_iter().enumerate() {
@@ -274,7 +284,7 @@ mod tests {
                         let time = now + Time::from_ps(after);
                         // Identities are unique at an instant, as the order demands.
                         let key = Key::arrival(link * 1000 + number as u32);
-                        wheel.push(time, key, number as u64);
+                        wheel.push_with(time, key, number as u64);
                         heap.push(Reverse((time, key, number as u64)));
                     }
                     Step::Pop => pop(&mut wheel, &mut heap, &mut now)?,
@@ -288,24 +298,25 @@ mod tests {
 
     #[test]
     fn an_end_holds_events_back() {
-        let mut wheel = Wheel::new();
-        wheel.push(Time::from_us(5), Key::flow(1), 'a');
+        let mut wheel = Wheel::<()>::new();
+        wheel.push(Time::from_us(5), Key::flow(1));
         assert_eq!(wheel.pop_before(Time::from_us(5)), None);
-        assert_eq!(
-            wheel.pop_before(Time::from_ps(5_000_001)),
-            Some((Time::from_us(5), 'a'))
-        );
-        assert_eq!(wheel.next_time(), None);
+        let event = wheel.pop_before(Time::from_ps(5_000_001));
+        assert_eq!(event, Some((Time::from_us(5), Key::flow(1), ())));
+        assert_eq!(wheel.pop_before(Time::MAX), None);
     }
 
     #[test]
     fn an_event_may_be_added_before_the_next_one_seen() {
-        // A peek moves the wheel on to a later slot; an event of now must still come first.
-        let mut wheel = Wheel::new();
-        wheel.push(Time::from_us(9), Key::flow(1), 'b');
-        assert_eq!(wheel.next_time(), Some(Time::from_us(9)));
-        wheel.push(Time::from_us(3), Key::flow(2), 'a');
-        let order: Vec<_> = std::iter::from_fn(|| wheel.pop_before(Time::MAX)).collect();
-        assert_eq!(order, [(Time::from_us(3), 'a'), (Time::from_us(9), 'b')]);
+        // A look at the next event moves the wheel on to its slot; one of now must still come
+        // first.
+        let mut wheel = Wheel::<()>::new();
+        wheel.push(Time::from_us(9), Key::flow(1));
+        assert_eq!(wheel.pop_before(Time::from_us(1)), None);
+        wheel.push(Time::from_us(3), Key::flow(2));
+        let order: Vec<_> = std::iter::from_fn(|| wheel.pop_before(Time::MAX))
+            .map(|(_, key, ())| key.identity())
+            .collect();
+        assert_eq!(order, [2, 1]);
     }
 }

@@ -124,13 +124,15 @@ impl Router {
     /// If there is no such link.
     pub fn set_link(&mut self, link: u32, state: LinkState) {
         let before = std::mem::replace(&mut self.states[link as usize], state);
-        if before != state {
+        // Links of hosts are in no row.
+        if before != state && link as usize >= 2 * self.racks.len() {
             self.table.fill(&self.states);
         }
     }
 
     /// Writes the links from `src` to `dst` into `out`, from the one that leaves `src` to the one
-    /// that arrives at `dst`. [`Router::selection`] says what `selector` means.
+    /// that arrives at `dst`. [`Router::selection`] says what `selector` means. If there is no
+    /// path, `out` holds nothing of use.
     ///
     /// # Panics
     /// If one of the hosts does not exist.

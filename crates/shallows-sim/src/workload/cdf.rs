@@ -314,6 +314,15 @@ mod tests {
     }
 
     #[test]
+    fn draws_are_rounded_up() {
+        let cdf = Cdf::parse("1 0\n2 1", SizeUnit::Packets).unwrap();
+        let mut stream = Stream::new(9, Purpose::Flow, 0);
+        assert!((0..100).all(|_| cdf.draw(&mut stream) == 2));
+        let nothing = Cdf::parse("0 1", SizeUnit::Bytes).unwrap();
+        assert_eq!(nothing.draw(&mut stream), 1);
+    }
+
+    #[test]
     fn errors_say_what_to_write() {
         let message = |text| Cdf::parse(text, SizeUnit::Bytes).unwrap_err().to_string();
         assert_eq!(message("# nothing"), "the distribution has no points");

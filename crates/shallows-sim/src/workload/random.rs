@@ -144,6 +144,12 @@ mod tests {
             "{counts:?}"
         );
         assert_eq!(stream.below(1), 0);
+        // Scaling 64 bits to three quarters without rejection makes every third number twice as
+        // likely as the others.
+        let thirds = (0..9_000)
+            .filter(|_| stream.below(3 << 62).is_multiple_of(3))
+            .count();
+        assert!((2_800..3_200).contains(&thirds), "{thirds}");
     }
 
     #[test]

@@ -1,0 +1,129 @@
+//! Completion times worked out by hand, to the picosecond.
+
+use shallows_core::port::PortConfig;
+use shallows_core::units::Time;
+use shallows_sim::Completion;
+
+use crate::world::{LEAF_SPINE, World, flow};
+
+/// 1500 B at 10 Gbps.
+const DATA: Time = Time::from_ns(1200);
+/// 40 B at 10 Gbps.
+const ACK: Time = Time::from_ns(32);
+
+const TRANSPORT: &str = "initial-window = 16\nrto = { initial = \"5ms\", minimum = \"5ms\" }";
+
+/// There and back over four links: 4 x 1.2 + 40.8 + 4 x 0.032 + 40.8 us.
+const ACROSS: Time = Time::from_ps(86_528_000);
+/// There and back over two links: 2 x 1.2 + 40.4 + 2 x 0.032 + 40.4 us.
+const WITHIN: Time = Time::from_ps(83_264_000);
+
+fn idle(src: u32, dst: u32, packets: u64) -> Time {
+    let flows = vec![flow(Time::from_us(7), src, dst, packets)];
+    World::new(LEAF_SPINE, TRANSPORT, flows).fcts()[0].expect("an idle fabric delivers")
+}
+
+#[test]
+fn one_packet_takes_what_the_authors_simulator_takes() {
+    assert_eq!(idle(0, 143, 1), ACROSS);
+    assert_eq!(idle(0, 11, 1), WITHIN);
+}
+
+#[test]
+fn a_flow_within_the_initial_window_is_one_burst() {
+    for packets in 1..=16 {
+        assert_eq!(idle(0, 143, packets), ACROSS + DATA * (packets - 1));
+        assert_eq!(idle(0, 11, packets), WITHIN + DATA * (packets - 1));
+    }
+}
+
+/// 16, then 32, then 64 packets a round trip: each ACK lets two go, faster than the link takes
+/// them, so a round's packets leave back to back from the first ACK of the round before.
+#[test]
+fn slow_start_doubles_every_round() {
+    let rounds = [(16, 1), (48, 2), (112, 3)];
+    for (packets, round) in rounds {
+        let last_round = 8 * (1 << round);
+        let expected = ACROSS * round + DATA * (last_round - 1);
+        assert_eq!(idle(0, 143, packets), expected, "{packets} packets");
+        // One packet more waits for the first ACK of that round.
+        assert_eq!(idle(0, 143, packets + 1), ACROSS * (round + 1));
+    }
+}
+
+#[test]
+fn the_receive_window_limits_a_round() {
+    let transport = "initial-window = 4\nreceive-window = 4";
+    let flows = vec![flow(Time::ZERO, 0, 143, 12)];
+    let fct = World::new(LEAF_SPINE, transport, flows).fcts()[0];
+    // Three rounds of four; each ACK lets one packet go at once.
+    assert_eq!(fct, Some(ACROSS * 3 + DATA * 3));
+}
+
+#[test]
+fn a_short_last_segment_and_the_receivers_view() {
+    // 1460 + 100 B: the second packet has 140 B, 112 ns, and catches up behind the first.
+    let mut spec = flow(Time::ZERO, 0, 11, 1);
+    spec.bytes += 100;
+    let world = World::new(LEAF_SPINE, TRANSPORT, vec![spec]);
+    let small = Time::from_ns(112);
+    // Last bit at the leaf 20.2 us after 1.312 us; then right behind the first packet.
+    let arrival = DATA * 2 + Time::from_us(40) + Time::from_ns(400) + small;
+    let back = ACK * 2 + Time::from_us(40) + Time::from_ns(400);
+    assert_eq!(world.clone().fcts()[0], Some(arrival + back));
+    let receiver = World {
+        completion: Completion::Receiver,
+        ..world
+    };
+    assert_eq!(receiver.fcts()[0], Some(arrival));
+}
+
+#[test]
+fn a_handshake_takes_a_round_trip_of_headers() {
+    let transport = format!("{TRANSPORT}\nhandshake = true");
+    let fct = World::new(LEAF_SPINE, &transport, vec![flow(Time::ZERO, 0, 143, 1)]).fcts()[0];
+    // SYN and SYN-ACK are 40 B each: 8 x 0.032 + 2 x 40.8 us.
+    let headers = ACK * 8 + Time::from_ps(81_600_000);
+    assert_eq!(fct, Some(headers + ACROSS));
+}
+
+/// Two bursts of eight meet at the receiver's link and take turns in it: FIFO by arrival, at one
+/// instant by the number of the link. The later one's last packet has all 15 others before it.
+#[test]
+fn two_flows_share_a_link() {
+    let flows = vec![flow(Time::ZERO, 0, 2, 8), flow(Time::ZERO, 1, 2, 8)];
+    let fcts = World::new(LEAF_SPINE, TRANSPORT, flows).fcts();
+    assert_eq!(fcts[0], Some(WITHIN + DATA * 14));
+    assert_eq!(fcts[1], Some(WITHIN + DATA * 15));
+}
+
+/// A buffer of four packets at the bottleneck: eight senders' single packets arrive at once, one
+/// goes on the wire, four wait, three are lost and come again after the timeout.
+#[test]
+fn lost_packets_come_again_after_the_timeout() {
+    let flows = (0..8).map(|src| flow(Time::ZERO, src, 11, 1)).collect();
+    let switches: PortConfig =
+        toml::from_str("buffer = { shared = { size = \"4pkts\" } }\nscheduler = \"fifo\"").unwrap();
+    let world = World {
+        switches,
+        ..World::new(LEAF_SPINE, TRANSPORT, flows)
+    };
+    let simulation = world.run();
+    let fcts: Vec<_> = simulation
+        .flows()
+        .map(|(_, outcome)| outcome.fct.unwrap())
+        .collect();
+    let timeout = Time::from_ms(5);
+    for (position, &fct) in fcts.iter().enumerate() {
+        let expected = match position as u64 {
+            early @ 0..5 => WITHIN + DATA * early,
+            late => timeout + WITHIN + DATA * (late - 5),
+        };
+        assert_eq!(fct, expected, "flow {position}");
+    }
+    let timeouts: u32 = simulation
+        .flows()
+        .map(|(_, outcome)| outcome.timeouts)
+        .sum();
+    assert_eq!(timeouts, 3);
+}

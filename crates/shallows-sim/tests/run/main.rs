@@ -1,0 +1,6 @@
+//! Whole runs, from a fabric and flows to completion times.
+
+mod bottleneck;
+mod exact;
+mod properties;
+mod world;
