@@ -30,10 +30,4 @@ impl Paths {
     pub(crate) fn link(&self, at: u32) -> u32 {
         self.links[at as usize]
     }
-
-    /// The links of the path that begins at a position.
-    pub(crate) fn from(&self, at: u32) -> impl Iterator<Item = u32> {
-        let links = self.links[at as usize..].iter().copied();
-        links.take_while(|&link| link != ARRIVED)
-    }
 }

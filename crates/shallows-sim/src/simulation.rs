@@ -1,5 +1,6 @@
 //! A run: hosts with their connections, on a network.
 
+use rustc_hash::FxHashMap;
 use shallows_core::packet::{Ecn, Packet as _};
 use shallows_core::port::{ConfigError as PortError, EgressPort};
 use shallows_core::tcp::{Acks, ConfigError as TcpError, Receiver, Sender, TcpConfig};
@@ -12,7 +13,7 @@ use crate::packet::{Envelope, Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
 use crate::topology::Fabric;
-use crate::workload::{FlowSpec, Workload};
+use crate::workload::{Barrier, FlowSpec, Workload};
 
 /// Everything that a run depends on.
 #[derive(Debug)]
@@ -114,8 +115,11 @@ pub struct Simulation {
     transport: TcpConfig,
     workload: Workload,
     completion: Completion,
-    /// Position of the next flow to start.
+    /// Position of the next flow to start, of those that wait for no barrier.
     next_flow: usize,
+    /// How many those are.
+    scheduled: usize,
+    barriers: Barriers,
     connections: Vec<Option<Box<Connection>>>,
     outcomes: Vec<FlowOutcome>,
     selective: Vec<Selective>,
@@ -161,6 +165,11 @@ impl Simulation {
             }
         }
         let count = flows.len();
+        let scheduled = flows
+            .iter()
+            .filter(|flow| flow.start != FlowSpec::AT_BARRIER)
+            .count();
+        let barriers = Barriers::new(&setup.workload.barriers);
         let unfinished = FlowOutcome {
             fct: None,
             retransmits: 0,
@@ -176,6 +185,8 @@ impl Simulation {
             workload: setup.workload,
             completion: setup.completion,
             next_flow: 0,
+            scheduled,
+            barriers,
             connections: (0..count).map(|_| None).collect(),
             outcomes: vec![unfinished; count],
             selective: Vec::new(),
@@ -187,7 +198,7 @@ impl Simulation {
         };
         simulation.await_next_flow();
         for stop in simulation.workload.stops.clone() {
-            simulation.events.push(stop.at, Key::flow(stop.flow));
+            simulation.events.push(stop.at, Key::stop(stop.flow));
         }
         Ok(simulation)
     }
@@ -206,9 +217,8 @@ impl Simulation {
                 Class::PortReady => self.network.ready(&mut self.events, now, identity),
                 Class::SenderTimer => self.sender_timer(identity),
                 Class::ReceiverTimer => self.receiver_timer(identity),
-                Class::Flow if identity as usize == self.next_flow => self.start_flow(),
-                Class::Flow => self.stop_flow(identity),
-                Class::Action => {}
+                Class::Start => self.start_flow(identity),
+                Class::Stop => self.stop_flow(identity),
             }
         }
         Status::Running
@@ -234,20 +244,20 @@ impl Simulation {
         self.network.port(link)
     }
 
+    /// Puts the start of the next flow that waits for no barrier into the queue.
     fn await_next_flow(&mut self) {
-        if let Some(flow) = self.workload.flows.get(self.next_flow)
-            && flow.start != FlowSpec::AT_BARRIER
-        {
-            let key = Key::flow(self.next_flow as u32);
-            self.events.push(flow.start, key);
+        if self.next_flow < self.scheduled {
+            let start = self.workload.flows[self.next_flow].start;
+            self.events.push(start, Key::start(self.next_flow as u32));
         }
     }
 
-    fn start_flow(&mut self) {
-        let number = self.next_flow as u32;
-        self.next_flow += 1;
+    fn start_flow(&mut self, number: u32) {
+        if (number as usize) < self.scheduled {
+            self.next_flow += 1;
+            self.await_next_flow();
+        }
         self.open(number);
-        self.await_next_flow();
     }
 
     /// Opens the connection of a flow and hands it the flow's data.
@@ -484,6 +494,19 @@ impl Simulation {
         if outcome.fct.is_none() {
             outcome.fct = Some(self.now - start);
             self.done += 1;
+            self.release(number);
+        }
+    }
+
+    /// Lets the flows go that waited for this one last.
+    fn release(&mut self, number: u32) {
+        for opened in self.barriers.completed(number) {
+            let barrier = &self.workload.barriers[opened];
+            let start = self.now + barrier.pause;
+            for &flow in &barrier.releases {
+                self.workload.flows[flow as usize].start = start;
+                self.events.push(start, Key::start(flow));
+            }
         }
     }
 
@@ -495,6 +518,41 @@ impl Simulation {
             outcome.retransmits = stats.retransmits as u32;
             outcome.timeouts = stats.timeouts as u32;
         }
+    }
+}
+
+/// Which flows each barrier still waits for.
+#[derive(Debug)]
+struct Barriers {
+    /// The barriers that wait for a flow.
+    waiting: FxHashMap<u32, Vec<usize>>,
+    /// Flows that each barrier waits for.
+    missing: Vec<usize>,
+}
+
+impl Barriers {
+    fn new(barriers: &[Barrier]) -> Self {
+        let mut waiting: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        for (number, barrier) in barriers.iter().enumerate() {
+            for &flow in &barrier.waits_for {
+                waiting.entry(flow).or_default().push(number);
+            }
+        }
+        let missing = barriers
+            .iter()
+            .map(|barrier| barrier.waits_for.len())
+            .collect();
+        Self { waiting, missing }
+    }
+
+    /// A flow is complete; the barriers that open with it.
+    fn completed(&mut self, flow: u32) -> Vec<usize> {
+        let mut opened = self.waiting.remove(&flow).unwrap_or_default();
+        opened.retain(|&number| {
+            self.missing[number] -= 1;
+            self.missing[number] == 0
+        });
+        opened
     }
 }
 

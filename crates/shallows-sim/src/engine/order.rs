@@ -7,8 +7,8 @@
 //! | 0 | an egress port is ready to send again | link |
 //! | 1 | a packet arrives | link |
 //! | 2 | a timer of a sender, then of a receiver | connection |
-//! | 3 | a flow starts or stops | flow |
-//! | 4 | the scenario acts: a link goes down, a probe samples | number |
+//! | 3 | a flow starts | flow |
+//! | 4 | a flow has nothing more to send | flow |
 //!
 //! No two events share all three. A link delivers one packet at a time because every packet takes
 //! time on the wire, a port has one ready event and a connection one timer an end. So the order
@@ -26,8 +26,8 @@ pub(crate) enum Class {
     Arrival,
     SenderTimer,
     ReceiverTimer,
-    Flow,
-    Action,
+    Start,
+    Stop,
 }
 
 /// Class and identity of an event, ordered.
@@ -51,12 +51,12 @@ impl Key {
         Self::new(2, 2 * u64::from(connection) + 1)
     }
 
-    pub(crate) fn flow(flow: u32) -> Self {
+    pub(crate) fn start(flow: u32) -> Self {
         Self::new(3, u64::from(flow))
     }
 
-    pub(crate) fn action(number: u32) -> Self {
-        Self::new(4, u64::from(number))
+    pub(crate) fn stop(flow: u32) -> Self {
+        Self::new(4, u64::from(flow))
     }
 
     fn new(class: u64, identity: u64) -> Self {
@@ -70,12 +70,12 @@ impl Key {
             1 => Class::Arrival,
             2 if self.0 & 1 == 0 => Class::SenderTimer,
             2 => Class::ReceiverTimer,
-            3 => Class::Flow,
-            _ => Class::Action,
+            3 => Class::Start,
+            _ => Class::Stop,
         }
     }
 
-    /// The link, connection, flow or number that it concerns.
+    /// The link, connection or flow that it concerns.
     #[inline]
     pub(crate) fn identity(self) -> u32 {
         let identity = self.0 & ((1 << CLASS_SHIFT) - 1);
@@ -102,9 +102,9 @@ mod tests {
             Key::receiver_timer(0),
             Key::sender_timer(1),
             Key::receiver_timer(last),
-            Key::flow(0),
-            Key::flow(last),
-            Key::action(0),
+            Key::start(0),
+            Key::start(last),
+            Key::stop(0),
         ];
         assert!(order.is_sorted_by(|a, b| a < b));
     }
@@ -117,8 +117,8 @@ mod tests {
             (Key::arrival(last), Class::Arrival),
             (Key::sender_timer(last), Class::SenderTimer),
             (Key::receiver_timer(last), Class::ReceiverTimer),
-            (Key::flow(last), Class::Flow),
-            (Key::action(last), Class::Action),
+            (Key::start(last), Class::Start),
+            (Key::stop(last), Class::Stop),
         ];
         for (key, class) in keys {
             assert_eq!((key.class(), key.identity()), (class, last));

@@ -35,14 +35,14 @@ struct Node<P> {
 pub(crate) struct Wheel<P> {
     nodes: Vec<Node<P>>,
     free: u32,
-    slots: Box<[u32; SLOTS]>,
+    slots: Box<[u32]>,
     /// One bit for each slot that is not empty, and one for each word of those.
     occupied: [u64; WORDS],
     occupied_words: [u64; WORDS / 64],
     /// Absolute number of the slot that is being emptied.
     now_slot: u64,
     /// The events of that slot, latest first.
-    current: Vec<(Time, Key, u32)>,
+    current: Vec<u32>,
     beyond: BinaryHeap<Reverse<(Time, Key, u32)>>,
     /// First slot of `beyond`, to look at it without touching the heap.
     beyond_slot: u64,
@@ -53,7 +53,7 @@ impl<P: Copy + Default> Wheel<P> {
         Self {
             nodes: Vec::new(),
             free: NIL,
-            slots: Box::new([NIL; SLOTS]),
+            slots: vec![NIL; SLOTS].into(),
             occupied: [0; WORDS],
             occupied_words: [0; WORDS / 64],
             now_slot: 0,
@@ -84,15 +84,15 @@ impl<P: Copy + Default> Wheel<P> {
         if self.current.is_empty() && !self.advance() {
             return None;
         }
-        let &(time, key, index) = self.current.last()?;
-        if time >= end {
+        let &index = self.current.last()?;
+        let node = &mut self.nodes[index as usize];
+        if node.time >= end {
             return None;
         }
-        self.current.pop();
-        let node = &mut self.nodes[index as usize];
         node.next = self.free;
         self.free = index;
-        Some((time, key, node.payload))
+        self.current.pop();
+        Some((node.time, node.key, node.payload))
     }
 
     #[inline]
@@ -130,7 +130,7 @@ impl<P: Copy + Default> Wheel<P> {
     fn insert_rarely(&mut self, time: Time, key: Key, index: u32) {
         let slot = slot_of(time);
         if slot <= self.now_slot {
-            self.insert_current(time, key, index);
+            self.insert_current(index);
         } else {
             self.beyond.push(Reverse((time, key, index)));
             self.beyond_slot = self.beyond_slot.min(slot);
@@ -148,15 +148,20 @@ impl<P: Copy + Default> Wheel<P> {
 
     /// Puts an event among those of the slot that is being emptied.
     #[inline]
-    fn insert_current(&mut self, time: Time, key: Key, index: u32) {
-        let entry = (time, key, index);
+    fn insert_current(&mut self, index: u32) {
         let mut at = self.current.len();
-        self.current.push(entry);
-        while at > 0 && (self.current[at - 1].0, self.current[at - 1].1) < (time, key) {
+        self.current.push(index);
+        while at > 0 && self.order(self.current[at - 1]) < self.order(index) {
             self.current[at] = self.current[at - 1];
             at -= 1;
         }
-        self.current[at] = entry;
+        self.current[at] = index;
+    }
+
+    #[inline]
+    fn order(&self, index: u32) -> (Time, Key) {
+        let node = &self.nodes[index as usize];
+        (node.time, node.key)
     }
 
     /// Goes on to the next slot with events; false if there is none.
@@ -180,9 +185,8 @@ impl<P: Copy + Default> Wheel<P> {
             self.occupied_words[slot / 64 / 64] &= !(1 << (slot / 64 % 64));
         }
         while index != NIL {
-            let node = &self.nodes[index as usize];
-            let (time, key, next) = (node.time, node.key, node.next);
-            self.insert_current(time, key, index);
+            let next = self.nodes[index as usize].next;
+            self.insert_current(index);
             index = next;
         }
         true
@@ -192,7 +196,7 @@ impl<P: Copy + Default> Wheel<P> {
     #[cold]
     fn bring_in_reach(&mut self) {
         let reach = self.now_slot + SLOTS as u64;
-        while let Some(&Reverse((time, key, index))) = self.beyond.peek() {
+        while let Some(&Reverse((time, _, index))) = self.beyond.peek() {
             let slot = slot_of(time);
             if slot >= reach {
                 self.beyond_slot = slot;
@@ -200,7 +204,7 @@ impl<P: Copy + Default> Wheel<P> {
             }
             self.beyond.pop();
             if slot <= self.now_slot {
-                self.insert_current(time, key, index);
+                self.insert_current(index);
             } else {
                 self.link(slot, index);
             }
@@ -299,10 +303,10 @@ mod tests {
     #[test]
     fn an_end_holds_events_back() {
         let mut wheel = Wheel::<()>::new();
-        wheel.push(Time::from_us(5), Key::flow(1));
+        wheel.push(Time::from_us(5), Key::start(1));
         assert_eq!(wheel.pop_before(Time::from_us(5)), None);
         let event = wheel.pop_before(Time::from_ps(5_000_001));
-        assert_eq!(event, Some((Time::from_us(5), Key::flow(1), ())));
+        assert_eq!(event, Some((Time::from_us(5), Key::start(1), ())));
         assert_eq!(wheel.pop_before(Time::MAX), None);
     }
 
@@ -311,9 +315,9 @@ mod tests {
         // A look at the next event moves the wheel on to its slot; one of now must still come
         // first.
         let mut wheel = Wheel::<()>::new();
-        wheel.push(Time::from_us(9), Key::flow(1));
+        wheel.push(Time::from_us(9), Key::start(1));
         assert_eq!(wheel.pop_before(Time::from_us(1)), None);
-        wheel.push(Time::from_us(3), Key::flow(2));
+        wheel.push(Time::from_us(3), Key::start(2));
         let order: Vec<_> = std::iter::from_fn(|| wheel.pop_before(Time::MAX))
             .map(|(_, key, ())| key.identity())
             .collect();

@@ -3,6 +3,7 @@
 use shallows_core::port::PortConfig;
 use shallows_core::units::Time;
 use shallows_sim::Completion;
+use shallows_sim::workload::{Barrier, FlowSpec, Stop};
 
 use crate::world::{LEAF_SPINE, World, flow};
 
@@ -126,4 +127,46 @@ fn lost_packets_come_again_after_the_timeout() {
         .map(|(_, outcome)| outcome.timeouts)
         .sum();
     assert_eq!(timeouts, 3);
+}
+
+/// Two rounds of incast: the second starts when the last flow of the first has its ACK.
+#[test]
+fn a_barrier_holds_the_next_round_back() {
+    let mut flows: Vec<_> = (0..4).map(|src| flow(Time::ZERO, src, 11, 1)).collect();
+    flows.extend((0..4).map(|src| flow(FlowSpec::AT_BARRIER, src, 11, 1)));
+    let mut world = World::new(LEAF_SPINE, TRANSPORT, flows);
+    world.workload.barriers = vec![Barrier {
+        waits_for: vec![0, 1, 2, 3],
+        releases: vec![4, 5, 6, 7],
+        pause: Time::from_us(10),
+    }];
+    let simulation = world.run();
+    let first_round = WITHIN + DATA * 3;
+    for (number, (flow, outcome)) in simulation.flows().enumerate() {
+        let position = number as u64 % 4;
+        let start = if number < 4 {
+            Time::ZERO
+        } else {
+            first_round + Time::from_us(10)
+        };
+        assert_eq!(flow.start, start);
+        assert_eq!(outcome.fct, Some(WITHIN + DATA * position));
+    }
+}
+
+/// An endless flow has its time, and no more is sent after it.
+#[test]
+fn an_endless_flow_stops() {
+    let mut endless = flow(Time::ZERO, 0, 11, 1);
+    endless.bytes = FlowSpec::ENDLESS;
+    let transport = format!("{TRANSPORT}\nreceive-window = 100");
+    let mut world = World::new(LEAF_SPINE, &transport, vec![endless]);
+    let at = Time::from_ms(2);
+    world.workload.stops = vec![Stop { flow: 0, at }];
+    let simulation = world.run();
+    assert_eq!(simulation.flows().next().unwrap().1.fct, Some(at));
+    // What was on its way arrives, and a last timer of 5 ms finds nothing to do.
+    assert!(simulation.progress().now <= at + Time::from_ms(5));
+    // A hundred packets a round trip of WITHIN and a queue, two links each way.
+    assert!(simulation.progress().packet_hops < 100 * 4 * 26);
 }
