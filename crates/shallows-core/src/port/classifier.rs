@@ -113,7 +113,8 @@ impl SizeClasses {
 #[derive(Clone, Debug)]
 #[repr(u8)]
 pub(crate) enum Classifier {
-    Dscp(Box<[u8; 256]>),
+    Dscp { last: u8 },
+    DscpMap(Box<[u8; 256]>),
     FlowHash { count: u64 },
     SizeClass(SizeClasses),
 }
@@ -121,10 +122,9 @@ pub(crate) enum Classifier {
 impl Classifier {
     pub(crate) fn new(config: &ClassifierConfig, count: usize) -> Result<Self, ConfigError> {
         Ok(match config {
-            ClassifierConfig::Dscp => {
-                let last = (count - 1) as u8;
-                Self::Dscp(Box::new(std::array::from_fn(|dscp| last.min(dscp as u8))))
-            }
+            ClassifierConfig::Dscp => Self::Dscp {
+                last: (count - 1) as u8,
+            },
             ClassifierConfig::DscpMap { map, other } => {
                 let mut table = Box::new([*other; 256]);
                 if map.len() > table.len() {
@@ -138,7 +138,7 @@ impl Classifier {
                 if let Some(&queue) = table.iter().find(|&&queue| usize::from(queue) >= count) {
                     return Err(ConfigError::NoSuchQueue { queue, count });
                 }
-                Self::Dscp(table)
+                Self::DscpMap(table)
             }
             ClassifierConfig::FlowHash => Self::FlowHash {
                 count: count as u64,
@@ -153,7 +153,8 @@ impl Classifier {
     #[inline]
     pub(crate) fn classify<P: Packet>(&self, packet: &P) -> usize {
         match self {
-            Self::Dscp(table) => usize::from(table[usize::from(packet.dscp())]),
+            Self::Dscp { last } => usize::from(packet.dscp().min(*last)),
+            Self::DscpMap(table) => usize::from(table[usize::from(packet.dscp())]),
             Self::FlowHash { count } => (mix(packet.flow()) % count) as usize,
             Self::SizeClass(classes) => classes.queue(packet.dscp(), packet.flow()),
         }
