@@ -16,7 +16,7 @@ use crate::units::Time;
 #[derive(Clone, Debug, Default)]
 pub(super) struct SackState {
     /// SACKed bytes beyond `una`.
-    scoreboard: RangeSet,
+    pub(super) scoreboard: RangeSet,
     high_rxt: u64,
     lost_below: u64,
     pub(super) pipe: u64,

@@ -279,3 +279,82 @@ fn acks_from_nowhere_are_ignored() {
     sender.on_ack(us(100), &ack(1, &[]));
     assert!(sender.is_done());
 }
+
+#[test]
+fn only_the_first_partial_ack_restarts_the_timer() {
+    // RFC 6582 §3.2 step 3: with many losses the timer ends the slow repair.
+    let mut sender = sender("recovery = \"new-reno\"");
+    sender.write(us(0), 10 * SEGMENT);
+    send(&mut sender, us(0));
+    for _ in 0..3 {
+        sender.on_ack(us(100), &ack(0, &[]));
+    }
+    assert_eq!(send(&mut sender, us(100)), [0]);
+    assert_eq!(sender.deadline(), Some(us(10_100)));
+    sender.on_ack(us(200), &ack(2, &[]));
+    assert_eq!(send(&mut sender, us(200)), [2]);
+    assert_eq!(sender.deadline(), Some(us(5_200)));
+    sender.on_ack(us(300), &ack(4, &[]));
+    assert_eq!(send(&mut sender, us(300)), [4]);
+    assert_eq!(sender.deadline(), Some(us(5_200)));
+}
+
+#[test]
+fn a_full_ack_leaves_no_room_for_a_burst() {
+    // Nothing is in flight any more: the window is max(0, 1) + 1 segments, not the threshold of 5.
+    let mut sender = sender("recovery = \"new-reno\"");
+    sender.write(us(0), 10 * SEGMENT);
+    send(&mut sender, us(0));
+    for _ in 0..3 {
+        sender.on_ack(us(100), &ack(0, &[]));
+    }
+    send(&mut sender, us(100));
+    sender.on_ack(us(200), &ack(10, &[]));
+    assert_eq!(sender.cwnd_bytes(), 2_000.0);
+    assert_eq!(sender.ssthresh_bytes(), 5_000.0);
+}
+
+#[test]
+fn a_timeout_after_progress_is_a_first_one() {
+    let mut sender = sender("initial-window = 8\ncontroller = \"reno\"");
+    sender.write(us(0), 100 * SEGMENT);
+    send(&mut sender, us(0));
+    sender.on_deadline(us(10_000));
+    assert_eq!(sender.ssthresh_bytes(), 4_000.0);
+    send(&mut sender, us(10_000));
+    // All was there; two new segments are in flight when the timer expires again.
+    sender.on_ack(us(10_100), &ack(8, &[]));
+    assert_eq!(send(&mut sender, us(10_100)), [8, 9]);
+    let deadline = sender.deadline().expect("data is in flight");
+    sender.on_deadline(deadline);
+    assert_eq!(sender.ssthresh_bytes(), 2_000.0);
+}
+
+#[test]
+fn a_timeout_forgets_what_was_reported_and_an_ack_what_it_covers() {
+    let mut sender = sender("limited-transmit = false");
+    sender.write(us(0), 4 * SEGMENT);
+    send(&mut sender, us(0));
+    sender.on_ack(us(100), &ack(0, &[(2, 3)]));
+    sender.on_deadline(us(10_000));
+    assert!(sender.sack.scoreboard.is_empty());
+    assert_eq!(send(&mut sender, us(10_000)), [0]);
+    // RFC 2018 §8: 2 is sent again, since nothing says any more that it is there.
+    sender.on_ack(us(10_100), &ack(1, &[]));
+    assert_eq!(send(&mut sender, us(10_100)), [1, 2]);
+    sender.on_ack(us(10_200), &ack(1, &[(2, 3)]));
+    assert!(!sender.sack.scoreboard.is_empty());
+    sender.on_ack(us(10_200), &ack(3, &[]));
+    assert!(sender.sack.scoreboard.is_empty());
+}
+
+#[test]
+fn a_probe_is_one_byte_of_whatever_is_left() {
+    let mut sender = sender("controller = { pfabric = { probe-after = 1 } }");
+    sender.write(us(0), 300);
+    send(&mut sender, us(0));
+    sender.on_deadline(us(10_000));
+    let probe = sender.poll_segment(us(10_000)).expect("a probe");
+    assert_eq!((probe.seq, probe.len), (0, 1));
+    assert_eq!(sender.poll_segment(us(10_000)), None);
+}
