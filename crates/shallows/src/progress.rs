@@ -1,0 +1,84 @@
+//! How far a run has come, on a terminal.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use shallows_core::units::Time;
+use shallows_sim::Progress;
+
+/// A line that is redrawn in place; nothing where the output is not a terminal.
+#[derive(Debug)]
+pub(crate) struct ProgressLine {
+    bar: ProgressBar,
+    begun: Instant,
+    until: Option<Time>,
+    flows: usize,
+}
+
+impl ProgressLine {
+    pub(crate) fn new(flows: usize, until: Option<Time>) -> Self {
+        let bar = ProgressBar::new(flows as u64);
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} flows, {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self {
+            bar,
+            begun: Instant::now(),
+            until,
+            flows,
+        }
+    }
+
+    pub(crate) fn update(&self, progress: &Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let elapsed = self.begun.elapsed();
+        self.bar.set_position(progress.done as u64);
+        let message = describe(progress, elapsed, self.fraction(progress));
+        self.bar.set_message(message);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// How much of the run is behind: of its flows or, if it ends by the clock, of its time.
+    fn fraction(&self, progress: &Progress) -> f64 {
+        let flows = progress.done as f64 / self.flows as f64;
+        let time = self
+            .until
+            .map(|until| progress.now.as_secs_f64() / until.as_secs_f64());
+        flows.max(time.unwrap_or_default())
+    }
+}
+
+fn describe(progress: &Progress, elapsed: Duration, fraction: f64) -> String {
+    let elapsed = elapsed.as_secs_f64();
+    let simulated = progress.now.as_secs_f64() * 1e3;
+    let rate = progress.packet_hops as f64 / elapsed / 1e6;
+    let left = if fraction > 0.01 {
+        format!("{:.0} s left", elapsed * (1.0 - fraction) / fraction)
+    } else {
+        "time left unknown".to_owned()
+    };
+    format!("{simulated:.2} ms simulated, {rate:.1} M packet-hops/s, {left}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_time_rate_and_what_is_left() {
+        let progress = Progress {
+            now: Time::from_us(12_345),
+            done: 1,
+            packet_hops: 30_000_000,
+            events: 0,
+        };
+        assert_eq!(
+            describe(&progress, Duration::from_secs(3), 0.25),
+            "12.35 ms simulated, 10.0 M packet-hops/s, 9 s left"
+        );
+    }
+}

@@ -1,0 +1,237 @@
+//! What a run shows: records of its flows and what its ports counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use shallows_core::port::{DropReason, MarkReason};
+use shallows_core::units::Time;
+use shallows_results::record::FlowRecord;
+use shallows_results::size_class::{ClassCounts, SizeClasses};
+use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation};
+use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::workload::FlowSpec;
+use shallows_sim::{Completion, Simulation};
+
+use crate::scenario::Built;
+
+/// Groups of links beyond which only hosts and switches are told apart.
+const MOST_GROUPS: usize = 12;
+
+/// The flows that have started, in the order of their numbers.
+pub(crate) fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord> {
+    let now = simulation.progress().now;
+    let flows = (0..).zip(simulation.flows()).zip(ideal);
+    flows
+        .filter(|((_, (flow, _)), _)| flow.start <= now)
+        .map(|((id, (flow, outcome)), &ideal_fct)| {
+            let endless = flow.bytes == FlowSpec::ENDLESS;
+            FlowRecord {
+                id,
+                start: flow.start,
+                src: flow.src,
+                dst: flow.dst,
+                // What such a flow has brought over is not known here.
+                bytes: if endless { 0 } else { flow.bytes },
+                service: flow.service,
+                fct: outcome.fct.filter(|_| !endless),
+                ideal_fct,
+                retransmits: outcome.retransmits,
+                timeouts: outcome.timeouts,
+                marks: outcome.marks,
+            }
+        })
+        .collect()
+}
+
+/// What only the simulation can tell.
+pub(crate) fn facts(
+    simulation: &Simulation,
+    built: &Built,
+    records: &[FlowRecord],
+    completion: Completion,
+    wall: Duration,
+) -> RunFacts {
+    let progress = simulation.progress();
+    let simulated = span(records, simulation.flows().count()).unwrap_or(progress.now);
+    RunFacts {
+        simulated,
+        packet_hops: progress.packet_hops,
+        events: progress.events,
+        wall: Some(wall),
+        marks: marks(simulation, &built.fabric, records, built.size_classes),
+        drops: drops(simulation, &built.fabric),
+        utilisation: utilisation(simulation, built, simulated),
+        fct_definition: match completion {
+            Completion::Sender => "from a flow's start to its sender's last ACK",
+            Completion::Receiver => "from a flow's start to its last byte at the receiver",
+        }
+        .to_owned(),
+    }
+}
+
+/// Until the last flow's finish, if all have finished: what timers do after it is of no interest.
+fn span(records: &[FlowRecord], flows: usize) -> Option<Time> {
+    if records.len() < flows {
+        return None;
+    }
+    let finishes: Option<Vec<Time>> = records.iter().map(FlowRecord::finish).collect();
+    finishes?.into_iter().max()
+}
+
+/// Marks by reason. Ports do not know of flows, so where there is one reason its classes are those
+/// of the marked segments that arrived, and the rest, of ACKs above all, is `other`.
+fn marks(
+    simulation: &Simulation,
+    fabric: &Fabric,
+    records: &[FlowRecord],
+    classes: SizeClasses,
+) -> Vec<ReasonCounts> {
+    let totals = MarkReason::ALL.map(|reason| {
+        let total: u64 = queues(simulation, fabric, |counters| counters.marks(reason)).sum();
+        (name(reason), total)
+    });
+    let mut arrived = ClassCounts::default();
+    for record in records {
+        arrived.add(classes.class_of(record.bytes), u64::from(record.marks));
+    }
+    let reasons = totals.iter().filter(|(_, total)| *total > 0).count();
+    let counts = |total: u64| match total.checked_sub(arrived.total()) {
+        Some(other) if reasons == 1 && total > 0 => ClassCounts { other, ..arrived },
+        _ => unclassified(total),
+    };
+    totals
+        .into_iter()
+        .map(|(reason, total)| ReasonCounts {
+            reason: reason.to_owned(),
+            counts: counts(total),
+        })
+        .collect()
+}
+
+fn drops(simulation: &Simulation, fabric: &Fabric) -> Vec<ReasonCounts> {
+    let count = |reason| {
+        let total = queues(simulation, fabric, |counters| {
+            counters.drops(reason).packets
+        })
+        .sum();
+        ReasonCounts {
+            reason: drop_name(reason).to_owned(),
+            counts: unclassified(total),
+        }
+    };
+    DropReason::ALL.map(count).into()
+}
+
+fn unclassified(total: u64) -> ClassCounts {
+    ClassCounts {
+        other: total,
+        ..ClassCounts::default()
+    }
+}
+
+/// A count of each queue of each port.
+fn queues(
+    simulation: &Simulation,
+    fabric: &Fabric,
+    count: impl Fn(&shallows_core::port::QueueCounters) -> u64,
+) -> impl Iterator<Item = u64> {
+    let links = 0..fabric.links().len() as u32;
+    links.flat_map(move |link| {
+        let port = simulation.port(link);
+        let counts = (0..port.queue_count()).map(|queue| count(port.counters(queue)));
+        counts.collect::<Vec<_>>()
+    })
+}
+
+fn name(reason: MarkReason) -> &'static str {
+    match reason {
+        MarkReason::Queue => "queue above threshold",
+        MarkReason::Port => "port above threshold",
+        MarkReason::Pool => "pool above threshold",
+        MarkReason::Probability => "by probability",
+        MarkReason::Sojourn => "waited too long",
+    }
+}
+
+fn drop_name(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::PortFull => "port full",
+        DropReason::QueueFull => "queue full",
+        DropReason::PoolFull => "pool full",
+        DropReason::DynamicThreshold => "dynamic threshold",
+        DropReason::NotEct => "not ECN-capable",
+        DropReason::Evicted => "evicted",
+    }
+}
+
+/// How busy the links were over `span`, by what they join.
+fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
+    let fabric = &built.fabric;
+    let mut groups = grouped(simulation, built, span, |node| role(fabric, node));
+    if groups.len() > MOST_GROUPS {
+        groups = grouped(simulation, built, span, |node| match node {
+            Node::Host(_) => "host".to_owned(),
+            Node::Switch(_) => "switch".to_owned(),
+        });
+    }
+    let summarize = |(links, shares): (String, Vec<f64>)| Utilisation {
+        links,
+        count: shares.len() as u64,
+        mean: shares.iter().sum::<f64>() / shares.len() as f64,
+        min: shares.iter().copied().fold(f64::INFINITY, f64::min),
+        max: shares.iter().copied().fold(0.0, f64::max),
+    };
+    groups.into_iter().map(summarize).collect()
+}
+
+fn grouped(
+    simulation: &Simulation,
+    built: &Built,
+    span: Time,
+    role: impl Fn(Node) -> String,
+) -> BTreeMap<String, Vec<f64>> {
+    let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (number, link) in (0..).zip(built.fabric.links()) {
+        let name = format!("{} to {}", role(link.from), role(link.to));
+        let capacity = link.rate.bps() as f64 / 8.0 * span.as_secs_f64();
+        let share = match capacity {
+            0.0 => 0.0,
+            _ => sent(simulation, built, number, link.from) / capacity,
+        };
+        groups.entry(name).or_default().push(share);
+    }
+    groups
+}
+
+/// Bytes on the wire, but for the padding of short frames.
+fn sent(simulation: &Simulation, built: &Built, link: u32, from: Node) -> f64 {
+    let port = simulation.port(link);
+    let config = match from {
+        Node::Switch(_) => &built.ports.switches,
+        Node::Host(_) => &built.ports.hosts,
+    };
+    let overhead = match config.accounting {
+        shallows_core::port::Accounting::Wire => 0,
+        shallows_core::port::Accounting::Packet => config.framing.header + config.framing.gap,
+    };
+    let (mut packets, mut bytes) = (0, 0);
+    for queue in 0..port.queue_count() {
+        let queued = port.queued(queue);
+        let evicted = port.counters(queue).drops(DropReason::Evicted);
+        packets += queued.packets - evicted.packets - u64::from(port.queue_packets(queue));
+        bytes += queued.bytes - evicted.bytes - port.queue_bytes(queue).get();
+    }
+    (bytes + packets * u64::from(overhead)) as f64
+}
+
+/// The name of a node without its number.
+fn role(fabric: &Fabric, node: Node) -> String {
+    let name = fabric
+        .name(node)
+        .trim_end_matches(|c: char| c.is_ascii_digit());
+    match (name, node) {
+        ("" | "h", Node::Host(_)) => "host".to_owned(),
+        ("" | "s", Node::Switch(_)) => "switch".to_owned(),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,128 @@
+//! From a scenario to what the simulator starts from, with every check before any work.
+
+use std::collections::BTreeSet;
+
+use shallows_core::packet::Descriptor;
+use shallows_core::port::{EgressPort, PortConfig};
+use shallows_results::size_class::SizeClasses;
+use shallows_sim::routing::Router;
+use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::workload::{FlowSpec, Workload, WorkloadConfig, WorkloadError};
+use shallows_sim::{PortSetup, Setup, Simulation};
+
+use super::{Diagnostic, Loaded};
+
+/// A scenario's parts, checked.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) fabric: Fabric,
+    pub(crate) router: Router,
+    pub(crate) ports: PortSetup,
+    pub(crate) workload: Workload,
+    pub(crate) size_classes: SizeClasses,
+}
+
+impl Loaded {
+    /// The parts of the scenario.
+    pub(crate) fn build(&self) -> Result<Built, Diagnostic> {
+        let fabric = self.fabric()?;
+        let workload = self.workload(&fabric)?;
+        self.build_with(fabric, workload)
+    }
+
+    /// The parts of the scenario with another workload.
+    pub(crate) fn build_with(
+        &self,
+        fabric: Fabric,
+        workload: Workload,
+    ) -> Result<Built, Diagnostic> {
+        let scenario = &self.scenario;
+        let router = Router::new(&fabric, &scenario.routing, scenario.seed)
+            .map_err(|error| self.error_in("routing", &error))?;
+        let transport = scenario.transport.validate();
+        transport.map_err(|error| self.error_in("transport", &error))?;
+        let report = &scenario.report;
+        let size_classes = SizeClasses::new(report.small_max, report.medium_max)
+            .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
+        Ok(Built {
+            ports: self.ports(&fabric)?,
+            fabric,
+            router,
+            workload,
+            size_classes,
+        })
+    }
+
+    pub(crate) fn fabric(&self) -> Result<Fabric, Diagnostic> {
+        let fabric = self.scenario.topology.build();
+        fabric.map_err(|error| self.error_in("topology", &error))
+    }
+
+    /// A simulation of the parts.
+    pub(crate) fn simulation(&self, built: &Built) -> Result<Simulation, Diagnostic> {
+        let setup = Setup {
+            fabric: built.fabric.clone(),
+            router: built.router.clone(),
+            ports: built.ports.clone(),
+            transport: self.scenario.transport.clone(),
+            workload: built.workload.clone(),
+            completion: self.scenario.completion,
+            seed: self.scenario.seed,
+        };
+        Simulation::new(setup).map_err(|error| self.error("workload", error.to_string()))
+    }
+
+    fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {
+        let Self { scenario, .. } = self;
+        let configs = &scenario.workload.0;
+        if configs.is_empty() {
+            let error = self.error("workload", "there is no workload, and no flows are given");
+            return Err(
+                error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
+            );
+        }
+        let workload = WorkloadConfig::generate_all(configs, fabric, scenario.seed);
+        let workload = workload.map_err(|error| match error {
+            WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
+                self.error_in(&format!("workload.{index}"), &error)
+            }
+            WorkloadError::At { error, .. } => self.error_in("workload", &error),
+            error => self.error_in("workload", &error),
+        })?;
+        let stopped: BTreeSet<u32> = workload.stops.iter().map(|stop| stop.flow).collect();
+        let never_ends = |(flow, spec): (u32, &FlowSpec)| {
+            spec.bytes == FlowSpec::ENDLESS && !stopped.contains(&flow)
+        };
+        if scenario.until.is_none() && (0..).zip(&workload.flows).any(never_ends) {
+            let error = self.error(
+                "workload",
+                "some flows never stop, so the run would not end",
+            );
+            return Err(error.help("set until = \"100ms\" at the top of the file, or give a stop"));
+        }
+        Ok(workload)
+    }
+
+    /// The ports, each tried on every rate that it will have.
+    fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
+        let ports = &self.scenario.ports;
+        let setup = PortSetup {
+            switches: ports.switch.clone(),
+            hosts: ports.host(),
+            pool: ports.pool,
+            host_delay: ports.host_delay,
+        };
+        let mut tried = BTreeSet::new();
+        for link in fabric.links() {
+            let (path, config): (_, &PortConfig) = match link.from {
+                Node::Switch(_) => ("ports.switch", &setup.switches),
+                Node::Host(_) => ("ports.host", &setup.hosts),
+            };
+            if tried.insert((path, link.rate.bps())) {
+                let port = EgressPort::<Descriptor>::new(link.rate, config, 0, 0);
+                port.map_err(|error| self.error_in(path, &error))?;
+            }
+        }
+        Ok(setup)
+    }
+}

@@ -1,0 +1,151 @@
+//! Where a scenario comes from: a file, and settings of the command line on top.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A scenario's text. Positions beyond the end of the file stand for settings, one for each.
+#[derive(Debug)]
+pub(crate) struct Source {
+    path: PathBuf,
+    text: String,
+    settings: Vec<String>,
+    spans: BTreeMap<String, Range<usize>>,
+}
+
+/// A place that a reader finds.
+#[derive(Debug)]
+pub(crate) enum Place {
+    File {
+        path: PathBuf,
+        /// From 1, as the column.
+        line: usize,
+        column: usize,
+        text: String,
+        /// How much of the line is meant.
+        width: usize,
+    },
+    /// No place in particular, as of something that is missing.
+    WholeFile(PathBuf),
+    /// An option as it was written.
+    Setting(String),
+}
+
+impl Source {
+    pub(crate) fn new(path: &Path, text: &str, settings: Vec<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            settings,
+            spans: BTreeMap::new(),
+        }
+    }
+
+    /// The span that stands for a setting.
+    pub(crate) fn setting_span(&self, index: usize) -> Range<usize> {
+        let start = self.text.len() + 1 + index;
+        start..start + 1
+    }
+
+    /// Remembers where each key is.
+    pub(crate) fn index(&mut self, table: &DeTable<'_>) {
+        let mut spans = BTreeMap::new();
+        index_table(table, "", &mut spans);
+        self.spans = spans;
+    }
+
+    /// Where `path` is, such as `"ports.switch"`, or the nearest table around it.
+    pub(crate) fn span_of(&self, path: &str) -> Range<usize> {
+        let mut path = path;
+        loop {
+            if let Some(span) = self.spans.get(path) {
+                return span.clone();
+            }
+            match path.rsplit_once('.') {
+                Some((parent, _)) => path = parent,
+                None => return 0..self.text.len(),
+            }
+        }
+    }
+
+    /// Whether the scenario says anything at `path`.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.spans.contains_key(path)
+    }
+
+    /// The key in the table at `path` that a problem names first, or the table if it names none.
+    pub(crate) fn span_of_named(&self, path: &str, problem: &str) -> Range<usize> {
+        let prefix = format!("{path}.");
+        let inside = self.spans.range(prefix.clone()..);
+        let inside = inside.take_while(|(key, _)| key.starts_with(&prefix));
+        let keys: Vec<(&str, &Range<usize>)> = inside
+            .map(|(key, span)| (key.rsplit('.').next().unwrap_or(key), span))
+            .collect();
+        let words = problem.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+        words
+            .filter(|word| word.contains(|c: char| c.is_ascii_alphabetic()))
+            .find_map(|word| keys.iter().find(|(key, _)| *key == word))
+            .map_or_else(|| self.span_of(path), |(_, span)| (*span).clone())
+    }
+
+    /// The last boundary of characters up to a position.
+    fn boundary(&self, position: usize) -> usize {
+        let mut before = (0..=position).rev();
+        before
+            .find(|&position| self.text.is_char_boundary(position))
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn place(&self, span: Range<usize>) -> Place {
+        if let Some(setting) = span.start.checked_sub(self.text.len() + 1) {
+            return Place::Setting(self.settings[setting].clone());
+        }
+        if span.len() >= self.text.trim_end().len() {
+            return Place::WholeFile(self.path.clone());
+        }
+        let start = self.boundary(span.start);
+        let before = &self.text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let text = self.text[line_start..].lines().next().unwrap_or_default();
+        let line_end = line_start + text.len();
+        let end = self.boundary(span.end.min(line_end));
+        let width = self.text.get(start..end).map_or(0, |s| s.chars().count());
+        Place::File {
+            path: self.path.clone(),
+            line: before.matches('\n').count() + 1,
+            column: self.text[line_start..start].chars().count() + 1,
+            // A tab would move the line away from its carets.
+            text: text.replace('\t', " "),
+            width: width.max(1),
+        }
+    }
+}
+
+fn index_table(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<usize>>) {
+    for (key, value) in table {
+        let path = format!("{prefix}{}", key.get_ref());
+        spans.insert(path.clone(), key.span());
+        index_value(value, &path, spans);
+    }
+}
+
+fn index_value(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    spans: &mut BTreeMap<String, Range<usize>>,
+) {
+    match value.get_ref() {
+        DeValue::Table(table) => index_table(table, &format!("{path}."), spans),
+        DeValue::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let path = format!("{path}.{index}");
+                spans.insert(path.clone(), item.span());
+                index_value(item, &path, spans);
+            }
+        }
+        _ => {}
+    }
+}

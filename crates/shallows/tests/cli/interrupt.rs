@@ -1,0 +1,53 @@
+//! Ctrl-C.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::{read, with_tiny};
+
+#[test]
+fn what_is_complete_is_kept() {
+    let directory = with_tiny();
+    let out = directory.path().join("out/tiny");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args([
+            "run",
+            "tiny.toml",
+            "--set",
+            "workload.poisson.flows=2000000",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&out);
+    let id = run.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let output = run.wait_with_output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(table.contains("PARTIAL: interrupted at "), "{table}");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "interrupted: the results are partial\n"
+    );
+
+    let summary: serde_json::Value =
+        serde_json::from_slice(&read(&directory, "out/tiny/summary.json")).unwrap();
+    assert_eq!(summary["partial"], true);
+    let flows = &summary["classes"]["all"];
+    let finished = flows["flows"].as_u64().unwrap() - flows["unfinished"].as_u64().unwrap();
+    assert!(finished > 0, "100,000 events finish some flows");
+    assert!(out.join("flows.parquet").exists());
+}
+
+/// The directory appears once Ctrl-C is watched for.
+fn wait_for(path: &Path) {
+    while !path.exists() {
+        thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,203 @@
+//! What a run leaves behind.
+
+use std::fs;
+
+use snapbox::str;
+
+use crate::{read, read_text, shallows, with_tiny, write};
+
+const FILES: [&str; 3] = ["flows.parquet", "summary.json", "scenario.toml"];
+
+#[test]
+fn a_table_is_printed_and_files_are_written() {
+    let directory = with_tiny();
+    let assert = shallows(&directory).args(["run", "tiny.toml"]).assert();
+    assert.success().stderr_eq("").stdout_eq(str![[r#"
+load: 50.0% requested, 42.9% offered of 40 Gbps
+
+                           ---------- flow completion time -----------   slowdown 
+class   flows  unfinished     mean      p50      p95      p99    p99.9  mean   p99  throughput
+                                us       us       us       us       us                    Gbps
+all        50           0  [..]
+small      50           0  [..]
+medium      0           0        -        -        -        -        -     -     -           -
+large       0           0        -        -        -        -        -     -     -           -
+
+                         all  small  medium  large
+marks[..]
+  queue above threshold[..]
+drops                      0      0       0      0
+timeouts                   0      0       0      0
+retransmits                0      0       0      0
+
+utilisation     links    mean     min     max
+host to switch      4  [..]
+switch to host      4  [..]
+
+[..] of virtual time, [..] packet-hops, [..] events, [..] s on the wall
+classes: small up to 100KB, medium up to 10MB, large above
+throughput: bytes of finished flows, from the first start to the last finish
+p99: the least that 99% of the finished flows do not exceed
+FCT: from a flow's start to its sender's last ACK; ideal FCT: if alone; slowdown: FCT / ideal FCT
+results: out/tiny
+
+"#]]);
+    let mut files: Vec<_> = fs::read_dir(directory.path().join("out/tiny"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort_unstable();
+    assert_eq!(files, ["flows.parquet", "scenario.toml", "summary.json"]);
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes() {
+    let directory = with_tiny();
+    for out in ["one", "two"] {
+        let run = ["run", "tiny.toml", "--out", out];
+        shallows(&directory).args(run).assert().success();
+    }
+    for file in FILES {
+        let [one, two] = ["one", "two"].map(|out| read(&directory, &format!("{out}/{file}")));
+        assert!(one == two, "{file} differs");
+    }
+    let run = ["run", "tiny.toml", "--out", "three", "--seed", "8"];
+    shallows(&directory).args(run).assert().success();
+    assert!(read(&directory, "one/flows.parquet") != read(&directory, "three/flows.parquet"));
+}
+
+#[test]
+fn the_resolved_scenario_repeats_the_run() {
+    let directory = with_tiny();
+    write(
+        &directory,
+        "flows.csv",
+        "start_s,src,dst,bytes,service\n0.001,2,3,300000,1\n0,0,3,400000,0\n",
+    );
+    for (name, options) in [
+        ("plain", &["--seed", "18446744073709551615"][..]),
+        ("list", &["--flows", "flows.csv", "--until", "1s"]),
+        (
+            "other",
+            &[
+                "--set",
+                "ports.host=as-switch",
+                "--set",
+                "routing=spray",
+                "--set",
+                "transport.controller=cubic",
+                "--set",
+                "ports.switch.framing=ethernet",
+                "--set",
+                "completion=receiver",
+            ],
+        ),
+    ] {
+        let (first, second) = (format!("{name}/first"), format!("{name}/second"));
+        let run = ["run", "tiny.toml", "--out", &first];
+        shallows(&directory)
+            .args(run)
+            .args(options)
+            .assert()
+            .success();
+        let scenario = format!("{first}/scenario.toml");
+        let run = ["run", &scenario, "--out", &second];
+        shallows(&directory).args(run).assert().success();
+        for file in FILES {
+            let [one, two] =
+                [&first, &second].map(|out| read(&directory, &format!("{out}/{file}")));
+            assert!(one == two, "{name}: {file} differs");
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_list_may_be_run_in_place() {
+    let directory = with_tiny();
+    write(
+        &directory,
+        "flows.csv",
+        "start_s,src,dst,bytes,service\n0,0,3,400000,0\n",
+    );
+    let run = ["run", "tiny.toml", "--flows", "flows.csv", "--out", "here"];
+    shallows(&directory).args(run).assert().success();
+    fs::remove_file(directory.path().join("flows.csv")).unwrap();
+    let before = read(&directory, "here/flows.parquet");
+    let run = ["run", "here/scenario.toml", "--out", "here"];
+    shallows(&directory).args(run).assert().success();
+    assert!(read(&directory, "here/flows.parquet") == before);
+}
+
+#[test]
+fn json_is_the_summary() {
+    let directory = with_tiny();
+    let run = ["run", "tiny.toml", "--json"];
+    let output = shallows(&directory).args(run).output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(output.stdout, read(&directory, "out/tiny/summary.json"));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["partial"], false);
+    assert_eq!(summary["classes"]["small"]["flows"], 50);
+    assert_eq!(summary["classes"]["all"]["unfinished"], 0);
+}
+
+#[test]
+fn a_run_that_ends_early_counts_what_is_unfinished() {
+    let directory = with_tiny();
+    let run = ["run", "tiny.toml", "--json", "--until", "100us"];
+    let output = shallows(&directory).args(run).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        summary["partial"], false,
+        "it came to the end that was asked for"
+    );
+    let flows = summary["classes"]["all"]["flows"].as_u64().unwrap();
+    assert!((1..50).contains(&flows), "{flows} flows have started");
+}
+
+#[test]
+fn an_empty_result_is_an_error() {
+    let directory = with_tiny();
+    let run = ["run", "tiny.toml", "--until"];
+    let assert = shallows(&directory).args(run).arg("1ps").assert();
+    assert.code(1).stdout_eq("").stderr_eq(str![[r#"
+error: no flow started before 1ps; let the run last longer
+
+"#]]);
+    let assert = shallows(&directory).args(run).arg("4us").assert();
+    assert.code(1).stderr_eq(str![[r#"
+error: no flow started before 4us; let the run last longer
+
+"#]]);
+}
+
+#[test]
+fn another_version_is_warned_of() {
+    let directory = with_tiny();
+    let text = format!(
+        "version = \"0.0.0\"\n{}",
+        read_text(&directory, "tiny.toml")
+    );
+    write(&directory, "old.toml", &text);
+    let assert = shallows(&directory).args(["run", "old.toml"]).assert();
+    assert.success().stderr_eq(str![[r#"
+warning: the scenario was written by version 0.0.0; results of version 0.1.0 may differ
+
+"#]]);
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let directory = with_tiny();
+    write(&directory, "taken", "");
+    let run = ["run", "tiny.toml", "--out", "taken"];
+    shallows(&directory)
+        .args(run)
+        .assert()
+        .code(1)
+        .stderr_eq(str![[r#"
+error: cannot create taken: File exists (os error 17)
+
+"#]]);
+}

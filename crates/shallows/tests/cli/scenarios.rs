@@ -1,0 +1,76 @@
+//! The scenarios that are shipped.
+
+use std::fs;
+
+use snapbox::str;
+
+use crate::{directory, read_text, shallows, shipped, write};
+
+#[test]
+fn every_shipped_scenario_runs() {
+    for name in ["quickstart.toml", "incast.toml", "dumbbell.toml"] {
+        let directory = directory();
+        let run = ["run", "--json", "--set", "name=shipped"];
+        let output = shallows(&directory)
+            .args(run)
+            .arg(shipped(name))
+            .output()
+            .unwrap();
+        let problem = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {problem}");
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(summary["classes"]["all"]["unfinished"], 0, "{name}");
+    }
+    let count = fs::read_dir(shipped(".")).unwrap().count();
+    assert_eq!(count, 4, "a new scenario belongs into this test");
+}
+
+/// The two times that the authors' own simulator gives, and that the ideal must be too.
+#[test]
+fn an_idle_packet_takes_what_it_takes_in_the_authors_simulator() {
+    let directory = directory();
+    write(
+        &directory,
+        "idle.csv",
+        "start_s,src,dst,bytes,service\n1,0,13,1460,0\n2,0,1,1460,7\n3,143,0,14600,3\n",
+    );
+    let run = [
+        "run", "--flows", "idle.csv", "--format", "csv", "--out", ".",
+    ];
+    let scenario = shipped("mq-ecn-as-simulated.toml");
+    shallows(&directory)
+        .args(run)
+        .arg(scenario)
+        .assert()
+        .success();
+    snapbox::assert_data_eq!(
+        read_text(&directory, "flows.csv"),
+        str![[r#"
+id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished
+0,1.000000000000,0,13,1460,0,86.528000,86.528000,0,0,0,true
+1,2.000000000000,0,1,1460,7,83.264000,83.264000,0,0,0,true
+2,3.000000000000,143,0,14600,3,97.328000,97.328000,0,0,0,true
+
+"#]]
+    );
+}
+
+/// Commands in the comments of a scenario are promises.
+#[test]
+fn what_the_quickstart_suggests_works() {
+    let text = fs::read_to_string(shipped("quickstart.toml")).unwrap();
+    let suggestions = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("#     --"));
+    let mut count = 0;
+    for suggestion in suggestions {
+        let (option, _) = suggestion.split_once("  ").unwrap();
+        let (name, value) = option.trim().split_once(' ').unwrap();
+        let directory = directory();
+        let run = shallows(&directory).args(["run", "--set", "workload.poisson.flows=20"]);
+        let run = run.arg(format!("--{name}")).arg(value);
+        run.arg(shipped("quickstart.toml")).assert().success();
+        count += 1;
+    }
+    assert_eq!(count, 5);
+}
