@@ -35,7 +35,7 @@ pub(crate) enum Command {
 pub(crate) struct RunArgs {
     /// The scenario, a TOML file.
     pub(crate) scenario: PathBuf,
-    /// Directory of the results [default: out/<name of the scenario>].
+    /// Directory of the results (by default the scenario's name, under out).
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Seed of every random choice, in place of the scenario's.
