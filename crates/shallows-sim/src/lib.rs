@@ -2,10 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+mod barriers;
 mod engine;
 mod network;
 mod packet;
+mod parallel;
+mod partition;
 mod paths;
+mod shard;
 mod simulation;
 
 pub mod routing;
@@ -13,4 +17,6 @@ pub mod topology;
 pub mod workload;
 
 pub use network::PortSetup;
-pub use simulation::{Completion, FlowOutcome, Progress, Setup, SetupError, Simulation, Status};
+pub use simulation::{
+    Completion, Connections, FlowOutcome, Progress, Setup, SetupError, Simulation, Status,
+};

@@ -4,26 +4,36 @@ use shallows_core::packet::{Ecn, Packet as CorePacket};
 use shallows_core::tcp::{Ack, SackBlocks, Segment};
 use shallows_core::units::Time;
 
-/// A packet on its way: 40 bytes, so that an event with one fits a cache line.
+/// A packet on its way. With its event it fills a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
+    pub(crate) ticket: Ticket,
     /// First byte of data, or the next byte that an ACK asks for.
     seq: u64,
     /// When the segment was sent; in an ACK the time that it echoes.
     sent_at: Time,
-    /// Data: bytes that the flow has left. ACK: one-way delay in ps, or with [`Flags::SACK`] the
-    /// place of the selective ACK.
+    /// Data: the flow that it is of. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
+    /// the selective ACK.
     extra: u64,
-    pub(crate) connection: u32,
     /// Where its next link stands in the table of paths.
     pub(crate) route: u32,
-    /// Bytes with headers.
-    size: u16,
     /// Bytes of data.
     len: u16,
+    flags: Flags,
+}
+
+/// What a port stores of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ticket {
+    /// Where the packet itself is.
+    pub(crate) node: u32,
+    pub(crate) connection: u32,
+    /// Bytes that the flow has left with this packet, as far as the field goes.
+    remaining: u32,
+    /// Bytes with headers.
+    size: u16,
     dscp: u8,
     ecn: Ecn,
-    flags: Flags,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,40 +73,52 @@ pub(crate) struct Selective {
 }
 
 impl Packet {
-    pub(crate) fn data(envelope: Envelope, segment: &Segment, remaining: u64) -> Self {
+    /// A segment of `flow`, which has `remaining` bytes to go.
+    #[inline]
+    pub(crate) fn data(envelope: Envelope, segment: &Segment, flow: u32, remaining: u64) -> Self {
         let flags = Flags::set(segment.syn, Flags::SYN)
             | Flags::set(segment.retransmission, Flags::RETRANSMISSION)
             | Flags::set(segment.cwr, Flags::CWR);
         Self {
+            ticket: Ticket {
+                node: 0,
+                connection: envelope.connection,
+                remaining: remaining.min(u64::from(u32::MAX)) as u32,
+                size: segment.len as u16 + envelope.header,
+                dscp: envelope.dscp,
+                ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            },
             seq: segment.seq,
             sent_at: segment.sent_at,
-            extra: remaining,
-            connection: envelope.connection,
+            extra: u64::from(flow),
             route: envelope.route,
-            size: segment.len as u16 + envelope.header,
             len: segment.len as u16,
-            dscp: envelope.dscp,
-            ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
         }
     }
 
-    /// An ACK; `selective` is where its [`Selective`] part was put, if it has one.
+    /// An ACK, which is as urgent as a packet can be; `selective` is where its [`Selective`] part
+    /// was put, if it has one.
+    #[inline]
     pub(crate) fn ack(envelope: Envelope, ack: &Ack, selective: Option<u32>) -> Self {
         let flags = Flags::ACK
             | Flags::set(ack.syn, Flags::SYN)
             | Flags::set(ack.ece, Flags::ECE)
             | Flags::set(selective.is_some(), Flags::SACK);
         Self {
+            ticket: Ticket {
+                node: 0,
+                connection: envelope.connection,
+                remaining: 0,
+                size: envelope.header,
+                dscp: envelope.dscp,
+                ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            },
             seq: ack.ack,
             sent_at: ack.echo,
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
-            connection: envelope.connection,
             route: envelope.route,
-            size: envelope.header,
             len: 0,
-            dscp: envelope.dscp,
-            ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
         }
     }
@@ -106,10 +128,24 @@ impl Packet {
         self.flags.has(Flags::ACK)
     }
 
+    /// The flow of a data packet.
+    #[inline]
+    pub(crate) fn flow(&self) -> u32 {
+        self.extra as u32
+    }
+
     /// Where the selective part of an ACK is.
     #[inline]
     pub(crate) fn selective(&self) -> Option<u32> {
         self.flags.has(Flags::SACK).then_some(self.extra as u32)
+    }
+
+    /// The same packet, with its selective part at another place.
+    pub(crate) fn with_selective(self, place: u32) -> Self {
+        Self {
+            extra: u64::from(place),
+            ..self
+        }
     }
 
     #[inline]
@@ -121,7 +157,7 @@ impl Packet {
             syn: self.flags.has(Flags::SYN),
             retransmission: self.flags.has(Flags::RETRANSMISSION),
             cwr: self.flags.has(Flags::CWR),
-            ect: self.ecn != Ecn::NotEct,
+            ect: self.ticket.ecn != Ecn::NotEct,
         }
     }
 
@@ -138,12 +174,12 @@ impl Packet {
             sack,
             ece: self.flags.has(Flags::ECE),
             syn: self.flags.has(Flags::SYN),
-            ect: self.ecn != Ecn::NotEct,
+            ect: self.ticket.ecn != Ecn::NotEct,
         }
     }
 }
 
-impl CorePacket for Packet {
+impl CorePacket for Ticket {
     #[inline]
     fn size(&self) -> u32 {
         u32::from(self.size)
@@ -169,10 +205,9 @@ impl CorePacket for Packet {
         self.ecn = Ecn::Ce;
     }
 
-    /// An ACK is as urgent as a packet can be.
     #[inline]
     fn remaining(&self) -> u64 {
-        if self.is_ack() { 0 } else { self.extra }
+        u64::from(self.remaining)
     }
 }
 
@@ -182,6 +217,7 @@ mod tests {
 
     #[test]
     fn packets_stay_small() {
-        assert_eq!(size_of::<Packet>(), 40);
+        assert_eq!(size_of::<Ticket>(), 16);
+        assert_eq!(size_of::<Packet>(), 48);
     }
 }

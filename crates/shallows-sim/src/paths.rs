@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 pub(crate) const ARRIVED: u32 = u32::MAX;
 
 /// All paths, one after the other; a packet holds the position of its next link.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
     known: FxHashMap<Box<[u32]>, u32>,
@@ -29,5 +29,14 @@ impl Paths {
     #[inline]
     pub(crate) fn link(&self, at: u32) -> u32 {
         self.links[at as usize]
+    }
+
+    /// The same paths at the same positions, with other names for their links.
+    pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> Self {
+        let rename = |&link: &u32| if link == ARRIVED { link } else { name(link) };
+        Self {
+            links: self.links.iter().map(rename).collect(),
+            known: FxHashMap::default(),
+        }
     }
 }

@@ -1,39 +1,54 @@
-//! `shallows bench`: the simulator measured on two reference workloads.
+//! `shallows bench`: the simulator measured on reference workloads.
 //!
-//! Both run on a 144-host leaf-spine with the flow lists that other simulators were measured with.
-//! Each run is a process of its own, so that its peak memory is its own too. Time is that of the
-//! CPU, from reading the flows to the last event.
+//! A and B run on a 144-host leaf-spine with the flow lists that other simulators were measured
+//! with. Each run is a process of its own, so that its peak memory is its own too. Time is that of
+//! the CPU, from reading the flows to the last event; the speed-up of several threads is a ratio of
+//! wall times, of runs that take turns.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
+use std::hash::{Hash as _, Hasher as _};
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum;
+use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
-use shallows_sim::Status;
-use shallows_sim::workload::{Workload, list};
+use shallows_sim::workload::{FlowSpec, Workload, list};
+use shallows_sim::{Simulation, Status};
 
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::output;
 use crate::scenario::Loaded;
 
-/// A reference workload.
+/// Flows that are told apart from none, to see what one takes.
+const IDLE_FLOWS: u32 = 200_000;
+
+/// A workload to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reference {
     /// Permutation, 10 MB a flow, one FIFO a port.
     A,
     /// Web search at 60% load, 8 DWRR queues with MQ-ECN.
     B,
+    /// The ports of A, on a fat-tree of 11,664 hosts.
+    Large,
+    /// A, but for 200,000 flows that have not started.
+    Idle,
 }
 
 /// What one run took.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measurement {
+    threads: u64,
+    /// Two runs share it only if all their flows had the same fate.
+    fingerprint: u64,
     cpu_s: f64,
     wall_s: f64,
     packet_hops: u64,
@@ -51,15 +66,28 @@ struct Line {
     workload: &'static str,
     description: &'static str,
     useful_packet_hops: u64,
-    /// Useful packet-hops per CPU second: median, least and most of all runs.
+    /// Useful packet-hops per CPU second: median, least and most of all runs on one thread.
     hops_per_cpu_s: f64,
     hops_per_cpu_s_min: f64,
     hops_per_cpu_s_max: f64,
     events_per_packet_hop: f64,
     peak_memory_bytes: u64,
     mean_fct_us: f64,
+    speedups: Vec<Speedup>,
     runs: Vec<Measurement>,
     others: Vec<Other>,
+}
+
+/// What several threads bring.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Speedup {
+    threads: u64,
+    /// Wall time of one thread over that of several: median, least and most.
+    times: f64,
+    times_min: f64,
+    times_max: f64,
+    /// Whether all flows had the same fate as on one thread.
+    identical: bool,
 }
 
 /// What another simulator does on the same work.
@@ -69,32 +97,50 @@ struct Other {
     hops_per_cpu_s: f64,
 }
 
+/// What size costs.
+#[derive(Debug, Serialize)]
+struct Scale {
+    hosts: u64,
+    packet_hops: u64,
+    hops_per_cpu_s: f64,
+    /// CPU time of a packet-hop over that of workload A.
+    cost_against_a: f64,
+    peak_memory_bytes: u64,
+    bytes_per_idle_flow: f64,
+}
+
 impl Reference {
     fn name(self) -> &'static str {
         match self {
             Self::A => "A",
             Self::B => "B",
+            Self::Large => "large",
+            Self::Idle => "idle",
         }
     }
 
     fn description(self) -> &'static str {
         match self {
-            Self::A => "permutation of 10 MB flows, one FIFO a port, K = 65 packets",
+            Self::A | Self::Idle => "permutation of 10 MB flows, one FIFO a port, K = 65 packets",
             Self::B => "web search at 60%, 8 DWRR queues a port, MQ-ECN with K = 65 packets",
+            Self::Large => "permutation of 146 KB flows on a fat-tree of 11,664 hosts",
         }
     }
 
     fn scenario(self) -> &'static str {
         match self {
-            Self::A => include_str!("bench/a.toml"),
+            Self::A | Self::Idle => include_str!("bench/a.toml"),
             Self::B => include_str!("bench/b.toml"),
+            Self::Large => include_str!("bench/large.toml"),
         }
     }
 
-    fn flows(self) -> &'static str {
+    /// Its list of flows, unless the scenario has a workload.
+    fn flows(self) -> Option<&'static str> {
         match self {
-            Self::A => include_str!("../../../data/flows/permutation-10mb.csv"),
-            Self::B => include_str!("../../../data/flows/web-search-60.csv"),
+            Self::A => Some(include_str!("../../../data/flows/permutation-10mb.csv")),
+            Self::B => Some(include_str!("../../../data/flows/web-search-60.csv")),
+            Self::Large | Self::Idle => None,
         }
     }
 
@@ -103,14 +149,15 @@ impl Reference {
         match self {
             Self::A => 7_891_200,
             Self::B => 27_547_052,
+            Self::Large | Self::Idle => 0,
         }
     }
 
     /// Measured on a quiet machine; htsim has no DWRR, so its B has one queue a port.
     fn others(self) -> Vec<Other> {
         let (ns_2, htsim) = match self {
-            Self::A => (0.6e6, 1.61e6),
             Self::B => (0.33e6, 1.49e6),
+            _ => (0.6e6, 1.61e6),
         };
         [("ns-3", 0.045e6), ("ns-2", ns_2), ("htsim", htsim)]
             .map(|(simulator, hops_per_cpu_s)| Other {
@@ -122,52 +169,57 @@ impl Reference {
 }
 
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    let threads = args.threads.unwrap_or_else(|| {
+        let all = thread::available_parallelism().map_or(1, NonZero::get);
+        all.min(256) as u32
+    });
     if let Some(reference) = args.only {
-        let measurement = measure(reference)?;
-        let json = serde_json::to_string(&measurement).context("a measurement is plain data")?;
+        let json = match reference {
+            Reference::Idle => idle_flow()?.to_string(),
+            _ => serde_json::to_string(&measure(reference, threads)?)
+                .context("a measurement is plain data")?,
+        };
         return Ok(output::print(&json)?);
     }
     let mut lines = Vec::new();
     for reference in [Reference::A, Reference::B] {
-        let runs = (0..args.runs).map(|_| measure_apart(reference));
-        let line = Line::new(reference, runs.collect::<anyhow::Result<_>>()?);
+        let line = Line::measure(reference, args.runs, threads)?;
         if !args.json {
             output::print(&line.to_string())?;
         }
         lines.push(line);
     }
-    if args.json {
-        let json = serde_json::to_string_pretty(&lines).context("lines are plain data")?;
-        output::print(&format!("{json}\n"))?;
+    let scale = Scale::measure(lines[0].hops_per_cpu_s)?;
+    if !args.json {
+        output::print(&scale.to_string())?;
+        return Ok(());
     }
-    Ok(())
+    let all = serde_json::json!({ "workloads": lines, "scale": scale });
+    let json = serde_json::to_string_pretty(&all).context("lines are plain data")?;
+    Ok(output::print(&format!("{json}\n"))?)
 }
 
-/// Runs a workload once in another process.
-fn measure_apart(reference: Reference) -> anyhow::Result<Measurement> {
+/// Runs a workload once in another process; what it printed.
+fn apart(reference: Reference, threads: u32) -> anyhow::Result<Vec<u8>> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
     let output = Command::new(program)
         .args(["bench", "--only", &reference.name().to_lowercase()])
+        .args(["--threads", &threads.to_string()])
         .output()
         .context("cannot start a run")?;
     let problem = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "a run failed: {problem}");
-    serde_json::from_slice(&output.stdout).context("a run did not report")
+    Ok(output.stdout)
+}
+
+fn measure_apart(reference: Reference, threads: u32) -> anyhow::Result<Measurement> {
+    serde_json::from_slice(&apart(reference, threads)?).context("a run did not report")
 }
 
 /// Runs a workload once in this process.
-fn measure(reference: Reference) -> Result<Measurement, Failure> {
+fn measure(reference: Reference, threads: u32) -> Result<Measurement, Failure> {
     let (begun, cpu_before) = (Instant::now(), cpu_seconds());
-    let path = format!("bench {}", reference.name());
-    let loaded = Loaded::parse(Path::new(&path), reference.scenario(), &[])?;
-    let fabric = loaded.fabric()?;
-    let flows = list::parse(reference.flows(), fabric.hosts()).map_err(anyhow::Error::from)?;
-    let workload = Workload {
-        flows,
-        ..Workload::default()
-    };
-    let built = loaded.build_with(fabric, workload)?;
-    let mut simulation = loaded.simulation(&built)?;
+    let mut simulation = simulation(reference, threads)?;
     while simulation.run(Time::MAX, u64::MAX) == Status::Running {}
     let wall_s = begun.elapsed().as_secs_f64();
     let cpu_s = match (cpu_before, cpu_seconds()) {
@@ -176,72 +228,159 @@ fn measure(reference: Reference) -> Result<Measurement, Failure> {
     };
 
     let progress = simulation.progress();
-    let fcts: Vec<f64> = simulation
-        .flows()
-        .filter_map(|(_, outcome)| outcome.fct)
-        .map(|fct| fct.ps() as f64 / 1e6)
-        .collect();
-    let timeouts = simulation
-        .flows()
-        .map(|(_, outcome)| u64::from(outcome.timeouts));
+    let outcomes: Vec<_> = simulation.flows().map(|(_, outcome)| outcome).collect();
+    let mut hasher = FxHasher::default();
+    for outcome in &outcomes {
+        outcome.hash(&mut hasher);
+    }
+    let fcts = outcomes.iter().filter_map(|outcome| outcome.fct);
+    let fcts: Vec<f64> = fcts.map(|fct| fct.ps() as f64 / 1e6).collect();
     Ok(Measurement {
+        threads: simulation.threads() as u64,
+        fingerprint: hasher.finish(),
         cpu_s,
         wall_s,
         packet_hops: progress.packet_hops,
         events: progress.events,
-        peak_memory_bytes: peak_memory().unwrap_or_default(),
-        flows: simulation.flows().count() as u64,
+        peak_memory_bytes: memory("VmHWM:").unwrap_or_default(),
+        flows: outcomes.len() as u64,
         finished: fcts.len() as u64,
         mean_fct_us: fcts.iter().sum::<f64>() / fcts.len() as f64,
-        timeouts: timeouts.sum(),
+        timeouts: outcomes.iter().map(|of| u64::from(of.timeouts)).sum(),
     })
+}
+
+fn simulation(reference: Reference, threads: u32) -> Result<Simulation, Failure> {
+    let path = format!("bench {}", reference.name());
+    let loaded = Loaded::parse(Path::new(&path), reference.scenario(), &[])?;
+    let fabric = loaded.fabric()?;
+    let flows = match (reference, reference.flows()) {
+        (_, Some(flows)) => list::parse(flows, fabric.hosts()).map_err(anyhow::Error::from)?,
+        (Reference::Idle, None) => idle_flows(fabric.hosts()),
+        (_, None) => return Ok(loaded.simulation(&loaded.build()?, threads)?),
+    };
+    let workload = Workload {
+        flows,
+        ..Workload::default()
+    };
+    let built = loaded.build_with(fabric, workload)?;
+    Ok(loaded.simulation(&built, threads)?)
+}
+
+fn idle_flows(hosts: u32) -> Vec<FlowSpec> {
+    let flow = |number| FlowSpec {
+        start: Time::from_secs(1),
+        src: number % hosts,
+        dst: (number + 1) % hosts,
+        bytes: 1_000_000,
+        service: 0,
+    };
+    (0..IDLE_FLOWS).map(flow).collect()
+}
+
+/// Bytes of memory that a flow takes which has not started.
+fn idle_flow() -> Result<f64, Failure> {
+    let used = || memory("VmRSS:").context("the system does not tell the memory in use");
+    drop(simulation(Reference::A, 1)?);
+    let before = used()?;
+    let simulation = simulation(Reference::Idle, 1)?;
+    let after = used()?;
+    drop(simulation);
+    Ok((after - before) as f64 / f64::from(IDLE_FLOWS))
 }
 
 /// CPU time of all threads of this process, where the system tells.
 fn cpu_seconds() -> Option<f64> {
-    let mut nanoseconds = 0;
-    for thread in fs::read_dir("/proc/self/task").ok()? {
-        let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-        nanoseconds += text.split_whitespace().next()?.parse::<u64>().ok()?;
-    }
-    Some(nanoseconds as f64 / 1e9)
+    let stat = fs::read_to_string("/proc/self/schedstat").ok()?;
+    let of_main: u64 = stat.split_whitespace().next()?.parse().ok()?;
+    Some(of_main as f64 / 1e9)
 }
 
-/// The most memory that this process has had, where the system tells.
-fn peak_memory() -> Option<u64> {
+/// A line of what the system tells of this process's memory.
+fn memory(name: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(1024 * kib)
 }
 
 impl Line {
-    fn new(reference: Reference, mut runs: Vec<Measurement>) -> Self {
-        runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
+    /// Measures a workload on one thread and on several, in turns.
+    fn measure(reference: Reference, runs: u32, most_threads: u32) -> anyhow::Result<Self> {
+        let mut alone = Vec::new();
+        let mut together: Vec<Vec<Measurement>> = Vec::new();
+        together.resize_with(most_threads.saturating_sub(1) as usize, Vec::new);
+        for _ in 0..runs {
+            alone.push(measure_apart(reference, 1)?);
+            for (threads, measured) in (2..).zip(&mut together) {
+                measured.push(measure_apart(reference, threads)?);
+            }
+        }
+        let speedups = together
+            .iter()
+            .map(|measured| Speedup::of(&alone, measured));
+        let speedups = speedups.collect();
+        alone.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
         let useful = reference.useful_hops();
         let rate = |run: &Measurement| useful as f64 / run.cpu_s;
-        let median = &runs[runs.len() / 2];
-        Self {
+        let median = &alone[alone.len() / 2];
+        Ok(Self {
             workload: reference.name(),
             description: reference.description(),
             useful_packet_hops: useful,
             hops_per_cpu_s: rate(median),
-            hops_per_cpu_s_min: rate(&runs[runs.len() - 1]),
-            hops_per_cpu_s_max: rate(&runs[0]),
+            hops_per_cpu_s_min: rate(&alone[alone.len() - 1]),
+            hops_per_cpu_s_max: rate(&alone[0]),
             events_per_packet_hop: median.events as f64 / median.packet_hops as f64,
             peak_memory_bytes: median.peak_memory_bytes,
             mean_fct_us: median.mean_fct_us,
             others: reference.others(),
-            runs,
+            speedups,
+            runs: alone,
+        })
+    }
+}
+
+impl Speedup {
+    /// Of runs that took turns.
+    fn of(alone: &[Measurement], together: &[Measurement]) -> Self {
+        let pairs = || alone.iter().zip(together);
+        let mut times: Vec<f64> = pairs()
+            .map(|(one, more)| one.wall_s / more.wall_s)
+            .collect();
+        times.sort_by(f64::total_cmp);
+        Self {
+            threads: together[0].threads,
+            times: times[times.len() / 2],
+            times_min: times[0],
+            times_max: times[times.len() - 1],
+            identical: pairs().all(|(one, more)| one.fingerprint == more.fingerprint),
         }
     }
 }
 
+impl Scale {
+    fn measure(hops_per_cpu_s_of_a: f64) -> anyhow::Result<Self> {
+        let large = measure_apart(Reference::Large, 1)?;
+        let idle = apart(Reference::Idle, 1)?;
+        let rate = large.packet_hops as f64 / large.cpu_s;
+        Ok(Self {
+            hosts: large.flows,
+            packet_hops: large.packet_hops,
+            hops_per_cpu_s: rate,
+            cost_against_a: hops_per_cpu_s_of_a / rate,
+            peak_memory_bytes: large.peak_memory_bytes,
+            bytes_per_idle_flow: serde_json::from_slice(&idle).context("a run did not report")?,
+        })
+    }
+}
+
+fn million(rate: f64) -> f64 {
+    rate / 1e6
+}
+
 impl Display for Line {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let million = |rate: f64| rate / 1e6;
         writeln!(f, "{}: {}", self.workload, self.description)?;
         writeln!(
             f,
@@ -257,7 +396,7 @@ impl Display for Line {
             "   {:.3} events per packet-hop, {:.1} MB peak memory, mean FCT {:.3} ms, \
              {} of {} flows finished, {} timeouts",
             self.events_per_packet_hop,
-            self.peak_memory_bytes as f64 / 1e6,
+            million(self.peak_memory_bytes as f64),
             self.mean_fct_us / 1e3,
             run.finished,
             run.flows,
@@ -268,6 +407,34 @@ impl Display for Line {
             let rate = million(other.hops_per_cpu_s);
             format!("{times:.1} x {} ({rate})", other.simulator)
         });
-        writeln!(f, "   {}", others.collect::<Vec<_>>().join(", "))
+        writeln!(f, "   {}", others.collect::<Vec<_>>().join(", "))?;
+        for speedup in &self.speedups {
+            let results = if speedup.identical {
+                "identical"
+            } else {
+                "DIFFERENT"
+            };
+            writeln!(
+                f,
+                "   {} threads: {:.2} times as fast ({:.2} to {:.2}), {results} results",
+                speedup.threads, speedup.times, speedup.times_min, speedup.times_max
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Scale {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "scale: {}", Reference::Large.description())?;
+        writeln!(
+            f,
+            "   {:.2} million packet-hops per CPU second, {:.2} times the cost of A's, \
+             {:.0} MB peak memory",
+            million(self.hops_per_cpu_s),
+            self.cost_against_a,
+            million(self.peak_memory_bytes as f64)
+        )?;
+        writeln!(f, "   {:.0} bytes per idle flow", self.bytes_per_idle_flow)
     }
 }

@@ -41,6 +41,10 @@ pub(crate) struct RunArgs {
     /// Seed of every random choice, in place of the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Threads to use; results do not depend on it. Runs whose flows wait for others, or whose
+    /// packets are sprayed, use one.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: u32,
     /// Set a key of the scenario, such as ports.switch.queues=4 or transport.controller=reno.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
@@ -83,6 +87,9 @@ pub(crate) struct BenchArgs {
     /// How often each workload is run; the median is reported.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
+    /// Threads of the last line of each workload; all of the machine's if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
     /// Run one workload once, in this process.
     #[arg(long, hide = true)]
     pub(crate) only: Option<crate::bench::Reference>,

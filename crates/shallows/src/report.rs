@@ -22,16 +22,20 @@ pub(crate) fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord
     let now = simulation.progress().now;
     let flows = (0..).zip(simulation.flows()).zip(ideal);
     flows
-        .filter(|((_, (flow, _)), _)| flow.start <= now)
+        .filter(|((_, (_, outcome)), _)| outcome.start <= now)
         .map(|((id, (flow, outcome)), &ideal_fct)| {
             let endless = flow.bytes == FlowSpec::ENDLESS;
             FlowRecord {
                 id,
-                start: flow.start,
+                start: outcome.start,
                 src: flow.src,
                 dst: flow.dst,
-                // What such a flow has brought over is not known here.
-                bytes: if endless { 0 } else { flow.bytes },
+                // A flow without end is as long as what it has brought over.
+                bytes: if endless {
+                    outcome.delivered
+                } else {
+                    flow.bytes
+                },
                 service: flow.service,
                 fct: outcome.fct.filter(|_| !endless),
                 ideal_fct,

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     warn_of_another_version(&loaded);
     let built = loaded.build()?;
     let ideal = ideal_fcts(&loaded, &built)?;
-    let mut simulation = loaded.simulation(&built)?;
+    let mut simulation = loaded.simulation(&built, args.threads)?;
     let interrupted = watch_for_ctrl_c()?;
     let out = prepare_out(args, &loaded)?;
 

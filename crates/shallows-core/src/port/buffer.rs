@@ -135,6 +135,15 @@ impl Buffer {
         })
     }
 
+    /// What the first queue may hold and the reason of a drop, unless it depends on the pool.
+    pub(crate) fn own_limit(&self) -> Option<(u64, DropReason)> {
+        match &self.queue_rule {
+            QueueRule::None => Some((self.port_limit, DropReason::PortFull)),
+            QueueRule::Limits(limits) => Some((limits[0], DropReason::QueueFull)),
+            QueueRule::Dynamic { .. } => None,
+        }
+    }
+
     /// Why a packet of `size` bytes finds no room in `queue`, if it does not.
     #[inline]
     pub(crate) fn refusal<P: Packet>(

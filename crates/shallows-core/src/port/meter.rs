@@ -30,6 +30,11 @@ impl Meter {
         }
     }
 
+    /// Whether lengths are in bytes, with the packet itself and without the one in service.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// A packet of `size` bytes left `queue` and is in service until `finish`.
     pub(crate) fn sent(&mut self, queue: usize, size: u32, finish: Time) {
         self.in_service = (queue, size);

@@ -59,6 +59,7 @@ mod queue_set;
 mod queues;
 pub mod scheduler;
 pub mod shaper;
+mod timetable;
 
 pub use buffer::{BufferConfig, Pool};
 pub use classifier::{ClassifierConfig, SizeClass, SizeClasses};
@@ -80,6 +81,7 @@ use marker::{Marker, NotEct, Note, Presence, Setting};
 use meter::Meter;
 use queues::{Queues, Stored};
 use scheduler::{Discipline, Scheduler, Service, each_scheduler, pfabric};
+use timetable::{Rules, Timetable};
 
 /// What became of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +95,7 @@ pub enum Offer {
 /// The answer to [`EgressPort::forward`].
 #[derive(Clone, Copy, Debug)]
 pub enum Forward<P> {
-    /// Its transmission starts now.
+    /// Its transmission starts now, or [later](EgressPort::look_ahead) at a time that is certain.
     Sent(Departure<P>),
     /// It waits in a queue.
     Queued,
@@ -127,7 +129,9 @@ pub struct Departure<P> {
 
 /// An egress port. See the [module](self) for how to drive it.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct EgressPort<P> {
+    timetable: Option<Timetable>,
     scheduler: Scheduler,
     rest: Rest<P>,
 }
@@ -223,6 +227,7 @@ impl<P: Packet> EgressPort<P> {
             dropped: Vec::new(),
         };
         Ok(Self {
+            timetable: None,
             scheduler: Scheduler::new(&config.scheduler, count)?,
             rest,
         })
@@ -241,11 +246,76 @@ impl<P: Packet> EgressPort<P> {
         }
     }
 
+    /// Lets [`forward`](Self::forward) send every packet at once, with the time of its departure
+    /// in the future where it has to wait, if the port is such that nothing can change that time: a
+    /// FIFO without shaper whose buffer has a limit of its own and whose marker, if any, compares
+    /// its length on arrival. The driver must then only use `forward`, must not pause the port, and
+    /// must call [`settle`](Self::settle) before it asks for lengths. Nothing but the sequence of
+    /// calls changes.
+    pub fn look_ahead(&mut self) {
+        let rest = &self.rest;
+        let fifo = matches!(self.scheduler, Scheduler::Strict(_)) && rest.queues.count() == 1;
+        if fifo
+            && rest.plain
+            && rest.meter.is_plain()
+            && let Some((limit, full)) = rest.buffer.own_limit()
+            && let Some((threshold, congested)) = rest.marker.arrival_threshold()
+        {
+            let rules = Rules {
+                limit,
+                full,
+                threshold,
+                congested,
+                not_ect: rest.not_ect,
+                framing: rest.framing,
+                accounting: rest.accounting,
+            };
+            self.timetable = Some(Timetable::new(rest.link.clone(), rules));
+        }
+    }
+
+    /// Brings the lengths of a port that looks ahead up to `now`.
+    pub fn settle(&mut self, now: Time) {
+        if let Some(timetable) = &mut self.timetable {
+            timetable.settle(now);
+        }
+    }
+
     /// Hands the port a packet at `now` and, if it was empty and its link is free, sends it at
     /// once: [`offer`](Self::offer) and then [`transmit`](Self::transmit), but in most cases the
     /// packet need not be stored for it.
-    #[inline]
-    pub fn forward(&mut self, now: Time, packet: P, pool: &mut Pool) -> Forward<P> {
+    #[inline(always)]
+    pub fn forward(&mut self, now: Time, mut packet: P, pool: &mut Pool) -> Forward<P> {
+        let Some(timetable) = &mut self.timetable else {
+            return self.forward_now(now, packet, pool);
+        };
+        match timetable.admit(now, &packet) {
+            Ok(passage) => {
+                if passage.congested {
+                    let reason = timetable.reason();
+                    mark(&mut packet, &mut self.rest.counters[0], reason);
+                }
+                Forward::Sent(Departure {
+                    packet,
+                    queue: 0,
+                    finish: passage.finish,
+                    sojourn: passage.start - now,
+                })
+            }
+            Err(reason) => self.drop_ahead(now, packet, reason),
+        }
+    }
+
+    /// Drops a packet of a port that looks ahead.
+    #[cold]
+    fn drop_ahead(&mut self, now: Time, packet: P, reason: DropReason) -> Forward<P> {
+        let (_, lost) = self.rest.receive(now, packet);
+        Forward::Dropped(self.rest.drop(0, &lost, reason))
+    }
+
+    /// [`forward`](Self::forward) of a port that does not look ahead.
+    #[inline(never)]
+    fn forward_now(&mut self, now: Time, packet: P, pool: &mut Pool) -> Forward<P> {
         let silent = self.rest.queues.backlogged().is_empty() && now >= self.rest.busy_until;
         let (queue, arriving) = self.rest.receive(now, packet);
         let note = match self.rest.admit(queue, &arriving, pool) {
@@ -253,7 +323,9 @@ impl<P: Packet> EgressPort<P> {
             Err(reason) => return Forward::Dropped(reason),
         };
         if silent && note == Note::Pass {
-            let Self { scheduler, rest } = self;
+            let Self {
+                scheduler, rest, ..
+            } = self;
             let unhindered = rest.plain && !rest.paused.contains(queue);
             if unhindered && scheduler.passes(queue, arriving.size) {
                 let departure = each_scheduler!(scheduler, s => rest.pass(s, queue, arriving));
@@ -280,7 +352,9 @@ impl<P: Packet> EgressPort<P> {
     /// The next packet to send at `now`, or when to ask again.
     #[inline(always)]
     pub fn transmit(&mut self, now: Time, pool: &mut Pool) -> Transmit<P> {
-        let Self { scheduler, rest } = self;
+        let Self {
+            scheduler, rest, ..
+        } = self;
         let ready = rest.queues.backlogged().difference(rest.paused);
         if ready.is_empty() {
             return Transmit::Idle;
@@ -336,30 +410,45 @@ impl<P: Packet> EgressPort<P> {
     /// Bytes in store in one queue.
     #[inline]
     pub fn queue_bytes(&self, queue: usize) -> Bytes {
+        if let Some(timetable) = &self.timetable {
+            return Bytes::new(timetable.bytes);
+        }
         Bytes::new(self.rest.queues.queue_bytes(queue))
     }
 
     /// Packets in store in one queue.
     #[inline]
     pub fn queue_packets(&self, queue: usize) -> u32 {
+        if let Some(timetable) = &self.timetable {
+            return timetable.packets();
+        }
         self.rest.queues.queue_packets(queue)
     }
 
     /// Bytes in store.
     #[inline]
     pub fn bytes(&self) -> Bytes {
+        if let Some(timetable) = &self.timetable {
+            return Bytes::new(timetable.bytes);
+        }
         Bytes::new(self.rest.queues.bytes())
     }
 
     /// Packets in store.
     pub fn packets(&self) -> u32 {
+        if let Some(timetable) = &self.timetable {
+            return timetable.packets();
+        }
         self.rest.queues.packets()
     }
 
     /// When the link is free again.
     #[inline]
     pub fn busy_until(&self) -> Time {
-        self.rest.busy_until
+        match &self.timetable {
+            Some(timetable) => timetable.busy_until,
+            None => self.rest.busy_until,
+        }
     }
 
     /// The length in bytes above which packets of a queue are marked now, if the marker has one.
@@ -369,7 +458,10 @@ impl<P: Packet> EgressPort<P> {
 
     /// Packets that a queue has accepted.
     pub fn queued(&self, queue: usize) -> Tally {
-        self.rest.queues.pushed(queue)
+        match &self.timetable {
+            Some(timetable) => timetable.accepted,
+            None => self.rest.queues.pushed(queue),
+        }
     }
 
     /// What the port did to the packets of a queue.
@@ -431,7 +523,7 @@ impl<P: Packet> Rest<P> {
     ) -> Departure<P> {
         let now = stored.arrived;
         self.queues.count_pass(queue, stored.size);
-        let finish = self.occupy_link(now, &stored);
+        let finish = self.occupy_link(now, &stored.packet);
         let service = Service {
             queue,
             size: stored.size,
@@ -450,11 +542,11 @@ impl<P: Packet> Rest<P> {
 
     /// Starts a transmission; when its last bit is on the wire.
     #[inline]
-    fn occupy_link(&mut self, now: Time, stored: &Stored<P>) -> Time {
+    fn occupy_link(&mut self, now: Time, packet: &P) -> Time {
         if now > self.busy_until {
             self.link.restart();
         }
-        let wire_size = self.framing.wire_size(stored.packet.size());
+        let wire_size = self.framing.wire_size(packet.size());
         self.busy_until = now + self.link.advance(Bytes::new(u64::from(wire_size)));
         self.busy_until
     }
@@ -479,7 +571,7 @@ impl<P: Packet> Rest<P> {
         }
         let mut stored = self.queues.pop(queue);
         pool.release(stored.size);
-        let finish = self.occupy_link(now, &stored);
+        let finish = self.occupy_link(now, &stored.packet);
         let service = Service {
             queue,
             size: stored.size,

@@ -1,5 +1,6 @@
 //! The egress port, driven from outside as a simulator or a switch would drive it.
 
+mod ahead;
 mod behaviour;
 mod config;
 mod driver;

@@ -4,11 +4,12 @@
 //!
 //! | class | what | identity |
 //! |---|---|---|
-//! | 0 | an egress port is ready to send again | link |
-//! | 1 | a packet arrives | link |
-//! | 2 | a timer of a sender, then of a receiver | connection |
-//! | 3 | a flow starts | flow |
-//! | 4 | a flow has nothing more to send | flow |
+//! | 0 | an egress port is ready to send again | its link |
+//! | 1 | a packet arrives | the link |
+//! | 2 | a timer of a sender | connection |
+//! | 3 | a timer of a receiver | connection |
+//! | 4 | a flow starts | flow |
+//! | 5 | a flow has nothing more to send | flow |
 //!
 //! No two events share all three. A link delivers one packet at a time because every packet takes
 //! time on the wire, a port has one ready event and a connection one timer an end. So the order
@@ -16,8 +17,8 @@
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
 //! comes.
 
-/// Bits below the class: a connection's identity has one more than 32.
-const CLASS_SHIFT: u32 = 40;
+/// Bits of an identity: half a thousand million links or connections.
+const IDENTITY_BITS: u32 = 29;
 
 /// What kind of event it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,45 +33,33 @@ pub(crate) enum Class {
 
 /// Class and identity of an event, ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(u64);
+pub(crate) struct Key(u32);
 
 impl Key {
-    pub(crate) fn port_ready(link: u32) -> Self {
-        Self::new(0, u64::from(link))
+    pub(crate) fn new(class: Class, identity: u32) -> Self {
+        debug_assert!(identity >> IDENTITY_BITS == 0);
+        Self((class as u32) << IDENTITY_BITS | identity)
     }
 
-    pub(crate) fn arrival(link: u32) -> Self {
-        Self::new(1, u64::from(link))
+    /// A number that is ordered like the key.
+    #[inline]
+    pub(super) fn bits(self) -> u32 {
+        self.0
     }
 
-    pub(crate) fn sender_timer(connection: u32) -> Self {
-        Self::new(2, 2 * u64::from(connection))
-    }
-
-    pub(crate) fn receiver_timer(connection: u32) -> Self {
-        Self::new(2, 2 * u64::from(connection) + 1)
-    }
-
-    pub(crate) fn start(flow: u32) -> Self {
-        Self::new(3, u64::from(flow))
-    }
-
-    pub(crate) fn stop(flow: u32) -> Self {
-        Self::new(4, u64::from(flow))
-    }
-
-    fn new(class: u64, identity: u64) -> Self {
-        Self(class << CLASS_SHIFT | identity)
+    #[inline]
+    pub(super) fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 
     #[inline]
     pub(crate) fn class(self) -> Class {
-        match self.0 >> CLASS_SHIFT {
+        match self.0 >> IDENTITY_BITS {
             0 => Class::PortReady,
             1 => Class::Arrival,
-            2 if self.0 & 1 == 0 => Class::SenderTimer,
-            2 => Class::ReceiverTimer,
-            3 => Class::Start,
+            2 => Class::SenderTimer,
+            3 => Class::ReceiverTimer,
+            4 => Class::Start,
             _ => Class::Stop,
         }
     }
@@ -78,11 +67,7 @@ impl Key {
     /// The link, connection or flow that it concerns.
     #[inline]
     pub(crate) fn identity(self) -> u32 {
-        let identity = self.0 & ((1 << CLASS_SHIFT) - 1);
-        match self.0 >> CLASS_SHIFT {
-            2 => (identity / 2) as u32,
-            _ => identity as u32,
-        }
+        self.0 & ((1 << IDENTITY_BITS) - 1)
     }
 }
 
@@ -90,38 +75,27 @@ impl Key {
 mod tests {
     use super::*;
 
+    const CLASSES: [Class; 6] = [
+        Class::PortReady,
+        Class::Arrival,
+        Class::SenderTimer,
+        Class::ReceiverTimer,
+        Class::Start,
+        Class::Stop,
+    ];
+    const LAST: u32 = (1 << IDENTITY_BITS) - 1;
+
     #[test]
     fn classes_come_before_identities() {
-        let last = u32::MAX;
-        let order = [
-            Key::port_ready(0),
-            Key::port_ready(last),
-            Key::arrival(0),
-            Key::arrival(last),
-            Key::sender_timer(0),
-            Key::receiver_timer(0),
-            Key::sender_timer(1),
-            Key::receiver_timer(last),
-            Key::start(0),
-            Key::start(last),
-            Key::stop(0),
-        ];
-        assert!(order.is_sorted_by(|a, b| a < b));
+        let keys = CLASSES.map(|class| [0, 7, LAST].map(|identity| Key::new(class, identity)));
+        assert!(keys.as_flattened().is_sorted_by(|a, b| a < b));
     }
 
     #[test]
     fn keys_can_be_read_back() {
-        let last = u32::MAX;
-        let keys = [
-            (Key::port_ready(last), Class::PortReady),
-            (Key::arrival(last), Class::Arrival),
-            (Key::sender_timer(last), Class::SenderTimer),
-            (Key::receiver_timer(last), Class::ReceiverTimer),
-            (Key::start(last), Class::Start),
-            (Key::stop(last), Class::Stop),
-        ];
-        for (key, class) in keys {
-            assert_eq!((key.class(), key.identity()), (class, last));
+        for class in CLASSES {
+            let key = Key::new(class, LAST);
+            assert_eq!((key.class(), key.identity()), (class, LAST));
         }
     }
 }

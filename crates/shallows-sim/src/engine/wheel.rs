@@ -1,241 +1,355 @@
-//! A timing wheel for the near future and a heap for what lies beyond.
+//! A timing wheel of two levels, and a heap for what lies beyond.
 //!
-//! Events are nodes of one arena, linked into the slot of their time. Inserting is a few
-//! instructions whatever the number of events; a slot is sorted when its time has come, and a slot
-//! holds an event or two. What does not fit on the wheel, mostly retransmission timers, waits in a
-//! heap and is moved when it comes into reach.
+//! Events are nodes of one arena, and a node is also the home of the packet that its event is
+//! about, from the host that sends it to the host that takes it: an event is set by writing its
+//! time and linking its node into the slot of that time, and no packet is ever copied.
+//!
+//! Time is cut into slots and every 2^14 slots make a *turn*. The slots of this turn and of the
+//! next have a list each; a slot is sorted when its time has come. Each of the turns after that has
+//! one list, whose events go to their slots when the turn before begins. What does not fit there
+//! either, such as a timer that has been backed off, waits in a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::{iter, mem};
 
 use shallows_core::units::Time;
 
-use super::Key;
+use super::{Class, Key};
 
-/// A slot spans 2^12 ps, about 4 ns: some packets of a busy fabric, a bit of a 10 Gbps frame.
-const SLOT_BITS: u32 = 12;
-/// Slots of the wheel: together 33.6 us, more than any hop of a datacenter takes.
-const SLOTS: usize = 1 << 13;
+/// A slot spans 2^11 ps, about 2 ns: an event or two of a busy fabric of hundreds of hosts.
+const SLOT_BITS: u32 = 11;
+/// Slots of a turn: together 33.6 us, more than an idle hop of a datacenter takes.
+const TURN_BITS: u32 = 14;
+/// Slots of two turns.
+const SLOTS: usize = 2 << TURN_BITS;
 const WORDS: usize = SLOTS / 64;
+/// Turns that have a list: together 34 ms.
+const TURNS: usize = 1 << 10;
 
+/// No node.
 const NIL: u32 = u32::MAX;
 
-/// An event; with the simulator's packets it fills a cache line.
+/// An event and what it is about; with the simulator's packets it fills a cache line.
 #[derive(Clone, Debug)]
-struct Node<P> {
+#[repr(align(64))]
+struct Node<T> {
     time: Time,
     key: Key,
-    payload: P,
     next: u32,
+    item: T,
 }
 
-/// A queue of events ordered by time and key. Arrivals carry a payload, the packet; all others say
-/// everything with their key.
+/// Time, key and node of an event as one number, which is ordered like them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
+
+impl Entry {
+    #[inline]
+    fn new(time: Time, key: Key, index: u32) -> Self {
+        Self(u128::from(time.ps()) << 64 | u128::from(key.bits()) << 32 | u128::from(index))
+    }
+
+    #[inline]
+    fn time(self) -> Time {
+        Time::from_ps((self.0 >> 64) as u64)
+    }
+
+    #[inline]
+    fn key(self) -> Key {
+        Key::from_bits((self.0 >> 32) as u32)
+    }
+
+    #[inline]
+    fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// A queue of events ordered by time and key.
 #[derive(Debug)]
-pub(crate) struct Wheel<P> {
-    nodes: Vec<Node<P>>,
+pub(crate) struct Wheel<T> {
+    nodes: Vec<Node<T>>,
     free: u32,
-    slots: Box<[u32]>,
+    slots: Box<[u32; SLOTS]>,
     /// One bit for each slot that is not empty, and one for each word of those.
-    occupied: [u64; WORDS],
+    occupied: Box<[u64; WORDS]>,
     occupied_words: [u64; WORDS / 64],
     /// Absolute number of the slot that is being emptied.
     now_slot: u64,
-    /// The events of that slot, latest first.
-    current: Vec<u32>,
-    beyond: BinaryHeap<Reverse<(Time, Key, u32)>>,
-    /// First slot of `beyond`, to look at it without touching the heap.
-    beyond_slot: u64,
+    /// The first slot after the next turn.
+    slots_end: u64,
+    /// The events of the slot that is being emptied, last first.
+    current: Vec<Entry>,
+    turns: Box<[u32; TURNS]>,
+    /// Events in `turns`.
+    in_turns: usize,
+    beyond: BinaryHeap<Reverse<Entry>>,
 }
 
-impl<P: Copy + Default> Wheel<P> {
+impl<T: Default> Wheel<T> {
     pub(crate) fn new() -> Self {
         Self {
             nodes: Vec::new(),
             free: NIL,
-            slots: vec![NIL; SLOTS].into(),
-            occupied: [0; WORDS],
+            slots: Box::new([NIL; SLOTS]),
+            occupied: Box::new([0; WORDS]),
             occupied_words: [0; WORDS / 64],
             now_slot: 0,
+            slots_end: SLOTS as u64,
             current: Vec::new(),
+            turns: Box::new([NIL; TURNS]),
+            in_turns: 0,
             beyond: BinaryHeap::new(),
-            beyond_slot: u64::MAX,
         }
     }
 
-    /// Adds an event without payload. Its time must not be before that of the last event taken.
+    /// A node that no event uses.
     #[inline]
-    pub(crate) fn push(&mut self, time: Time, key: Key) {
-        let index = self.vacant();
-        self.insert(time, key, index);
-    }
-
-    /// Adds an event with a payload.
-    #[inline]
-    pub(crate) fn push_with(&mut self, time: Time, key: Key, payload: P) {
-        let index = self.vacant();
-        self.nodes[index as usize].payload = payload;
-        self.insert(time, key, index);
-    }
-
-    /// Takes the next event if it is before `end`, with its payload or a stale one.
-    #[inline]
-    pub(crate) fn pop_before(&mut self, end: Time) -> Option<(Time, Key, P)> {
-        if self.current.is_empty() && !self.advance() {
-            return None;
-        }
-        let &index = self.current.last()?;
-        let node = &mut self.nodes[index as usize];
-        if node.time >= end {
-            return None;
-        }
-        node.next = self.free;
-        self.free = index;
-        self.current.pop();
-        Some((node.time, node.key, node.payload))
-    }
-
-    #[inline]
-    fn vacant(&mut self) -> u32 {
+    pub(crate) fn claim(&mut self) -> u32 {
         let index = self.free;
         if index == NIL {
-            self.nodes.push(Node {
-                time: Time::ZERO,
-                key: Key::port_ready(0),
-                payload: P::default(),
-                next: NIL,
-            });
-            return (self.nodes.len() - 1) as u32;
+            return self.grow();
         }
         self.free = self.nodes[index as usize].next;
         index
     }
 
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        self.nodes.push(Node {
+            time: Time::ZERO,
+            key: Key::new(Class::PortReady, 0),
+            next: NIL,
+            item: T::default(),
+        });
+        (self.nodes.len() - 1) as u32
+    }
+
+    /// Gives a node back that has no event.
     #[inline]
-    fn insert(&mut self, time: Time, key: Key, index: u32) {
+    pub(crate) fn release(&mut self, index: u32) {
+        self.nodes[index as usize].next = self.free;
+        self.free = index;
+    }
+
+    /// What a node holds.
+    #[inline]
+    pub(crate) fn item(&mut self, index: u32) -> &mut T {
+        &mut self.nodes[index as usize].item
+    }
+
+    /// Gives a node an event. Its time must not be before that of the last event taken.
+    #[inline]
+    pub(crate) fn set(&mut self, index: u32, time: Time, key: Key) {
+        let slot = slot_of(time);
         let node = &mut self.nodes[index as usize];
         node.time = time;
         node.key = key;
-        let slot = slot_of(time);
-        let distance = slot.wrapping_sub(self.now_slot);
-        // One comparison tells the wheel from the slot that is being emptied and from the rest.
-        if distance.wrapping_sub(1) < SLOTS as u64 - 1 {
-            self.link(slot, index);
+        if slot > self.now_slot && slot < self.slots_end {
+            let slot = slot as usize % SLOTS;
+            node.next = self.slots[slot];
+            self.slots[slot] = index;
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+            self.occupied_words[slot / 64 / 64] |= 1 << (slot / 64 % 64);
         } else {
-            self.insert_rarely(time, key, index);
+            self.set_rarely(index, slot);
         }
     }
 
-    #[cold]
-    fn insert_rarely(&mut self, time: Time, key: Key, index: u32) {
-        let slot = slot_of(time);
+    /// Takes the next event if it is before `end`; its node has no event then.
+    #[inline]
+    pub(crate) fn pop_before(&mut self, end: Time) -> Option<(Time, Key, u32)> {
+        if let Some(&entry) = self.current.last() {
+            if entry.time() >= end {
+                return None;
+            }
+            self.current.pop();
+            return Some((entry.time(), entry.key(), entry.index()));
+        }
+        let index = self.advance(slot_of(end))?;
+        let node = &self.nodes[index as usize];
+        if node.next == NIL && node.time < end {
+            return Some((node.time, node.key, index));
+        }
+        self.pop_sorted(index, end)
+    }
+
+    /// Takes the first of several events of the slot of now.
+    #[inline(never)]
+    fn pop_sorted(&mut self, index: u32, end: Time) -> Option<(Time, Key, u32)> {
+        self.sort_in(index);
+        let entry = self.current.pop_if(|entry| entry.time() < end)?;
+        Some((entry.time(), entry.key(), entry.index()))
+    }
+
+    /// When the next event is.
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        if let Some(first) = self.current.last() {
+            return Some(first.time());
+        }
+        let in_slots = self.next_occupied();
+        let head = match self.next_turn() {
+            _ if in_slots != u64::MAX => self.slots[in_slots as usize % SLOTS],
+            u64::MAX => NIL,
+            turn => self.turns[turn as usize % TURNS],
+        };
+        let node = |index: u32| (index != NIL).then(|| &self.nodes[index as usize]);
+        let listed = iter::successors(node(head), |of| node(of.next)).map(|of| of.time);
+        let beyond = self.beyond.peek().map(|Reverse(entry)| entry.time());
+        listed.chain(beyond).min()
+    }
+
+    #[inline(never)]
+    fn set_rarely(&mut self, index: u32, slot: u64) {
+        let turn = slot >> TURN_BITS;
         if slot <= self.now_slot {
             self.insert_current(index);
+        } else if turn < (self.now_slot >> TURN_BITS) + TURNS as u64 {
+            let head = &mut self.turns[turn as usize % TURNS];
+            self.nodes[index as usize].next = mem::replace(head, index);
+            self.in_turns += 1;
         } else {
-            self.beyond.push(Reverse((time, key, index)));
-            self.beyond_slot = self.beyond_slot.min(slot);
+            let node = &self.nodes[index as usize];
+            self.beyond
+                .push(Reverse(Entry::new(node.time, node.key, index)));
         }
-    }
-
-    #[inline]
-    fn link(&mut self, slot: u64, index: u32) {
-        let slot = slot as usize % SLOTS;
-        self.nodes[index as usize].next = self.slots[slot];
-        self.slots[slot] = index;
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.occupied_words[slot / 64 / 64] |= 1 << (slot / 64 % 64);
     }
 
     /// Puts an event among those of the slot that is being emptied.
-    #[inline]
     fn insert_current(&mut self, index: u32) {
-        let mut at = self.current.len();
-        self.current.push(index);
-        while at > 0 && self.order(self.current[at - 1]) < self.order(index) {
-            self.current[at] = self.current[at - 1];
-            at -= 1;
-        }
-        self.current[at] = index;
-    }
-
-    #[inline]
-    fn order(&self, index: u32) -> (Time, Key) {
         let node = &self.nodes[index as usize];
-        (node.time, node.key)
+        let entry = Entry::new(node.time, node.key, index);
+        let at = self.current.partition_point(|&other| other > entry);
+        self.current.insert(at, entry);
     }
 
-    /// Goes on to the next slot with events; false if there is none.
-    fn advance(&mut self) -> bool {
-        let next = self
-            .next_occupied()
-            .map_or(u64::MAX, |distance| self.now_slot + distance);
-        let target = next.min(self.beyond_slot);
-        if target == u64::MAX {
-            return false;
+    /// Makes the events of a list those of the slot that is being emptied.
+    #[inline]
+    fn sort_in(&mut self, mut index: u32) {
+        while index != NIL {
+            let node = &self.nodes[index as usize];
+            self.current.push(Entry::new(node.time, node.key, index));
+            index = node.next;
         }
-        self.now_slot = target;
-        if self.beyond_slot < target + SLOTS as u64 {
-            self.bring_in_reach();
+        self.current.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Goes on to the next slot with events, and takes their list; nothing if there are none up to
+    /// `last`. Never further: what is added before the slot of now is sorted into a list, which
+    /// must stay short.
+    #[inline]
+    fn advance(&mut self, last: u64) -> Option<u32> {
+        let next = self.next_occupied();
+        if next >> TURN_BITS != self.now_slot >> TURN_BITS {
+            return self.advance_turn(next, last);
         }
-        let slot = target as usize % SLOTS;
-        let mut index = self.slots[slot];
-        self.slots[slot] = NIL;
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        if self.occupied[slot / 64] == 0 {
+        if next > last {
+            return None;
+        }
+        self.now_slot = next;
+        Some(self.take_slot())
+    }
+
+    /// The same, where the turn changes: `next` is in the next turn, or the greatest number if that
+    /// has no events.
+    #[cold]
+    fn advance_turn(&mut self, mut next: u64, last: u64) -> Option<u32> {
+        if next == u64::MAX {
+            let beyond = self
+                .beyond
+                .peek()
+                .map(|Reverse(entry)| slot_of(entry.time()));
+            let beyond = beyond.map_or(u64::MAX, |slot| slot >> TURN_BITS);
+            let turn = self.next_turn().min(beyond);
+            if turn > last >> TURN_BITS {
+                return None;
+            }
+            // To the end of the turn before it, so that it is the next.
+            self.enter((turn << TURN_BITS) - 1);
+            next = self.next_occupied();
+        }
+        if next > last {
+            return None;
+        }
+        self.enter(next);
+        Some(self.take_slot())
+    }
+
+    /// Takes the events of the slot of now.
+    #[inline]
+    fn take_slot(&mut self) -> u32 {
+        let slot = self.now_slot as usize % SLOTS;
+        let word = &mut self.occupied[slot / 64];
+        *word &= !(1 << (slot % 64));
+        if *word == 0 {
             self.occupied_words[slot / 64 / 64] &= !(1 << (slot / 64 % 64));
         }
+        mem::replace(&mut self.slots[slot], NIL)
+    }
+
+    /// Goes on to a slot of another turn.
+    fn enter(&mut self, slot: u64) {
+        self.now_slot = slot;
+        let turn = slot >> TURN_BITS;
+        self.slots_end = (turn + 2) << TURN_BITS;
+        let last_listed = (turn + TURNS as u64) << TURN_BITS;
+        while let Some(&Reverse(entry)) = self.beyond.peek()
+            && slot_of(entry.time()) < last_listed
+        {
+            self.beyond.pop();
+            self.set(entry.index(), entry.time(), entry.key());
+        }
+        let next_turn = (turn + 1) as usize % TURNS;
+        let mut index = mem::replace(&mut self.turns[next_turn], NIL);
         while index != NIL {
-            let next = self.nodes[index as usize].next;
-            self.insert_current(index);
+            let node = &self.nodes[index as usize];
+            let (time, key, next) = (node.time, node.key, node.next);
+            self.in_turns -= 1;
+            self.set(index, time, key);
             index = next;
         }
-        true
     }
 
-    /// Moves what has come into reach from the heap onto the wheel.
-    #[cold]
-    fn bring_in_reach(&mut self) {
-        let reach = self.now_slot + SLOTS as u64;
-        while let Some(&Reverse((time, _, index))) = self.beyond.peek() {
-            let slot = slot_of(time);
-            if slot >= reach {
-                self.beyond_slot = slot;
-                return;
-            }
-            self.beyond.pop();
-            if slot <= self.now_slot {
-                self.insert_current(index);
-            } else {
-                self.link(slot, index);
-            }
+    /// The next turn that has a list with events, or the greatest number.
+    fn next_turn(&self) -> u64 {
+        if self.in_turns == 0 {
+            return u64::MAX;
         }
-        self.beyond_slot = u64::MAX;
+        let now = self.now_slot >> TURN_BITS;
+        let turns = now + 2..now + TURNS as u64;
+        let occupied = |turn: &u64| self.turns[*turn as usize % TURNS] != NIL;
+        turns.into_iter().find(occupied).unwrap_or(u64::MAX)
     }
 
-    /// Slots from `now_slot` to the next one with events, in cyclic order.
+    /// The next slot with events on the wheel, in cyclic order, or the greatest number.
     #[inline]
-    fn next_occupied(&self) -> Option<u64> {
-        let from = (self.now_slot as usize + 1) % SLOTS;
-        let (word, bit) = (from / 64, from % 64);
-        let found = match self.occupied[word] & (u64::MAX << bit) {
-            0 => self.next_occupied_word(word)?,
-            bits => word * 64 + bits.trailing_zeros() as usize,
-        };
-        Some(((found + SLOTS - from) % SLOTS + 1) as u64)
+    fn next_occupied(&self) -> u64 {
+        let from = self.now_slot + 1;
+        let at = from as usize % SLOTS;
+        let bits = self.occupied[at / 64] >> (at % 64);
+        if bits != 0 {
+            return from + u64::from(bits.trailing_zeros());
+        }
+        self.next_occupied_word(from)
     }
 
-    /// First occupied slot in the words after `word`, in cyclic order; `word` itself comes last.
-    fn next_occupied_word(&self, word: usize) -> Option<usize> {
-        let mut at = (word + 1) % WORDS;
+    /// The same, if the word of `from` has none from there on.
+    #[inline(never)]
+    fn next_occupied_word(&self, from: u64) -> u64 {
+        let first_word = from as usize % SLOTS / 64;
+        let mut at = (first_word + 1) % WORDS;
         for _ in 0..=self.occupied_words.len() {
-            let bits = self.occupied_words[at / 64] & (u64::MAX << (at % 64));
+            let bits = self.occupied_words[at / 64] >> (at % 64);
             if bits != 0 {
-                let word = at / 64 * 64 + bits.trailing_zeros() as usize;
-                return Some(word * 64 + self.occupied[word].trailing_zeros() as usize);
+                let word = at + bits.trailing_zeros() as usize;
+                let slot = word * 64 + self.occupied[word].trailing_zeros() as usize;
+                let distance = slot.wrapping_sub(from as usize) % SLOTS;
+                return from + distance as u64;
             }
             at = (at / 64 + 1) * 64 % WORDS;
         }
-        None
+        u64::MAX
     }
 }
 
@@ -256,12 +370,30 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         // Spans inside a slot, across the wheel, and far beyond it.
-        let after = prop_oneof![0..5_000u64, 0..40_000_000u64, 0..20_000_000_000u64];
+        let after = prop_oneof![
+            0..1_500u64,
+            0..40_000_000u64,
+            33_000_000..34_000_000u64,
+            0..20_000_000_000u64
+        ];
         let step = prop_oneof![
             3 => (after, 0..50u32).prop_map(|(after, link)| Step::Push { after, link }),
             3 => Just(Step::Pop),
         ];
         prop::collection::vec(step, 1..400)
+    }
+
+    fn push<T: Default>(wheel: &mut Wheel<T>, time: Time, key: Key, item: T) {
+        let index = wheel.claim();
+        *wheel.item(index) = item;
+        wheel.set(index, time, key);
+    }
+
+    fn pop<T: Default + Copy>(wheel: &mut Wheel<T>, end: Time) -> Option<(Time, Key, T)> {
+        let (time, key, index) = wheel.pop_before(end)?;
+        let item = *wheel.item(index);
+        wheel.release(index);
+        Some((time, key, item))
     }
 
     proptest! {
@@ -273,9 +405,10 @@ mod tests {
             let mut wheel = Wheel::new();
             let mut heap = BinaryHeap::new();
             let mut now = Time::ZERO;
-            let pop = |wheel: &mut Wheel<u64>, heap: &mut BinaryHeap<_>, now: &mut Time| {
+            let pop_both = |wheel: &mut Wheel<u64>, heap: &mut BinaryHeap<_>, now: &mut Time| {
                 let expected = heap.pop().map(|Reverse((time, _, number))| (time, number));
-                let got = wheel.pop_before(Time::MAX).map(|(time, _, number)| (time, number));
+                prop_assert_eq!(wheel.next_time(), expected.map(|(time, _)| time));
+                let got = pop(wheel, Time::MAX).map(|(time, _, number)| (time, number));
                 if let Some((time, _)) = got {
                     *now = time;
                 }
@@ -287,40 +420,52 @@ mod tests {
                     Step::Push { after, link } => {
                         let time = now + Time::from_ps(after);
                         // Identities are unique at an instant, as the order demands.
-                        let key = Key::arrival(link * 1000 + number as u32);
-                        wheel.push_with(time, key, number as u64);
+                        let key = Key::new(Class::Arrival, link * 1000 + number as u32);
+                        push(&mut wheel, time, key, number as u64);
                         heap.push(Reverse((time, key, number as u64)));
                     }
-                    Step::Pop => pop(&mut wheel, &mut heap, &mut now)?,
+                    Step::Pop => pop_both(&mut wheel, &mut heap, &mut now)?,
                 }
             }
             while !heap.is_empty() {
-                pop(&mut wheel, &mut heap, &mut now)?;
+                pop_both(&mut wheel, &mut heap, &mut now)?;
             }
         }
+    }
+
+    fn start(flow: u32) -> Key {
+        Key::new(Class::Start, flow)
     }
 
     #[test]
     fn an_end_holds_events_back() {
         let mut wheel = Wheel::<()>::new();
-        wheel.push(Time::from_us(5), Key::start(1));
-        assert_eq!(wheel.pop_before(Time::from_us(5)), None);
-        let event = wheel.pop_before(Time::from_ps(5_000_001));
-        assert_eq!(event, Some((Time::from_us(5), Key::start(1), ())));
-        assert_eq!(wheel.pop_before(Time::MAX), None);
+        push(&mut wheel, Time::from_us(5), start(1), ());
+        assert_eq!(pop(&mut wheel, Time::from_us(5)), None);
+        let event = pop(&mut wheel, Time::from_ps(5_000_001));
+        assert_eq!(event, Some((Time::from_us(5), start(1), ())));
+        assert_eq!(pop(&mut wheel, Time::MAX), None);
     }
 
     #[test]
     fn an_event_may_be_added_before_the_next_one_seen() {
-        // A look at the next event moves the wheel on to its slot; one of now must still come
-        // first.
         let mut wheel = Wheel::<()>::new();
-        wheel.push(Time::from_us(9), Key::start(1));
-        assert_eq!(wheel.pop_before(Time::from_us(1)), None);
-        wheel.push(Time::from_us(3), Key::start(2));
-        let order: Vec<_> = std::iter::from_fn(|| wheel.pop_before(Time::MAX))
+        push(&mut wheel, Time::from_us(9), start(1), ());
+        assert_eq!(pop(&mut wheel, Time::from_us(1)), None);
+        push(&mut wheel, Time::from_us(3), start(2), ());
+        let order: Vec<_> = iter::from_fn(|| pop(&mut wheel, Time::MAX))
             .map(|(_, key, ())| key.identity())
             .collect();
         assert_eq!(order, [2, 1]);
+    }
+
+    #[test]
+    fn nodes_are_used_again() {
+        let mut wheel = Wheel::<()>::new();
+        for round in 0..100 {
+            push(&mut wheel, Time::from_us(round), start(1), ());
+            pop(&mut wheel, Time::MAX);
+        }
+        assert_eq!(wheel.nodes.len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Whole runs, from a fabric and flows to completion times.
 
 mod bottleneck;
+mod connections;
 mod exact;
 mod properties;
 mod world;

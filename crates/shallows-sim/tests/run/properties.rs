@@ -94,7 +94,7 @@ proptest! {
         prop_assert_eq!(accepted - evicted, simulation.progress().packet_hops);
     }
 
-    /// The same world gives the same outcome.
+    /// The same world gives the same outcome, on any number of threads.
     #[test]
     fn runs_repeat(
         topology in prop::sample::select(TOPOLOGIES.as_slice()),
@@ -104,8 +104,13 @@ proptest! {
     ) {
         let world = world(topology, port, transport, flows);
         let outcomes = |world: World| -> Vec<FlowOutcome> {
-            world.run().flows().map(|(_, outcome)| *outcome).collect()
+            world.run().flows().map(|(_, outcome)| outcome).collect()
         };
-        prop_assert_eq!(outcomes(world.clone()), outcomes(world));
+        let alone = outcomes(world.clone());
+        prop_assert_eq!(&outcomes(world.clone()), &alone);
+        for threads in [2, 4] {
+            let together = outcomes(World { threads, ..world.clone() });
+            prop_assert_eq!(&together, &alone, "with {} threads", threads);
+        }
     }
 }

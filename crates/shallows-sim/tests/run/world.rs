@@ -6,7 +6,7 @@ use shallows_core::units::Time;
 use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::TopologyConfig;
 use shallows_sim::workload::{FlowSpec, Workload};
-use shallows_sim::{Completion, PortSetup, Setup, Simulation, Status};
+use shallows_sim::{Completion, Connections, PortSetup, Setup, Simulation, Status};
 
 /// The fabric of MQ-ECN §5.2, with the delays of the authors' simulation.
 pub(crate) const LEAF_SPINE: &str = r#"leaf-spine = { leaves = 12, hosts-per-leaf = 12, spines = 12, host-rate = "10Gbps", host-delay = "20.2us", fabric-rate = "10Gbps", fabric-delay = "0.2us" }"#;
@@ -20,6 +20,8 @@ pub(crate) struct World {
     pub(crate) transport: TcpConfig,
     pub(crate) workload: Workload,
     pub(crate) completion: Completion,
+    pub(crate) connections: Connections,
+    pub(crate) threads: u32,
 }
 
 impl World {
@@ -36,6 +38,8 @@ impl World {
                 ..Workload::default()
             },
             completion: Completion::Sender,
+            connections: Connections::PerFlow,
+            threads: 1,
         }
     }
 
@@ -52,9 +56,11 @@ impl World {
                 host_delay: Time::ZERO,
             },
             transport: self.transport,
+            connections: self.connections,
             workload: self.workload,
             completion: self.completion,
             seed: 1,
+            threads: self.threads,
         })
         .expect("the test's world is sound")
     }

@@ -59,15 +59,17 @@ impl Loaded {
     }
 
     /// A simulation of the parts.
-    pub(crate) fn simulation(&self, built: &Built) -> Result<Simulation, Diagnostic> {
+    pub(crate) fn simulation(&self, built: &Built, threads: u32) -> Result<Simulation, Diagnostic> {
         let setup = Setup {
             fabric: built.fabric.clone(),
             router: built.router.clone(),
             ports: built.ports.clone(),
             transport: self.scenario.transport.clone(),
+            connections: self.scenario.connections,
             workload: built.workload.clone(),
             completion: self.scenario.completion,
             seed: self.scenario.seed,
+            threads,
         };
         Simulation::new(setup).map_err(|error| self.error("workload", error.to_string()))
     }

@@ -18,10 +18,10 @@ use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::statistics::PercentileRule;
-use shallows_sim::Completion;
 use shallows_sim::routing::RoutingConfig;
 use shallows_sim::topology::TopologyConfig;
 use shallows_sim::workload::WorkloadConfig;
+use shallows_sim::{Completion, Connections};
 use toml::de::DeTable;
 
 pub(crate) use build::Built;
@@ -47,6 +47,9 @@ pub(crate) struct Scenario {
     /// Where a flow's completion is taken.
     #[serde(default)]
     pub(crate) completion: Completion,
+    /// How long connections last.
+    #[serde(default)]
+    pub(crate) connections: Connections,
     /// Which links packets take.
     #[serde(default)]
     pub(crate) routing: RoutingConfig,

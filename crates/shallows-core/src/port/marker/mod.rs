@@ -449,6 +449,18 @@ impl Marker {
         self.follows_service
     }
 
+    /// The whole bytes above which the only queue's packets are marked on arrival, and the reason,
+    /// if that is all that the scheme does.
+    pub(crate) fn arrival_threshold(&self) -> Option<(u64, MarkReason)> {
+        let reason = match (&self.scheme, self.point) {
+            (Scheme::None(_), _) => return Some((u64::MAX, MarkReason::Queue)),
+            (Scheme::PerQueue(_), MarkPoint::Enqueue) => MarkReason::Queue,
+            (Scheme::PerPort(_), MarkPoint::Enqueue) => MarkReason::Port,
+            _ => return None,
+        };
+        self.threshold(0).map(|bytes| (bytes as u64, reason))
+    }
+
     #[inline(always)]
     pub(crate) fn at_enqueue<P: Packet>(
         &mut self,

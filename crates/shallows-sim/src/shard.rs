@@ -1,0 +1,667 @@
+//! One part of a fabric with its hosts: all that a thread runs.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use shallows_core::packet::{Ecn, Packet as _};
+use shallows_core::tcp::{Ack, Acks, Receiver, Sender, SenderStats, TcpConfig};
+use shallows_core::units::Time;
+
+use crate::barriers::Barriers;
+use crate::engine::{Class, Key, Wheel};
+use crate::network::{Forwarded, Network, Sent};
+use crate::packet::{Envelope, Packet, Selective};
+use crate::paths::{ARRIVED, Paths};
+use crate::routing::{Router, Selection};
+use crate::simulation::{Completion, Connections, FlowOutcome};
+use crate::workload::{FlowSpec, Stop, Workload};
+
+/// What all parts of a run know and none changes.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) workload: Workload,
+    pub(crate) transport: TcpConfig,
+    pub(crate) connections: Connections,
+    pub(crate) completion: Completion,
+    pub(crate) router: Router,
+    /// Where the paths of each flow begin, forth and back.
+    pub(crate) routes: Vec<[u32; 2]>,
+}
+
+/// A packet that goes to another part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    arrival: Time,
+    link: u32,
+    packet: Packet,
+}
+
+/// Packets that go to another part, and the selective ACKs of some of them.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    messages: Vec<Message>,
+    selective: Vec<Selective>,
+}
+
+/// A part of the fabric.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    part: u32,
+    world: Arc<World>,
+    events: Wheel<Packet>,
+    network: Network,
+    paths: Paths,
+    /// The flows that start here at a time, in that order, and the next of them.
+    starting: Vec<u32>,
+    next_start: usize,
+    barriers: Barriers,
+    /// The sending end of each connection, and the receiving end, while they are open.
+    sources: Vec<Option<Box<Source>>>,
+    sinks: Vec<Option<Box<Sink>>>,
+    /// Whether the receiving end has had everything.
+    satisfied: Vec<bool>,
+    /// Open connections that have nothing to send, by their hosts and service.
+    idle: FxHashMap<(u32, u32, u16), Vec<u32>>,
+    outcomes: Vec<FlowOutcome>,
+    selective: Vec<Selective>,
+    free_selective: Vec<u32>,
+    /// For each part, what goes there.
+    pub(crate) outbox: Vec<Mail>,
+    now: Time,
+    done: usize,
+    handled: u64,
+}
+
+/// The sending end of a connection.
+#[derive(Debug)]
+struct Source {
+    sender: Sender,
+    forth: Envelope,
+    /// What it sends now, and what it had done before that.
+    flow: u32,
+    before: SenderStats,
+    /// The first byte of the flow.
+    first: u64,
+    /// When the timer event in the queue will come.
+    timer: Option<Time>,
+    /// Packets sent by a path of their own.
+    sprayed: u32,
+}
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+struct Sink {
+    receiver: Receiver,
+    back: Envelope,
+    /// What it receives, and where that ends.
+    flow: u32,
+    end: u64,
+    timer: Option<Time>,
+    sprayed: u32,
+}
+
+impl Mail {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Moves all of it to the end of another.
+    pub(crate) fn append_to(&mut self, other: &mut Self) {
+        let offset = other.selective.len() as u32;
+        let shift = |message: Message| Message {
+            packet: match message.packet.selective() {
+                Some(place) => message.packet.with_selective(place + offset),
+                None => message.packet,
+            },
+            ..message
+        };
+        other.messages.extend(self.messages.drain(..).map(shift));
+        other.selective.append(&mut self.selective);
+    }
+}
+
+impl Shard {
+    pub(crate) fn new(
+        (part, parts): (u32, u32),
+        world: Arc<World>,
+        (events, network): (Wheel<Packet>, Network),
+        paths: Paths,
+        starting: Vec<u32>,
+        stops: &[Stop],
+    ) -> Self {
+        let count = world.workload.flows.len();
+        let mut shard = Self {
+            part,
+            events,
+            network,
+            paths,
+            next_start: 0,
+            barriers: Barriers::new(&world.workload.barriers),
+            sources: (0..count).map(|_| None).collect(),
+            sinks: (0..count).map(|_| None).collect(),
+            satisfied: vec![false; count],
+            idle: FxHashMap::default(),
+            outcomes: world.workload.flows.iter().map(FlowOutcome::of).collect(),
+            selective: Vec::new(),
+            free_selective: Vec::new(),
+            outbox: (0..parts).map(|_| Mail::default()).collect(),
+            now: Time::ZERO,
+            done: 0,
+            handled: 0,
+            world,
+            starting,
+        };
+        shard.await_next_flow();
+        for stop in stops {
+            shard.schedule(stop.at, Key::new(Class::Stop, stop.flow));
+        }
+        shard
+    }
+
+    /// Handles up to `most` events before `end`; how many there were.
+    #[inline]
+    pub(crate) fn run(&mut self, end: Time, most: u64) -> u64 {
+        for count in 0..most {
+            let Some((now, key, node)) = self.events.pop_before(end) else {
+                self.handled += count;
+                return count;
+            };
+            self.now = now;
+            match key.class() {
+                Class::Arrival => self.arrive(node),
+                Class::PortReady => {
+                    if let Some(sent) = self.network.ready(&mut self.events, now, key.identity()) {
+                        self.deliver(sent);
+                    }
+                }
+                class => {
+                    self.events.release(node);
+                    self.handle_rare(class, key.identity());
+                }
+            }
+        }
+        self.handled += most;
+        most
+    }
+
+    #[inline(never)]
+    fn handle_rare(&mut self, class: Class, identity: u32) {
+        match class {
+            Class::Arrival | Class::PortReady => {}
+            Class::SenderTimer => self.sender_timer(identity),
+            Class::ReceiverTimer => self.receiver_timer(identity),
+            Class::Start => self.start_flow(identity),
+            Class::Stop => self.stop_flow(identity),
+        }
+    }
+
+    /// Takes over what other parts have sent.
+    pub(crate) fn receive(&mut self, mail: &mut Mail) {
+        for message in mail.messages.drain(..) {
+            let mut packet = message.packet;
+            if let Some(place) = packet.selective() {
+                let part = mail.selective[place as usize];
+                packet = packet.with_selective(self.set_aside(part));
+            }
+            let node = self.events.claim();
+            packet.ticket.node = node;
+            *self.events.item(node) = packet;
+            let key = Key::new(Class::Arrival, message.link);
+            self.events.set(node, message.arrival, key);
+        }
+        mail.selective.clear();
+    }
+
+    /// All events before `end` are handled: notes what senders that are not done have done so far,
+    /// and how long queues are.
+    pub(crate) fn settle(&mut self, end: Time) {
+        self.network.settle(end.saturating_sub(Time::from_ps(1)));
+        for connection in 0..self.sources.len() {
+            if let Some(source) = &self.sources[connection]
+                && !source.sender.is_done()
+            {
+                self.record(connection as u32);
+            }
+        }
+    }
+
+    /// When the next event is.
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        self.events.next_time()
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    pub(crate) fn done(&self) -> usize {
+        self.done
+    }
+
+    pub(crate) fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    pub(crate) fn outcome(&self, flow: usize) -> &FlowOutcome {
+        &self.outcomes[flow]
+    }
+
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn schedule(&mut self, time: Time, key: Key) {
+        let node = self.events.claim();
+        self.events.set(node, time, key);
+    }
+
+    /// Puts the start of the next flow that waits for no barrier into the queue.
+    fn await_next_flow(&mut self) {
+        if let Some(&flow) = self.starting.get(self.next_start) {
+            let start = self.world.workload.flows[flow as usize].start;
+            self.schedule(start, Key::new(Class::Start, flow));
+        }
+    }
+
+    fn start_flow(&mut self, flow: u32) {
+        if self.starting.get(self.next_start) == Some(&flow) {
+            self.next_start += 1;
+            self.await_next_flow();
+        }
+        self.outcomes[flow as usize].start = self.now;
+        let spec = self.world.workload.flows[flow as usize];
+        let kept = match self.world.connections {
+            Connections::PerFlow => None,
+            Connections::Persistent => self
+                .idle
+                .get_mut(&(spec.src, spec.dst, spec.service))
+                .and_then(Vec::pop),
+        };
+        // A new connection is called like the first flow on it.
+        let connection = kept.unwrap_or(flow);
+        let (world, now) = (&self.world, self.now);
+        let source = self.sources[connection as usize].get_or_insert_with(|| {
+            Box::new(Source {
+                sender: Sender::new(&world.transport),
+                forth: envelope(world, connection, world.routes[connection as usize][0]),
+                flow,
+                before: SenderStats::default(),
+                first: 0,
+                timer: None,
+                sprayed: 0,
+            })
+        });
+        source.flow = flow;
+        source.before = *source.sender.stats();
+        source.first = source.sender.written();
+        source.sender.write(now, spec.bytes);
+        self.send(connection);
+    }
+
+    /// A flow without end has come to its end.
+    fn stop_flow(&mut self, flow: u32) {
+        if self.sources[flow as usize].is_some() {
+            self.complete(flow);
+            self.record(flow);
+            self.sources[flow as usize] = None;
+        }
+    }
+
+    #[inline]
+    fn arrive(&mut self, node: u32) {
+        let packet = self.events.item(node);
+        let next = self.paths.link(packet.route);
+        if next != ARRIVED {
+            packet.route += 1;
+            let ticket = packet.ticket;
+            match self
+                .network
+                .forward(&mut self.events, self.now, next, ticket)
+            {
+                Forwarded::Sent(sent) => self.deliver(sent),
+                Forwarded::Queued => {}
+                Forwarded::Dropped => self.bury(next),
+            }
+            return;
+        }
+        let packet = *packet;
+        self.events.release(node);
+        if packet.is_ack() {
+            self.take_ack(packet);
+        } else {
+            self.take_data(packet);
+        }
+    }
+
+    /// Lets a packet arrive at the other end of its link.
+    #[inline]
+    fn deliver(&mut self, sent: Sent) {
+        let node = sent.ticket.node;
+        self.events.item(node).ticket = sent.ticket;
+        if sent.to == self.part {
+            let key = Key::new(Class::Arrival, sent.link);
+            self.events.set(node, sent.arrival, key);
+        } else {
+            self.post(sent);
+        }
+    }
+
+    /// Sends a packet to another part.
+    #[inline(never)]
+    fn post(&mut self, sent: Sent) {
+        let node = sent.ticket.node;
+        let mut packet = *self.events.item(node);
+        self.events.release(node);
+        let mail = &mut self.outbox[sent.to as usize];
+        if let Some(place) = packet.selective() {
+            packet = packet.with_selective(mail.selective.len() as u32);
+            mail.selective.push(self.selective[place as usize]);
+            self.free_selective.push(place);
+        }
+        mail.messages.push(Message {
+            arrival: sent.arrival,
+            link: sent.link,
+            packet,
+        });
+    }
+
+    /// Forgets the packets that a port has dropped.
+    #[cold]
+    fn bury(&mut self, port: u32) {
+        for ticket in self.network.take_dropped(port) {
+            let selective = self.events.item(ticket.node).selective();
+            self.free_selective.extend(selective);
+            self.events.release(ticket.node);
+        }
+    }
+
+    /// Puts a packet of a host on its way.
+    #[inline(never)]
+    fn launch(&mut self, packet: Packet) {
+        let node = self.events.claim();
+        let port = self.paths.link(packet.route);
+        let home = self.events.item(node);
+        *home = packet;
+        home.ticket.node = node;
+        home.route += 1;
+        let ticket = home.ticket;
+        match self
+            .network
+            .forward(&mut self.events, self.now, port, ticket)
+        {
+            Forwarded::Sent(sent) => self.deliver(sent),
+            Forwarded::Queued => {}
+            Forwarded::Dropped => self.bury(port),
+        }
+    }
+
+    fn take_data(&mut self, packet: Packet) {
+        let connection = packet.ticket.connection;
+        let (flow, segment) = (packet.flow(), packet.to_segment());
+        self.outcomes[flow as usize].marks += u32::from(packet.ticket.ecn() == Ecn::Ce);
+        let (world, now) = (&self.world, self.now);
+        if self.satisfied[connection as usize] {
+            return self.answer_late(connection, &packet);
+        }
+        let sink = self.sinks[connection as usize].get_or_insert_with(|| {
+            Box::new(Sink {
+                receiver: Receiver::new(&world.transport),
+                back: envelope(world, connection, world.routes[connection as usize][1]),
+                flow,
+                end: 0,
+                timer: None,
+                sprayed: 0,
+            })
+        });
+        let acks = sink.receiver.on_segment(now, &segment, packet.ticket.ecn());
+        if flow >= sink.flow {
+            sink.flow = flow;
+            sink.end = segment.seq + packet.ticket.remaining();
+        }
+        let got_all = sink.receiver.received() >= sink.end;
+        let mut back = sink.back;
+        if world.router.selection() == Selection::Packet {
+            sink.sprayed += 1;
+            let turn = sink.sprayed;
+            back.route = self.spray(connection, Direction::Back, turn);
+        }
+        self.acknowledge(back, acks);
+        if got_all {
+            self.got_all(connection, flow);
+        }
+        self.arm_receiver(connection);
+    }
+
+    /// The receiving end of a connection has all of a flow.
+    fn got_all(&mut self, connection: u32, flow: u32) {
+        if self.world.completion == Completion::Receiver {
+            self.complete(flow);
+        }
+        let Some(sink) = &self.sinks[connection as usize] else {
+            return;
+        };
+        if self.world.connections == Connections::PerFlow && sink.receiver.deadline().is_none() {
+            self.sinks[connection as usize] = None;
+            self.satisfied[connection as usize] = true;
+        }
+    }
+
+    /// Answers a packet of a flow that was received long ago: its sender missed an ACK.
+    #[cold]
+    fn answer_late(&mut self, connection: u32, packet: &Packet) {
+        let segment = packet.to_segment();
+        let ack = Ack {
+            ack: self.world.workload.flows[connection as usize].bytes,
+            echo: segment.sent_at,
+            one_way_delay: self.now - segment.sent_at,
+            ece: packet.ticket.ecn() == Ecn::Ce,
+            syn: segment.syn,
+            ect: self.world.transport.ect_acks,
+            sack: Default::default(),
+        };
+        let route = self.world.routes[connection as usize][1];
+        let back = envelope(&self.world, connection, route);
+        self.acknowledge(back, Acks::One(ack));
+    }
+
+    fn acknowledge(&mut self, back: Envelope, acks: Acks) {
+        for ack in acks {
+            let selective = (!ack.sack.is_empty()).then(|| {
+                self.set_aside(Selective {
+                    sack: ack.sack,
+                    one_way_delay: ack.one_way_delay,
+                })
+            });
+            self.launch(Packet::ack(back, &ack, selective));
+        }
+    }
+
+    fn set_aside(&mut self, part: Selective) -> u32 {
+        if let Some(at) = self.free_selective.pop() {
+            self.selective[at as usize] = part;
+            return at;
+        }
+        self.selective.push(part);
+        (self.selective.len() - 1) as u32
+    }
+
+    fn take_ack(&mut self, packet: Packet) {
+        let selective = packet.selective().map(|at| {
+            self.free_selective.push(at);
+            self.selective[at as usize]
+        });
+        let connection = packet.ticket.connection;
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return;
+        };
+        let was_done = source.sender.is_done();
+        source.sender.on_ack(self.now, &packet.to_ack(selective));
+        if source.sender.is_done() && !was_done {
+            self.finish(connection);
+            return;
+        }
+        self.send(connection);
+    }
+
+    /// The sending end of a connection has the ACK of all that it had to send.
+    fn finish(&mut self, connection: u32) {
+        let Some(source) = &self.sources[connection as usize] else {
+            return;
+        };
+        let flow = source.flow;
+        if self.world.completion == Completion::Sender {
+            self.complete(flow);
+        }
+        self.record(connection);
+        match self.world.connections {
+            Connections::PerFlow => self.sources[connection as usize] = None,
+            Connections::Persistent => {
+                let spec = self.world.workload.flows[connection as usize];
+                let idle = self.idle.entry((spec.src, spec.dst, spec.service));
+                let idle = idle.or_default();
+                // The oldest is taken first, from the end.
+                let at = idle.partition_point(|&other| other > connection);
+                idle.insert(at, connection);
+            }
+        }
+    }
+
+    /// Sends what the sender of a connection may send, and sets its timer.
+    fn send(&mut self, connection: u32) {
+        loop {
+            let Some(source) = &mut self.sources[connection as usize] else {
+                return;
+            };
+            let Some(segment) = source.sender.poll_segment(self.now) else {
+                break;
+            };
+            let remaining = source.sender.written() - segment.seq;
+            let (mut forth, flow) = (source.forth, source.flow);
+            if self.world.router.selection() == Selection::Packet {
+                source.sprayed += 1;
+                let turn = source.sprayed;
+                forth.route = self.spray(connection, Direction::Forth, turn);
+            }
+            self.launch(Packet::data(forth, &segment, flow, remaining));
+        }
+        self.arm_sender(connection);
+    }
+
+    /// A path for one packet, the `turn`th of its end of the connection.
+    #[cold]
+    fn spray(&mut self, connection: u32, direction: Direction, turn: u32) -> u32 {
+        let FlowSpec { src, dst, .. } = self.world.workload.flows[connection as usize];
+        let (src, dst) = match direction {
+            Direction::Forth => (src, dst),
+            Direction::Back => (dst, src),
+        };
+        let selector = u64::from(connection) << 32 | u64::from(turn);
+        let mut path = Vec::new();
+        match self.world.router.path(src, dst, selector, &mut path) {
+            Ok(()) => self.paths.intern(&path),
+            // The hosts are connected, or the run would not have begun.
+            Err(_) => self.world.routes[connection as usize][0],
+        }
+    }
+
+    fn arm_sender(&mut self, connection: u32) {
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return;
+        };
+        // A timer that comes too early is set again when it comes, which costs less than moving it
+        // with every ACK.
+        if let Some(deadline) = source.sender.deadline()
+            && source.timer.is_none_or(|at| deadline < at)
+        {
+            source.timer = Some(deadline);
+            self.schedule(deadline, Key::new(Class::SenderTimer, connection));
+        }
+    }
+
+    fn sender_timer(&mut self, connection: u32) {
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return;
+        };
+        if source.timer != Some(self.now) {
+            return;
+        }
+        source.timer = None;
+        source.sender.on_deadline(self.now);
+        self.send(connection);
+    }
+
+    fn arm_receiver(&mut self, connection: u32) {
+        let Some(sink) = &mut self.sinks[connection as usize] else {
+            return;
+        };
+        if let Some(deadline) = sink.receiver.deadline()
+            && sink.timer.is_none_or(|at| deadline < at)
+        {
+            sink.timer = Some(deadline);
+            self.schedule(deadline, Key::new(Class::ReceiverTimer, connection));
+        }
+    }
+
+    fn receiver_timer(&mut self, connection: u32) {
+        let Some(sink) = &mut self.sinks[connection as usize] else {
+            return;
+        };
+        if sink.timer != Some(self.now) {
+            return;
+        }
+        sink.timer = None;
+        let ack = sink.receiver.on_deadline(self.now);
+        let back = sink.back;
+        if let Some(ack) = ack {
+            self.acknowledge(back, Acks::One(ack));
+        }
+        self.arm_receiver(connection);
+    }
+
+    /// Notes that a flow is complete.
+    fn complete(&mut self, flow: u32) {
+        let outcome = &mut self.outcomes[flow as usize];
+        if outcome.fct.is_none() {
+            outcome.fct = Some(self.now - outcome.start);
+            self.done += 1;
+            self.release(flow);
+        }
+    }
+
+    /// Notes what the sender of a connection did for its flow.
+    fn record(&mut self, connection: u32) {
+        if let Some(source) = &self.sources[connection as usize] {
+            let stats = source.sender.stats();
+            let outcome = &mut self.outcomes[source.flow as usize];
+            outcome.retransmits = (stats.retransmits - source.before.retransmits) as u32;
+            outcome.timeouts = (stats.timeouts - source.before.timeouts) as u32;
+            outcome.delivered = source.sender.acked() - source.first;
+        }
+    }
+
+    /// Lets the flows go that waited for this one last.
+    fn release(&mut self, flow: u32) {
+        for opened in self.barriers.completed(flow) {
+            let world = Arc::clone(&self.world);
+            let barrier = &world.workload.barriers[opened];
+            for &flow in &barrier.releases {
+                self.schedule(self.now + barrier.pause, Key::new(Class::Start, flow));
+            }
+        }
+    }
+}
+
+fn envelope(world: &World, connection: u32, route: u32) -> Envelope {
+    Envelope {
+        connection,
+        route,
+        dscp: world.workload.flows[connection as usize].service as u8,
+        header: world.transport.header as u16,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Forth,
+    Back,
+}

@@ -1,0 +1,80 @@
+//! Connections that outlast their flows.
+
+use shallows_core::units::Time;
+use shallows_sim::Connections;
+
+use crate::world::{LEAF_SPINE, World, flow};
+
+const TRANSPORT: &str = r#"
+initial-window = 2
+after-idle = "keep"
+rto = { initial = "5ms", minimum = "5ms" }
+controller = { dctcp = { initial-alpha = 0.0 } }
+"#;
+
+fn world(connections: Connections, flows: &[(u64, u64)]) -> World {
+    let flows = flows
+        .iter()
+        .map(|&(start, packets)| flow(Time::from_us(start), 0, 143, packets))
+        .collect();
+    World {
+        connections,
+        ..World::new(LEAF_SPINE, TRANSPORT, flows)
+    }
+}
+
+#[test]
+fn a_flow_goes_on_with_the_window_of_the_one_before() {
+    // 30 packets in windows of 2, 4, 8 and 16 take four round trips; the next 20 fit the window.
+    let flows = [(0, 30), (1_000, 20)];
+    let kept = world(Connections::Persistent, &flows).fcts();
+    let fresh = world(Connections::PerFlow, &flows).fcts();
+    assert_eq!(kept[0], fresh[0]);
+    let (Some(kept), Some(fresh)) = (kept[1], fresh[1]) else {
+        panic!("both complete");
+    };
+    // One round trip and 20 packets against four round trips.
+    assert_eq!(kept, Time::from_ps(86_528_000) + Time::from_ns(1200) * 19);
+    assert!(fresh > Time::from_ps(86_528_000) * 3);
+}
+
+#[test]
+fn a_busy_connection_is_left_alone() {
+    // The second starts while the first is on its way, so it has a connection of its own; the
+    // third takes over that of the first, which is the older one.
+    let flows = [(0, 30), (100, 2), (2_000, 20), (2_000, 20)];
+    let fcts = world(Connections::Persistent, &flows).fcts();
+    let alone = Time::from_ps(86_528_000) + Time::from_ns(1200) * 19;
+    assert!(fcts[2].is_some_and(|fct| fct >= alone && fct < Time::from_us(150)));
+    // The window of the second connection had grown to 4 only.
+    assert!(fcts[3].is_some_and(|fct| fct > Time::from_us(170)));
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let flows: Vec<_> = (0..200)
+        .map(|n: u64| {
+            flow(
+                Time::from_us(n * 7),
+                (n % 5) as u32,
+                140 + (n % 3) as u32,
+                1 + n % 40,
+            )
+        })
+        .collect();
+    let run = |threads| {
+        World {
+            connections: Connections::Persistent,
+            threads,
+            ..World::new(LEAF_SPINE, TRANSPORT, flows.clone())
+        }
+        .run()
+    };
+    let alone: Vec<_> = run(1).flows().map(|(_, outcome)| outcome).collect();
+    for threads in [2, 3, 12] {
+        let simulation = run(threads);
+        assert_eq!(simulation.threads(), threads as usize);
+        let together: Vec<_> = simulation.flows().map(|(_, outcome)| outcome).collect();
+        assert_eq!(together, alone);
+    }
+}
