@@ -3,9 +3,9 @@
 use shallows_core::port::PortConfig;
 use shallows_core::units::Time;
 use shallows_sim::Completion;
-use shallows_sim::workload::{Barrier, FlowSpec, Stop};
+use shallows_sim::workload::{Barrier, FlowSpec};
 
-use crate::world::{LEAF_SPINE, World, flow};
+use crate::world::{LEAF_SPINE, World, endless, flow};
 
 /// 1500 B at 10 Gbps.
 const DATA: Time = Time::from_ns(1200);
@@ -157,13 +157,10 @@ fn a_barrier_holds_the_next_round_back() {
 /// An endless flow has its time, and no more is sent after it.
 #[test]
 fn an_endless_flow_stops() {
-    let mut endless = flow(Time::ZERO, 0, 11, 1);
-    endless.bytes = FlowSpec::ENDLESS;
     let transport = format!("{TRANSPORT}\nreceive-window = 100");
-    let mut world = World::new(LEAF_SPINE, &transport, vec![endless]);
+    let world = World::new(LEAF_SPINE, &transport, vec![endless(0, 11)]);
     let at = Time::from_ms(2);
-    world.workload.stops = vec![Stop { flow: 0, at }];
-    let simulation = world.run();
+    let simulation = world.stopping(at).run();
     assert_eq!(simulation.flows().next().unwrap().1.fct, Some(at));
     // What was on its way arrives, and a last timer of 5 ms finds nothing to do.
     assert!(simulation.progress().now <= at + Time::from_ms(5));

@@ -1,6 +1,8 @@
 //! Whole runs, from a fabric and flows to completion times.
 
 mod bottleneck;
+mod conservation;
 mod exact;
+
 mod properties;
 mod world;

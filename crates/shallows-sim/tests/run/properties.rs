@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use shallows_core::port::PortConfig;
 use shallows_core::units::Time;
+use shallows_sim::FlowOutcome;
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{FlowOutcome, Status};
 
 use crate::world::World;
 
@@ -66,32 +66,7 @@ proptest! {
         transport in prop::sample::select(TRANSPORTS.as_slice()),
         flows in flows(),
     ) {
-        let world = world(topology, port, transport, flows);
-        let links = world.topology.build().unwrap().links().len() as u32;
-        let mut simulation = world.start();
-        // Far more than retransmissions of a second each could need.
-        let mut rounds = 0;
-        while simulation.run(Time::from_secs(600), 100_000) == Status::Running {
-            rounds += 1;
-            prop_assert!(rounds < 500, "no end in sight");
-        }
-        for (flow, outcome) in simulation.flows() {
-            prop_assert!(outcome.fct.is_some(), "{flow:?} is not complete");
-        }
-        let mut accepted = 0;
-        for link in 0..links {
-            let port = simulation.port(link);
-            prop_assert_eq!(port.bytes().get(), 0);
-            accepted += (0..port.queue_count()).map(|q| port.queued(q).packets).sum::<u64>();
-        }
-        let evicted: u64 = (0..links)
-            .map(|link| {
-                let port = simulation.port(link);
-                let counters = port.counters(0);
-                counters.drops(shallows_core::port::DropReason::Evicted).packets
-            })
-            .sum();
-        prop_assert_eq!(accepted - evicted, simulation.progress().packet_hops);
+        world(topology, port, transport, flows).run();
     }
 
     /// The same world gives the same outcome.
