@@ -2,6 +2,7 @@
 
 mod bottleneck;
 mod conservation;
+mod dctcp;
 mod exact;
 
 mod properties;
