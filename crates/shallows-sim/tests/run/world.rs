@@ -16,7 +16,7 @@ use crate::conservation;
 pub(crate) const LEAF_SPINE: &str = r#"leaf-spine = { leaves = 12, hosts-per-leaf = 12, spines = 12, host-rate = "10Gbps", host-delay = "20.2us", fabric-rate = "10Gbps", fabric-delay = "0.2us" }"#;
 
 /// What a test chooses.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) topology: TopologyConfig,
     pub(crate) routing: RoutingConfig,
