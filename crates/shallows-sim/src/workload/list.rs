@@ -430,7 +430,7 @@ mod tests {
                 prop_assert!((1..=text.lines().count()).contains(&number));
             }
             Err(ListError::Empty) => {
-                prop_assert!(text.lines().filter(|l| !is_blank(l)).count() < 2)
+                prop_assert!(text.lines().filter(|l| !is_blank(l)).count() < 2);
             }
         }
         Ok(())
