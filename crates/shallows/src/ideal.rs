@@ -48,10 +48,11 @@ impl Ideal<'_> {
         self.router.path(flow.dst, flow.src, number, &mut back)?;
         let mut fct = self.train(&forth, flow.bytes);
         if self.completion == Completion::Sender {
-            fct += self.train(&back, 0);
+            fct = fct.saturating_add(self.train(&back, 0));
         }
         if self.handshake == Handshake::Syn {
-            fct += self.train(&forth, 0) + self.train(&back, 0);
+            let handshake = self.train(&forth, 0) + self.train(&back, 0);
+            fct = fct.saturating_add(handshake);
         }
         Ok(fct)
     }
@@ -70,7 +71,7 @@ impl Ideal<'_> {
             let link = self.fabric.link(link);
             let framing = self.framing(link.from);
             let wire = |packets: u64, size: u32| {
-                let bytes = packets * u64::from(framing.wire_size(size));
+                let bytes = packets.saturating_mul(framing.wire_size(size).into());
                 link.rate.transmission_time(Bytes::new(bytes))
             };
             let delay = link.propagation
@@ -82,10 +83,10 @@ impl Ideal<'_> {
             if full > 0 {
                 first_through += wire(1, first);
                 slowest = slowest.max(wire(full - 1, first));
-                start = start.max(first_through + slowest);
+                start = start.max(first_through.saturating_add(slowest));
                 first_through += delay;
             }
-            last_through = start + wire(1, last) + delay;
+            last_through = start.saturating_add(wire(1, last) + delay);
         }
         last_through
     }

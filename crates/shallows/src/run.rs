@@ -27,6 +27,9 @@ use crate::scenario::{Built, Loaded, Setting};
 /// Events between two looks at the clock and at Ctrl-C: some milliseconds.
 const EVENTS_AT_A_TIME: u64 = 100_000;
 
+/// The end of any run: 200 of the clock's 213 days, so that what is timed from then on fits.
+const END: Time = Time::from_secs(200 * 24 * 3600);
+
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.scenario, &settings(args)?)?;
     warn_of_another_version(&loaded);
@@ -158,7 +161,7 @@ fn simulate(
     let until = loaded.scenario.until;
     let line = ProgressLine::new(simulation.flows().count(), until);
     let completeness = loop {
-        match simulation.run(until.unwrap_or(Time::MAX), EVENTS_AT_A_TIME) {
+        match simulation.run(until.unwrap_or(END).min(END), EVENTS_AT_A_TIME) {
             Status::Finished => break Completeness::Complete,
             Status::Running if interrupted.load(Ordering::Relaxed) => break Completeness::Partial,
             Status::Running => line.update(&simulation.progress()),

@@ -20,9 +20,11 @@ impl QueueSet {
         Self(1 << queue)
     }
 
-    /// The queues `0..count`.
+    /// The queues `0..count`, or all if there cannot be as many.
     pub fn first(count: usize) -> Self {
-        (0..count).map(Self::one).fold(Self::EMPTY, Self::union)
+        (0..count.min(MAX_QUEUES))
+            .map(Self::one)
+            .fold(Self::EMPTY, Self::union)
     }
 
     /// Adds a queue.

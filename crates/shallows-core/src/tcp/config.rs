@@ -170,6 +170,14 @@ pub enum ConfigError {
     /// A number must be above zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
+    /// A packet would be longer than its length field can say.
+    #[error("a segment of {segment} bytes and a header of {header} are more than 65535 together")]
+    PacketTooLarge {
+        /// Bytes of a segment.
+        segment: u32,
+        /// Bytes of a header.
+        header: u32,
+    },
     /// The window does not fit what the ACK's fields can say.
     #[error(
         "a receive-window of {window} segments of {segment} bytes is {}, more than 4 GB",
@@ -199,6 +207,14 @@ pub enum ConfigError {
         /// The maximum.
         maximum: Time,
     },
+    /// A time is beyond all reason, and sums of such times beyond the clock.
+    #[error("{name} is {value}, it must be at most {}", LONGEST)]
+    TooLong {
+        /// Which of them.
+        name: &'static str,
+        /// Its value.
+        value: Time,
+    },
     /// A time must be above zero.
     #[error("{0} must be more than 0s")]
     NoTime(&'static str),
@@ -222,6 +238,9 @@ pub enum ConfigError {
     },
 }
 
+/// No timer runs for longer.
+const LONGEST: Time = Time::from_secs(3600);
+
 impl TcpConfig {
     /// How the receiver echoes marks.
     pub fn echo(&self) -> EcnEcho {
@@ -242,10 +261,19 @@ impl TcpConfig {
                 return Err(ConfigError::Zero(name));
             }
         }
+        if u64::from(self.segment) + u64::from(self.header) > u64::from(u16::MAX) {
+            return Err(ConfigError::PacketTooLarge {
+                segment: self.segment,
+                header: self.header,
+            });
+        }
         self.validate_window()?;
         self.rto.validate()?;
-        if self.delayed_ack.is_some_and(|d| d.timeout == Time::ZERO) {
-            return Err(ConfigError::NoTime("delayed-ack.timeout"));
+        if let Some(DelayedAck { timeout, .. }) = self.delayed_ack {
+            if timeout == Time::ZERO {
+                return Err(ConfigError::NoTime("delayed-ack.timeout"));
+            }
+            refuse_too_long("delayed-ack.timeout", timeout)?;
         }
         self.controller.validate(self.echo())
     }
@@ -273,9 +301,21 @@ impl TcpConfig {
     }
 }
 
+fn refuse_too_long(name: &'static str, value: Time) -> Result<(), ConfigError> {
+    if value > LONGEST {
+        return Err(ConfigError::TooLong { name, value });
+    }
+    Ok(())
+}
+
 impl RtoConfig {
     fn validate(&self) -> Result<(), ConfigError> {
-        for (value, name) in [(self.initial, "initial"), (self.minimum, "minimum")] {
+        refuse_too_long("rto.maximum", self.maximum)?;
+        for (value, name) in [
+            (self.initial, "initial"),
+            (self.minimum, "minimum"),
+            (self.granularity, "granularity"),
+        ] {
             if value > self.maximum {
                 return Err(ConfigError::Timeout {
                     name,
@@ -342,6 +382,14 @@ mod tests {
         assert_eq!(
             problem("receive-window = 3000000"),
             "a receive-window of 3000000 segments of 1460 bytes is 4380000000, more than 4 GB"
+        );
+        assert_eq!(
+            problem("header = 4294967295"),
+            "a segment of 1460 bytes and a header of 4294967295 are more than 65535 together"
+        );
+        assert_eq!(
+            problem("rto = { maximum = \"18446744s\" }"),
+            "rto.maximum is 18446744s, it must be at most 3600s"
         );
         assert_eq!(
             problem("receive-window = 4"),

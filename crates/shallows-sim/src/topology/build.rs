@@ -4,7 +4,7 @@ use shallows_core::units::{Rate, Time};
 
 use super::{Fabric, Link, Node, Place, TopologyError};
 
-/// More directed links than this are refused: the fabric alone would take over a gigabyte.
+/// More directed links than this are refused: their ports would take 17 GB, a kilobyte each.
 pub(super) const MOST_LINKS: u64 = 1 << 24;
 
 /// What the cables of a regular fabric are like.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::{Rate, Time};
 
 use super::build::{self, Cabling};
-use super::{Cable, Fabric, Nodes, TopologyError, custom};
+use super::{Cable, Fabric, LONGEST_DELAY, Nodes, TopologyError, custom};
 
 /// The shape of a fabric. Delays are propagation delays of one direction of a link.
 ///
@@ -124,6 +124,15 @@ pub enum TopologyConfig {
 impl TopologyConfig {
     /// The fabric.
     pub fn build(&self) -> Result<Fabric, TopologyError> {
+        let fabric = self.lay_out()?;
+        let mut delays = fabric.links().iter().map(|link| link.propagation);
+        match delays.find(|delay| *delay > LONGEST_DELAY) {
+            Some(delay) => Err(TopologyError::Delay(delay)),
+            None => Ok(fabric),
+        }
+    }
+
+    fn lay_out(&self) -> Result<Fabric, TopologyError> {
         match *self {
             Self::Star { hosts, rate, delay } => {
                 let cabling = Cabling::uniform(rate, delay)?;

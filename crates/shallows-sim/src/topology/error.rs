@@ -1,6 +1,7 @@
+use shallows_core::units::Time;
 use thiserror::Error;
 
-use super::nearest;
+use super::{LONGEST_DELAY, nearest};
 
 /// Why a fabric cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -14,8 +15,14 @@ pub enum TopologyError {
     /// A fat-tree of another height.
     #[error("a fat-tree has 3 or 4 tiers, not {0}; for 2 tiers write leaf-spine")]
     Tiers(u32),
+    /// A delay beyond all reason.
+    #[error("the delay of a link is {0}, it can be at most {LONGEST_DELAY}")]
+    Delay(Time),
     /// More than the engine numbers.
-    #[error("the fabric would have {links} directed links, at most {most} are possible")]
+    #[error(
+        "the fabric would have {links} directed links and take {} GB of memory; at most {most} are possible",
+        links.div_ceil(1_000_000)
+    )]
     TooLarge {
         /// Directed links asked for.
         links: u64,

@@ -39,6 +39,9 @@ pub use custom::{Cable, Nodes};
 pub use error::{TopologyError, UnknownNode};
 pub use nearest::nearest;
 
+/// Delays beyond this are refused, so that no sum of them leaves the clock.
+pub const LONGEST_DELAY: Time = Time::from_secs(60);
+
 /// A host or a switch, each kind numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {

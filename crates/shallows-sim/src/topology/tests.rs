@@ -307,7 +307,7 @@ fn impossible_shapes_are_refused() {
     assert_eq!(message(star(0)), "the number of hosts must not be zero");
     assert_eq!(
         message(star(u32::MAX)),
-        "the fabric would have 8589934590 directed links, at most 16777216 are possible"
+        "the fabric would have 8589934590 directed links and take 8590 GB of memory; at most 16777216 are possible"
     );
     assert_eq!(
         message(fat_tree(3, 5, 1)),

@@ -87,6 +87,7 @@ impl Cdf {
             knots: Vec::new(),
         };
         let lines = (1..).zip(text.lines().map(str::trim));
+        let mut last_line = 0;
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let header = match line {
                 "bytes,probability" => Some(SizeUnit::Bytes),
@@ -103,6 +104,7 @@ impl Cdf {
                         problem,
                     };
                     cdf.knots.push(knot.map_err(at_line)?);
+                    last_line = number;
                 }
             }
         }
@@ -112,7 +114,10 @@ impl Cdf {
                 knot.probability /= 100.0;
             }
         } else if last != 1.0 {
-            return Err(CdfError::End(last.to_string()));
+            return Err(CdfError::End {
+                number: last_line,
+                last: last.to_string(),
+            });
         }
         Ok(cdf)
     }
@@ -235,8 +240,13 @@ pub enum CdfError {
         problem: &'static str,
     },
     /// The last probability.
-    #[error("the last probability is {0}, it must be 1 or 100")]
-    End(String),
+    #[error("line {number}: the last probability is {last}, it must be 1 or 100")]
+    End {
+        /// Number of its line, from 1.
+        number: usize,
+        /// What it is.
+        last: String,
+    },
 }
 
 #[cfg(test)]
@@ -244,6 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::random::Purpose;
+    use super::super::tests::mutation::{fuzzing, mutant};
     use super::*;
 
     #[test]
@@ -328,7 +339,7 @@ mod tests {
         assert_eq!(message("# nothing"), "the distribution has no points");
         assert_eq!(
             message("1 0\n2 0.9"),
-            "the last probability is 0.9, it must be 1 or 100"
+            "line 2: the last probability is 0.9, it must be 1 or 100"
         );
         assert_eq!(message("5 0\n4 1"), "line 2: \"4 1\": sizes must not fall");
         assert_eq!(
@@ -349,14 +360,45 @@ mod tests {
         );
     }
 
-    proptest! {
-        #[test]
-        fn parser_survives_anything(text in "[0-9 .,eE+#\nabinf-]{0,60}", p in 0.0..1.0) {
-            if let Ok(cdf) = Cdf::parse(&text, SizeUnit::Bytes) {
+    /// A distribution can be drawn from, or the error says where.
+    fn check(text: &str, p: f64) -> Result<(), TestCaseError> {
+        match Cdf::parse(text, SizeUnit::Bytes) {
+            Ok(cdf) => {
                 let size = cdf.quantile(p);
-                prop_assert!(size.is_finite() && size >= 0.0);
-                prop_assert!(cdf.mean().is_finite());
+                prop_assert!((0.0..=LARGEST).contains(&size));
+                prop_assert!((0.0..=LARGEST).contains(&cdf.mean()));
+                prop_assert!(cdf.mean_steps(1460.0).is_finite());
             }
+            Err(CdfError::Line { number, .. } | CdfError::End { number, .. }) => {
+                prop_assert!((1..=text.lines().count()).contains(&number));
+            }
+            Err(error) => prop_assert_eq!(error, CdfError::Empty),
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(fuzzing())]
+
+        #[test]
+        fn parser_survives_any_bytes(bytes: Vec<u8>) {
+            check(&String::from_utf8_lossy(&bytes), 0.5)?;
+        }
+
+        #[test]
+        fn parser_survives_anything_like_a_distribution(
+            text in "[0-9 .,eE+#\nabinf-]{0,60}",
+            p in 0.0..1.0,
+        ) {
+            check(&text, p)?;
+        }
+
+        #[test]
+        fn parser_survives_mistakes(
+            mutant in mutant("bytes,probability\n# small ones\n6,0\n6,0.15\n1e3,0.5\n20000 1 1\n"),
+            p in 0.0..1.0,
+        ) {
+            check(&mutant, p)?;
         }
 
         #[test]

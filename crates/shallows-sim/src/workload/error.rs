@@ -96,7 +96,10 @@ pub enum WorkloadError {
         problem: String,
     },
     /// More flows than fit.
-    #[error("about {flows:.3e} flows are too many, {most} are possible; shorten the duration")]
+    #[error(
+        "about {flows:.3e} flows would take {:.0} GB of memory; at most {most} are possible",
+        flows * 110e-9
+    )]
     TooManyFlows {
         /// How many there would be.
         flows: f64,

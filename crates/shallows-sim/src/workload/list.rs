@@ -20,14 +20,17 @@ use std::path::Path;
 use shallows_core::units::Time;
 use thiserror::Error;
 
-use super::FlowSpec;
+use super::{FlowSpec, LATEST_START};
 use crate::topology::nearest;
+
+/// A petabyte, as in distributions.
+const MOST_BYTES: u64 = 1_000_000_000_000_000;
 
 /// The flows of a list, sorted by start and, where that is equal, by line. There are `hosts` hosts.
 pub fn parse(text: &str, hosts: u32) -> Result<Vec<FlowSpec>, ListError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !is_blank(line));
-    let (_, header) = lines.next().ok_or(ListError::Empty)?;
-    let columns = Columns::find(header)?;
+    let (number, header) = lines.next().ok_or(ListError::Empty)?;
+    let columns = Columns::find(number, header)?;
     let mut flows = lines
         .map(|(number, line)| {
             let flow = columns.flow(line, hosts);
@@ -74,8 +77,10 @@ pub enum ListError {
     #[error("the list has no flows")]
     Empty,
     /// A column is missing.
-    #[error("the first line has no column {column:?}{}", .nearest.as_ref().map(|n| format!(", but {n:?}")).unwrap_or_default())]
+    #[error("line {number} has no column {column:?}{}", .nearest.as_ref().map(|n| format!(", but {n:?}")).unwrap_or_default())]
     NoColumn {
+        /// Number of the line that names the columns, from 1.
+        number: usize,
         /// Its name.
         column: &'static str,
         /// The most similar column, if one is close.
@@ -133,7 +138,7 @@ const NAMES: [&str; 5] = ["start_s", "src", "dst", "bytes", "service"];
 struct Columns([usize; 5]);
 
 impl Columns {
-    fn find(header: &str) -> Result<Self, ListError> {
+    fn find(number: usize, header: &str) -> Result<Self, ListError> {
         let fields: Vec<&str> = header
             .trim_start_matches('\u{feff}')
             .split(',')
@@ -143,6 +148,7 @@ impl Columns {
         for (position, column) in positions.iter_mut().zip(NAMES) {
             let found = fields.iter().position(|field| *field == column);
             *position = found.ok_or_else(|| ListError::NoColumn {
+                number,
                 column,
                 nearest: nearest(column, fields.iter()).map(str::to_owned),
             })?;
@@ -156,12 +162,16 @@ impl Columns {
         if src == dst {
             return Err(LineError::ToItself(src));
         }
-        let at_least_one = "a whole number of bytes from 1";
+        let in_time = |text: &str| seconds(text).filter(|start| *start <= LATEST_START);
+        let size = |text: &str| text.parse().ok().filter(|n| (1..=MOST_BYTES).contains(n));
         Ok(FlowSpec {
-            start: start.read(seconds, "decimal seconds from 0 such as 0.000125")?,
+            start: start.read(
+                in_time,
+                "decimal seconds from 0 to 8640000 such as 0.000125",
+            )?,
             src,
             dst,
-            bytes: bytes.read(|n| n.parse().ok().filter(|&n| n > 0), at_least_one)?,
+            bytes: bytes.read(size, "a whole number of bytes from 1 to 1e15")?,
             service: service.read(|n| n.parse().ok(), "a whole number from 0 to 65535")?,
         })
     }
@@ -257,6 +267,9 @@ fn seconds(text: &str) -> Option<Time> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::mutation::{fuzzing, mutant};
     use super::*;
 
     const HEADER: &str = "start_s,src,dst,bytes,service\n";
@@ -319,11 +332,11 @@ mod tests {
         let message = |body: &str| parse_body(body).unwrap_err().to_string();
         assert_eq!(
             message("0,0,1,10,0\nsoon,0,1,10,0\n"),
-            "line 3: start_s is \"soon\", it must be decimal seconds from 0 such as 0.000125"
+            "line 3: start_s is \"soon\", it must be decimal seconds from 0 to 8640000 such as 0.000125"
         );
         assert_eq!(
             message("0,0,1,0,0"),
-            "line 2: bytes is \"0\", it must be a whole number of bytes from 1"
+            "line 2: bytes is \"0\", it must be a whole number of bytes from 1 to 1e15"
         );
         assert_eq!(
             message("0,0,144,10,0"),
@@ -343,7 +356,7 @@ mod tests {
             parse("start_s,src,dst,bytes,sevice\n", 2)
                 .unwrap_err()
                 .to_string(),
-            "the first line has no column \"service\", but \"sevice\""
+            "line 1 has no column \"service\", but \"sevice\""
         );
     }
 
@@ -363,5 +376,63 @@ mod tests {
         .unwrap();
         assert_eq!(flows.len(), 3000);
         assert_eq!(flows[1].start, Time::from_ps(24_966_000));
+    }
+
+    #[test]
+    fn what_would_stand_for_something_else_is_refused() {
+        // The bytes of an endless flow, and the start of one that waits for a barrier.
+        for line in [
+            "0,0,1,18446744073709551615,0",
+            "18446744.073709551615,0,1,10,0",
+        ] {
+            assert!(
+                matches!(parse_body(line), Err(ListError::Line { .. })),
+                "{line}"
+            );
+        }
+    }
+
+    proptest! {
+        #![proptest_config(fuzzing())]
+
+        #[test]
+        fn parser_survives_any_bytes(bytes: Vec<u8>) {
+            check(&String::from_utf8_lossy(&bytes))?;
+        }
+
+        #[test]
+        fn parser_survives_anything_like_a_list(
+            body in "([0-9.eE+-]{0,8},){0,6}[0-9 .,eE+#\\r\\n\u{feff}a-]{0,60}",
+        ) {
+            check(&format!("{HEADER}{body}"))?;
+        }
+
+        #[test]
+        fn parser_survives_mistakes(mutant in mutant(
+            "# a list\nstart_s,src,dst,bytes,service\n0,0,1,1460,0\n2.287e-06,16,66,8760,3\n",
+        )) {
+            check(&mutant)?;
+        }
+    }
+
+    /// A list has flows that can be simulated, or an error that says where.
+    fn check(text: &str) -> Result<(), TestCaseError> {
+        match parse(text, 144) {
+            Ok(flows) => {
+                prop_assert!(flows.is_sorted_by_key(|flow| flow.start));
+                for flow in flows {
+                    prop_assert!(flow.src < 144 && flow.dst < 144 && flow.src != flow.dst);
+                    prop_assert!((1..=MOST_BYTES).contains(&flow.bytes));
+                    prop_assert!(flow.start <= LATEST_START);
+                }
+            }
+            Err(ListError::Line { number, .. } | ListError::NoColumn { number, .. }) => {
+                prop_assert!((1..=text.lines().count()).contains(&number));
+            }
+            Err(ListError::Empty) => {
+                prop_assert!(text.lines().filter(|l| !is_blank(l)).count() < 2);
+            }
+        }
+        Ok(())
     }
 }

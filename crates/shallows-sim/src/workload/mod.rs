@@ -67,8 +67,12 @@ pub use poisson::{PoissonConfig, Process};
 pub use service::ServiceMap;
 pub use size::{CdfConfig, CdfTable, DrawnSize, SizeConfig};
 
-/// More flows than this are refused: they would take over 3 GB before the first packet.
+/// More flows than this are refused: they would take over 11 GB, 110 bytes each, before the first
+/// packet.
 pub const MOST_FLOWS: u64 = 100_000_000;
+
+/// Flows start in the first 100 days, so that they have as many again to end before time does.
+pub const LATEST_START: Time = Time::from_secs(100 * 24 * 3600);
 
 /// A flow to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +191,7 @@ impl WorkloadConfig {
             Self::AllToAll(config) => config.generate(fabric, seed)?,
             Self::Incast(config) => config.generate(fabric, seed)?,
         };
+        workload.refuse_too_late()?;
         workload.sort();
         Ok(workload)
     }
@@ -213,6 +218,22 @@ impl WorkloadConfig {
 }
 
 impl Workload {
+    fn refuse_too_late(&self) -> Result<(), WorkloadError> {
+        let late =
+            |flow: &FlowSpec| flow.start > LATEST_START && flow.start != FlowSpec::AT_BARRIER;
+        if self.flows.iter().any(late) {
+            return Err(WorkloadError::TooLate("the start of a flow"));
+        }
+        if self
+            .barriers
+            .iter()
+            .any(|barrier| barrier.pause > LATEST_START)
+        {
+            return Err(WorkloadError::TooLate("the start after a pause"));
+        }
+        Ok(())
+    }
+
     fn append(&mut self, mut other: Self) -> Result<(), WorkloadError> {
         let flows = self.flows.len() as u64 + other.flows.len() as u64;
         refuse_too_many(flows as f64)?;

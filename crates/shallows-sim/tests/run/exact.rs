@@ -1,11 +1,11 @@
 //! Completion times worked out by hand, to the picosecond.
 
-use shallows_core::port::PortConfig;
-use shallows_core::units::Time;
+use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::units::{Bytes, Time};
 use shallows_sim::Completion;
-use shallows_sim::workload::{Barrier, FlowSpec, Stop};
+use shallows_sim::workload::{Barrier, FlowSpec};
 
-use crate::world::{LEAF_SPINE, World, flow};
+use crate::world::{LEAF_SPINE, Run, World, endless, flow};
 
 /// 1500 B at 10 Gbps.
 const DATA: Time = Time::from_ns(1200);
@@ -22,6 +22,12 @@ const WITHIN: Time = Time::from_ps(83_264_000);
 fn idle(src: u32, dst: u32, packets: u64) -> Time {
     let flows = vec![flow(Time::from_us(7), src, dst, packets)];
     World::new(LEAF_SPINE, TRANSPORT, flows).fcts()[0].expect("an idle fabric delivers")
+}
+
+fn small_buffer(size: &str) -> PortConfig {
+    PortConfig::fifo(BufferConfig::Shared {
+        size: size.parse().expect("the test's buffer is sound"),
+    })
 }
 
 #[test]
@@ -103,10 +109,8 @@ fn two_flows_share_a_link() {
 #[test]
 fn lost_packets_come_again_after_the_timeout() {
     let flows = (0..8).map(|src| flow(Time::ZERO, src, 11, 1)).collect();
-    let switches: PortConfig =
-        toml::from_str("buffer = { shared = { size = \"4pkts\" } }\nscheduler = \"fifo\"").unwrap();
     let world = World {
-        switches,
+        switches: small_buffer("4pkts"),
         ..World::new(LEAF_SPINE, TRANSPORT, flows)
     };
     let simulation = world.run();
@@ -157,16 +161,78 @@ fn a_barrier_holds_the_next_round_back() {
 /// An endless flow has its time, and no more is sent after it.
 #[test]
 fn an_endless_flow_stops() {
-    let mut endless = flow(Time::ZERO, 0, 11, 1);
-    endless.bytes = FlowSpec::ENDLESS;
     let transport = format!("{TRANSPORT}\nreceive-window = 100");
-    let mut world = World::new(LEAF_SPINE, &transport, vec![endless]);
+    let world = World::new(LEAF_SPINE, &transport, vec![endless(0, 11)]);
     let at = Time::from_ms(2);
-    world.workload.stops = vec![Stop { flow: 0, at }];
-    let simulation = world.run();
+    let simulation = world.stopping(at).run();
     assert_eq!(simulation.flows().next().unwrap().1.fct, Some(at));
     // What was on its way arrives, and a last timer of 5 ms finds nothing to do.
     assert!(simulation.progress().now <= at + Time::from_ms(5));
     // A hundred packets a round trip of WITHIN and a queue, two links each way.
     assert!(simulation.progress().packet_hops < 100 * 4 * 26);
+}
+
+/// A burst of ten at 10 Gbps meets an uplink of 1 Gbps and a buffer of eight: one packet is on the
+/// wire, eight wait, the tenth is lost.
+///
+/// Each of the nine others reaches the receiver 12 us after the one before, the first after 2.2 +
+/// 12 + 102.2 us, and its ACK takes 102.384 us. The first three ACKs, from 218.784 us on, release
+/// two packets each, the rest of the flow, which cross the uplink back to back. They are beyond the
+/// gap, so the third of them, 2.2 + 36 + 102.2 + 102.384 us later, brings the third duplicate ACK
+/// and with it the lost packet.
+#[test]
+fn a_known_drop_is_repaired_on_the_third_duplicate() {
+    let dumbbell = r#"dumbbell = { left = 1, right = 1, rate = "10Gbps", delay = "1us", uplink-rate = "1Gbps", uplink-delay = "100us" }"#;
+    let to_receiver = Time::from_ns(2_200 + 12_000 + 102_200);
+    let back = Time::from_ns(102_384);
+    let third_duplicate = to_receiver + back + to_receiver + Time::from_us(24) + back;
+    for recovery in ["sack", "new-reno"] {
+        let transport = format!("initial-window = 10\nrecovery = \"{recovery}\"");
+        let world = World {
+            switches: small_buffer("8pkts"),
+            ..World::new(dumbbell, &transport, vec![flow(Time::ZERO, 0, 1, 16)])
+        };
+        let run = world.run();
+        let (_, outcome) = run.flows().next().unwrap();
+        assert_eq!(outcome.fct, Some(third_duplicate + to_receiver + back));
+        assert_eq!(outcome.fct, Some(Time::from_ps(680_352_000)));
+        assert_eq!(outcome.timeouts, 0);
+        // With selective ACKs the last packet goes out once more, as a rescue (RFC 6675 §4).
+        assert_eq!(outcome.retransmits, 1 + u32::from(recovery == "sack"));
+        // The uplink's port is the first after the two hosts' cables.
+        assert_eq!(run.port(4).counters(0).all_drops().packets, 1);
+    }
+}
+
+/// A packet that never fits into the switch, which is made for smaller ones, is sent again after 5, 10, 20 and 40 ms, and from then
+/// on every 60 ms, the maximum.
+#[test]
+fn timeouts_double_up_to_the_maximum() {
+    let transport = r#"
+        initial-window = 1
+        receive-window = 1
+        rto = { initial = "5ms", minimum = "5ms", maximum = "60ms" }
+    "#;
+    let switches = PortConfig {
+        packet: Bytes::new(1000),
+        ..small_buffer("1pkt")
+    };
+    let world = World {
+        switches,
+        ..World::new(LEAF_SPINE, transport, vec![endless(0, 11)])
+    };
+    let mut run = world.stopping(Time::from_ms(250)).start();
+    let arrival = DATA + Time::from_ns(20_200);
+    // Host 11 receives from link 23.
+    let lost = |run: &Run| run.port(23).counters(0).all_drops().packets;
+    for (count, sent) in (0..).zip([0, 5, 15, 35, 75, 135, 195]) {
+        let at = Time::from_ms(sent) + arrival;
+        run.until(at);
+        assert_eq!(lost(&run), count, "before {at}");
+        run.until(at + Time::from_ps(1));
+        assert_eq!(lost(&run), count + 1, "at {at}");
+    }
+    run.finish();
+    let (_, outcome) = run.flows().next().unwrap();
+    assert_eq!((outcome.retransmits, outcome.timeouts), (6, 6));
 }

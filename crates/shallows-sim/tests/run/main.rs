@@ -2,6 +2,8 @@
 
 mod bottleneck;
 mod connections;
+mod conservation;
+mod dctcp;
 mod exact;
 mod properties;
 mod world;

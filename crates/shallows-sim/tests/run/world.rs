@@ -1,20 +1,25 @@
 //! What the tests of whole runs share.
 
+use std::ops::Deref;
+
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
 use shallows_sim::routing::{Router, RoutingConfig};
-use shallows_sim::topology::TopologyConfig;
-use shallows_sim::workload::{FlowSpec, Workload};
+use shallows_sim::topology::{Fabric, TopologyConfig};
+use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{Completion, Connections, PortSetup, Setup, Simulation, Status};
+
+use crate::conservation;
 
 /// The fabric of MQ-ECN §5.2, with the delays of the authors' simulation.
 pub(crate) const LEAF_SPINE: &str = r#"leaf-spine = { leaves = 12, hosts-per-leaf = 12, spines = 12, host-rate = "10Gbps", host-delay = "20.2us", fabric-rate = "10Gbps", fabric-delay = "0.2us" }"#;
 
 /// What a test chooses.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) topology: TopologyConfig,
+    pub(crate) routing: RoutingConfig,
     pub(crate) switches: PortConfig,
     pub(crate) hosts: PortConfig,
     pub(crate) transport: TcpConfig,
@@ -30,6 +35,7 @@ impl World {
         let plain = PortConfig::fifo(BufferConfig::Unlimited);
         Self {
             topology: toml::from_str(topology).expect("the test's topology is sound"),
+            routing: RoutingConfig::DestinationModulo,
             switches: plain.clone(),
             hosts: plain,
             transport: toml::from_str(transport).expect("the test's transport is sound"),
@@ -43,38 +49,83 @@ impl World {
         }
     }
 
-    pub(crate) fn start(self) -> Simulation {
+    /// Stops every flow at this time.
+    pub(crate) fn stopping(mut self, at: Time) -> Self {
+        let flows = 0..self.workload.flows.len() as u32;
+        self.workload.stops = flows.map(|flow| Stop { flow, at }).collect();
+        self
+    }
+
+    pub(crate) fn start(self) -> Run {
         let fabric = self.topology.build().expect("the test's fabric is sound");
-        let router = Router::new(&fabric, &RoutingConfig::DestinationModulo, 1);
-        Simulation::new(Setup {
+        let router = Router::new(&fabric, &self.routing, 1);
+        let simulation = Simulation::new(Setup {
             router: router.expect("the test's routing is sound"),
-            fabric,
+            fabric: fabric.clone(),
             ports: PortSetup {
                 switches: self.switches,
                 hosts: self.hosts,
                 pool: None,
                 host_delay: Time::ZERO,
             },
-            transport: self.transport,
+            transport: self.transport.clone(),
             connections: self.connections,
             workload: self.workload,
             completion: self.completion,
             seed: 1,
             threads: self.threads,
-        })
-        .expect("the test's world is sound")
+        });
+        Run {
+            simulation: simulation.expect("the test's world is sound"),
+            fabric,
+            transport: self.transport,
+        }
     }
 
     /// Runs until nothing can happen any more.
-    pub(crate) fn run(self) -> Simulation {
-        let mut simulation = self.start();
-        while simulation.run(Time::MAX, 100_000) == Status::Running {}
-        simulation
+    pub(crate) fn run(self) -> Run {
+        let mut run = self.start();
+        run.finish();
+        run
     }
 
     /// Completion times of a run, in the order of the flows.
     pub(crate) fn fcts(self) -> Vec<Option<Time>> {
         self.run().flows().map(|(_, outcome)| outcome.fct).collect()
+    }
+}
+
+/// A world under way. Every test leads its runs to the [`finish`](Run::finish), where packets and
+/// bytes are balanced.
+pub(crate) struct Run {
+    simulation: Simulation,
+    pub(crate) fabric: Fabric,
+    pub(crate) transport: TcpConfig,
+}
+
+impl Run {
+    /// Runs up to `end`.
+    pub(crate) fn until(&mut self, end: Time) {
+        while self.simulation.run(end, 1_000_000) == Status::Running {}
+    }
+
+    /// Runs until nothing can happen any more, and checks that every flow is complete and that
+    /// nothing was lost but what was dropped.
+    pub(crate) fn finish(&mut self) {
+        let mut rounds = 0;
+        while self.simulation.run(Time::MAX, 1_000_000) == Status::Running {
+            rounds += 1;
+            assert!(rounds < 1_000, "no end in sight");
+        }
+        conservation::check(self);
+    }
+}
+
+impl Deref for Run {
+    type Target = Simulation;
+
+    fn deref(&self) -> &Simulation {
+        &self.simulation
     }
 }
 
@@ -86,5 +137,13 @@ pub(crate) fn flow(start: Time, src: u32, dst: u32, packets: u64) -> FlowSpec {
         dst,
         bytes: 1460 * packets,
         service: 0,
+    }
+}
+
+/// A flow that lasts until it is [stopped](World::stopping).
+pub(crate) fn endless(src: u32, dst: u32) -> FlowSpec {
+    FlowSpec {
+        bytes: FlowSpec::ENDLESS,
+        ..flow(Time::ZERO, src, dst, 0)
     }
 }

@@ -6,7 +6,7 @@ use shallows_core::packet::Descriptor;
 use shallows_core::port::{EgressPort, PortConfig};
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
-use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, Workload, WorkloadConfig, WorkloadError};
 use shallows_sim::{PortSetup, Setup, Simulation};
 
@@ -108,6 +108,13 @@ impl Loaded {
     /// The ports, each tried on every rate that it will have.
     fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
         let ports = &self.scenario.ports;
+        if ports.host_delay > LONGEST_DELAY {
+            let problem = format!(
+                "host-delay is {}, it can be at most {LONGEST_DELAY}",
+                ports.host_delay
+            );
+            return Err(self.error_in("ports", &problem));
+        }
         let setup = PortSetup {
             switches: ports.switch.clone(),
             hosts: ports.host(),

@@ -35,11 +35,11 @@ impl Diagnostic {
     /// An error that TOML or a type of the scenario reports.
     pub(crate) fn from_toml(source: &Source, error: &toml::de::Error) -> Self {
         let Explanation { message, help } = explain(error.message());
-        let place = error.span().map(|span| source.place(span));
+        let span = error.span().unwrap_or_else(|| source.whole());
         Self {
             message,
             help,
-            place,
+            place: Some(source.place(span)),
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod build;
 mod diagnostic;
+#[cfg(test)]
+mod fuzz;
 mod inputs;
 mod setting;
 mod source;

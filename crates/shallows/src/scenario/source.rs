@@ -66,9 +66,14 @@ impl Source {
             }
             match path.rsplit_once('.') {
                 Some((parent, _)) => path = parent,
-                None => return 0..self.text.len(),
+                None => return self.whole(),
             }
         }
+    }
+
+    /// The whole file.
+    pub(crate) fn whole(&self) -> Range<usize> {
+        0..self.text.len()
     }
 
     /// Whether the scenario says anything at `path`.

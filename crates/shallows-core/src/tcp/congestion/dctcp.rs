@@ -55,31 +55,52 @@ impl DctcpConfig {
     }
 }
 
-/// A running DCTCP; the schemes with another signal hold one.
+/// Tells which ACKs are signs of congestion.
+pub(crate) trait Judge {
+    /// Judges one ACK.
+    fn judge(&mut self, ack: &AckSample) -> Signal;
+}
+
+/// DCTCP's own signal: marks.
 #[derive(Clone, Debug)]
-pub(crate) struct Dctcp {
+pub(crate) struct Marks;
+
+impl Judge for Marks {
+    #[inline]
+    fn judge(&mut self, ack: &AckSample) -> Signal {
+        Signal::when(ack.ece)
+    }
+}
+
+/// A running DCTCP, or its control law on another signal.
+#[derive(Clone, Debug)]
+pub(crate) struct Dctcp<J> {
     alpha: f64,
     g: f64,
     /// WindowEnd: an ACK beyond it ends the window of data.
     window_end: u64,
     acked: u64,
     marked: u64,
+    judge: J,
 }
 
-impl Dctcp {
-    pub(super) fn new(config: &DctcpConfig) -> Self {
+impl<J: Judge> Dctcp<J> {
+    pub(super) fn new(config: &DctcpConfig, judge: J) -> Self {
         Self {
             alpha: config.initial_alpha,
             g: config.g,
             window_end: 0,
             acked: 0,
             marked: 0,
+            judge,
         }
     }
+}
 
-    /// Counts an ACK that a scheme has judged.
+impl<J: Judge> Control for Dctcp<J> {
     #[inline]
-    pub(super) fn count(&mut self, ack: &AckSample, signal: Signal) {
+    fn observe(&mut self, ack: &AckSample) -> Signal {
+        let signal = self.judge.judge(ack);
         self.acked += ack.acked;
         if signal == Signal::Congestion {
             self.marked += ack.acked;
@@ -91,14 +112,6 @@ impl Dctcp {
             self.acked = 0;
             self.marked = 0;
         }
-    }
-}
-
-impl Control for Dctcp {
-    #[inline]
-    fn observe(&mut self, ack: &AckSample) -> Signal {
-        let signal = Signal::when(ack.ece);
-        self.count(ack, signal);
         signal
     }
 
@@ -142,8 +155,8 @@ pub(super) mod tests {
         }
     }
 
-    fn dctcp(g: f64, initial_alpha: f64) -> Dctcp {
-        Dctcp::new(&DctcpConfig { g, initial_alpha })
+    fn dctcp(g: f64, initial_alpha: f64) -> Dctcp<Marks> {
+        Dctcp::new(&DctcpConfig { g, initial_alpha }, Marks)
     }
 
     #[test]

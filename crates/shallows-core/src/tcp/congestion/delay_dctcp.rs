@@ -9,11 +9,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::ConfigError;
-use super::dctcp::{Dctcp, DctcpConfig};
-use super::{AckSample, Control, Loss, Signal, Window};
+use super::dctcp::{DctcpConfig, Judge};
+use super::{AckSample, Signal};
 use crate::units::Time;
 
-/// Parameters of delay-based DCTCP, by the paper's names.
+/// Parameters of delay-based DCTCP and of EAR, by the paper's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct DelayDctcpConfig {
@@ -42,51 +42,11 @@ impl DelayDctcpConfig {
         self.dctcp().validate()
     }
 
-    fn dctcp(&self) -> DctcpConfig {
+    pub(super) fn dctcp(&self) -> DctcpConfig {
         DctcpConfig {
             g: self.g,
             initial_alpha: self.initial_alpha,
         }
-    }
-}
-
-/// A running delay-based DCTCP.
-#[derive(Clone, Debug)]
-pub(crate) struct DelayDctcp {
-    delay: DelayThreshold,
-    dctcp: Dctcp,
-}
-
-impl DelayDctcp {
-    pub(super) fn new(config: &DelayDctcpConfig) -> Self {
-        Self {
-            delay: DelayThreshold::new(config.t),
-            dctcp: Dctcp::new(&config.dctcp()),
-        }
-    }
-}
-
-impl Control for DelayDctcp {
-    fn observe(&mut self, ack: &AckSample) -> Signal {
-        let signal = Signal::when(self.delay.exceeded(ack.one_way_delay));
-        self.dctcp.count(ack, signal);
-        signal
-    }
-
-    fn on_congestion(&mut self, window: &mut Window, ack: &AckSample) {
-        self.dctcp.on_congestion(window, ack);
-    }
-
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) {
-        self.dctcp.on_loss(window, loss);
-    }
-
-    fn on_timeout(&mut self, window: &mut Window, loss: &Loss) {
-        self.dctcp.on_timeout(window, loss);
-    }
-
-    fn alpha(&self) -> Option<f64> {
-        self.dctcp.alpha()
     }
 }
 
@@ -110,8 +70,17 @@ impl DelayThreshold {
     }
 }
 
+impl Judge for DelayThreshold {
+    #[inline]
+    fn judge(&mut self, ack: &AckSample) -> Signal {
+        Signal::when(self.exceeded(ack.one_way_delay))
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::Control as _;
+    use super::super::dctcp::Dctcp;
     use super::super::dctcp::tests::ack;
     use super::*;
 
@@ -129,11 +98,11 @@ mod tests {
 
     #[test]
     fn marks_do_not_count_but_late_bytes_do() {
-        let mut controller = DelayDctcp::new(&DelayDctcpConfig {
+        let config = DctcpConfig {
             g: 0.5,
             initial_alpha: 0.0,
-            ..DelayDctcpConfig::default()
-        });
+        };
+        let mut controller = Dctcp::new(&config, DelayThreshold::new(Time::from_us(144)));
         let late = |end, ece, us| AckSample {
             one_way_delay: Time::from_us(us),
             ..ack(end, 3_000, ece)

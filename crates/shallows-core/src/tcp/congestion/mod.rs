@@ -33,9 +33,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{ConfigError, EcnEcho};
 use crate::units::Time;
 pub use cubic::CubicConfig;
+use dctcp::Dctcp;
 pub use dctcp::DctcpConfig;
 pub use delay_dctcp::DelayDctcpConfig;
-pub use ear::EarConfig;
+use delay_dctcp::DelayThreshold;
+use ear::MarksAndDelay;
 pub use pfabric::PfabricConfig;
 pub(crate) use window::Window;
 
@@ -157,7 +159,7 @@ pub enum ControllerConfig {
     /// See [`delay_dctcp`].
     DelayDctcp(DelayDctcpConfig),
     /// See [`ear`].
-    Ear(EarConfig),
+    Ear(DelayDctcpConfig),
     /// See [`pfabric`].
     Pfabric(PfabricConfig),
 }
@@ -241,10 +243,10 @@ impl ControllerConfig {
 pub(crate) enum Controller {
     Reno(reno::Reno),
     Cubic(cubic::Cubic),
-    Dctcp(dctcp::Dctcp),
+    Dctcp(Dctcp<dctcp::Marks>),
     EcnStar(ecn_star::EcnStar),
-    DelayDctcp(delay_dctcp::DelayDctcp),
-    Ear(ear::Ear),
+    DelayDctcp(Dctcp<DelayThreshold>),
+    Ear(Dctcp<MarksAndDelay>),
     Pfabric(pfabric::Pfabric),
 }
 
@@ -253,12 +255,16 @@ impl Controller {
         match config {
             ControllerConfig::Reno {} => Self::Reno(reno::Reno),
             ControllerConfig::Cubic(config) => Self::Cubic(cubic::Cubic::new(*config)),
-            ControllerConfig::Dctcp(config) => Self::Dctcp(dctcp::Dctcp::new(config)),
+            ControllerConfig::Dctcp(config) => Self::Dctcp(Dctcp::new(config, dctcp::Marks)),
             ControllerConfig::EcnStar {} => Self::EcnStar(ecn_star::EcnStar),
             ControllerConfig::DelayDctcp(config) => {
-                Self::DelayDctcp(delay_dctcp::DelayDctcp::new(config))
+                let late = DelayThreshold::new(config.t);
+                Self::DelayDctcp(Dctcp::new(&config.dctcp(), late))
             }
-            ControllerConfig::Ear(config) => Self::Ear(ear::Ear::new(config)),
+            ControllerConfig::Ear(config) => {
+                let signal = MarksAndDelay(DelayThreshold::new(config.t));
+                Self::Ear(Dctcp::new(&config.dctcp(), signal))
+            }
             ControllerConfig::Pfabric(config) => {
                 Self::Pfabric(pfabric::Pfabric::new(*config, window))
             }

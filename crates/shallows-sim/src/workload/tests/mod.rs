@@ -1,5 +1,6 @@
 mod arrivals;
 mod locality;
+pub(super) mod mutation;
 mod notation;
 mod patterns;
 mod properties;
