@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::types::ArrowPrimitiveType;
@@ -53,22 +53,70 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), ResultsError> {
     write_whole(path, |file| Ok(file.write_all(text.as_bytes())?))
 }
 
-/// Lets `fill` write a file under a temporary name beside `path`, then gives it its name. Whatever
-/// ends this early leaves `path` as it was.
+/// Lets `fill` write a file, then gives it its name. Whatever ends this early leaves `path` as it
+/// was.
 pub(crate) fn write_whole(
     path: &Path,
-    fill: impl FnOnce(&mut File) -> Result<(), Box<dyn Error + Send + Sync>>,
+    fill: impl FnOnce(&mut NewFile) -> Result<(), Box<dyn Error + Send + Sync>>,
 ) -> Result<(), ResultsError> {
-    let write = || {
-        let mut file = temporary_beside(path)?;
-        fill(file.as_file_mut())?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|source| ResultsError::Write {
+    let mut file = NewFile::create(path)?;
+    fill(&mut file).map_err(|source| file.write_error(source))?;
+    file.finish()
+}
+
+/// A file under a temporary name beside the one that it gets when it is finished. One that is not
+/// leaves no trace.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    file: BufWriter<tempfile::NamedTempFile>,
+    path: PathBuf,
+}
+
+impl NewFile {
+    pub(crate) fn create(path: &Path) -> Result<Self, ResultsError> {
+        let file = temporary_beside(path).map_err(|source| write_error(path, source))?;
+        Ok(Self {
+            file: BufWriter::new(file),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), ResultsError> {
+        let Self { file, path } = self;
+        let file = file
+            .into_inner()
+            .map_err(|error| write_error(&path, error.into_error()))?;
+        match file.persist(&path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(write_error(&path, error)),
+        }
+    }
+
+    /// An error with the name that the file was to get.
+    pub(crate) fn write_error(
+        &self,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> ResultsError {
+        write_error(&self.path, source)
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn write_error(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> ResultsError {
+    ResultsError::Write {
         path: path.to_owned(),
-        source,
-    })
+        source: source.into(),
+    }
 }
 
 fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
@@ -100,11 +148,11 @@ pub(crate) const BATCH_ROWS: usize = 1 << 16;
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
 /// A Parquet writer into `file` for batches like `sample`.
-pub(crate) fn parquet_writer<'f>(
-    file: &'f mut File,
+pub(crate) fn parquet_writer<W: Write + Send>(
+    file: W,
     sample: &RecordBatch,
     metadata: Option<Vec<KeyValue>>,
-) -> parquet::errors::Result<ArrowWriter<&'f mut File>> {
+) -> parquet::errors::Result<ArrowWriter<W>> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))

@@ -9,6 +9,7 @@
 //! | [`size_class`] | small, medium and large flows |
 //! | [`flows`] | writing and reading flow records |
 //! | [`series`] | probes over time, as Parquet or CSV |
+//! | [`pcapng`] | packets on links, for Wireshark |
 //! | [`statistics`] | exact percentiles, means, Jain's index |
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
 //! | [`compare`] | two summaries, difference by difference |
@@ -51,6 +52,7 @@ mod decimal;
 mod error;
 mod file;
 pub mod flows;
+pub mod pcapng;
 pub mod record;
 pub mod series;
 pub mod size_class;

@@ -5,7 +5,6 @@
 //! the same.
 
 use std::error::Error;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +15,9 @@ use shallows_core::units::Time;
 
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::{self, BATCH_ROWS, parquet_reader, parquet_writer, read_named, write_whole};
+use crate::file::{
+    self, BATCH_ROWS, NewFile, parquet_reader, parquet_writer, read_named, write_whole,
+};
 use crate::{Format, ResultsError};
 
 /// The name of the column that every series begins with.
@@ -130,7 +131,7 @@ impl Series {
         })
     }
 
-    fn write_parquet(&self, file: &mut File) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn write_parquet(&self, file: &mut NewFile) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut writer = parquet_writer(file, &self.batch(0..0)?, None)?;
         for start in (0..self.times.len()).step_by(BATCH_ROWS) {
             let end = self.times.len().min(start + BATCH_ROWS);
@@ -210,7 +211,7 @@ impl Series {
         Ok(())
     }
 
-    fn write_csv(&self, file: &mut File) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn write_csv(&self, file: &mut NewFile) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut writer = csv::Writer::from_writer(file);
         let names = self.columns.iter().map(|column| column.name.as_str());
         writer.write_record(std::iter::once(TIME_COLUMN).chain(names))?;
