@@ -14,6 +14,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use tempfile::NamedTempFile;
 
 use crate::ResultsError;
 use crate::error::ContentError;
@@ -59,46 +60,48 @@ pub(crate) fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut NewFile) -> Result<(), Box<dyn Error + Send + Sync>>,
 ) -> Result<(), ResultsError> {
-    let mut file = NewFile::create(path)?;
-    fill(&mut file).map_err(|source| file.write_error(source))?;
-    file.finish()
+    write_named(path, || {
+        let mut file = NewFile::create(path)?;
+        fill(&mut file)?;
+        file.finish()
+    })
+}
+
+/// Runs `write` and puts the file's name to its error.
+pub(crate) fn write_named<T>(
+    path: &Path,
+    write: impl FnOnce() -> Result<T, Box<dyn Error + Send + Sync>>,
+) -> Result<T, ResultsError> {
+    write().map_err(|source| ResultsError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// A file under a temporary name beside the one that it gets when it is finished. One that is not
 /// leaves no trace.
 #[derive(Debug)]
 pub(crate) struct NewFile {
-    file: BufWriter<tempfile::NamedTempFile>,
+    file: BufWriter<NamedTempFile>,
     path: PathBuf,
 }
 
 impl NewFile {
-    pub(crate) fn create(path: &Path) -> Result<Self, ResultsError> {
-        let file = temporary_beside(path).map_err(|source| write_error(path, source))?;
+    pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
         Ok(Self {
-            file: BufWriter::new(file),
+            file: BufWriter::new(temporary_beside(path)?),
             path: path.to_owned(),
         })
     }
 
     /// Gives the file its name.
-    pub(crate) fn finish(self) -> Result<(), ResultsError> {
-        let Self { file, path } = self;
-        let file = file
+    pub(crate) fn finish(self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let file = self
+            .file
             .into_inner()
-            .map_err(|error| write_error(&path, error.into_error()))?;
-        match file.persist(&path) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(write_error(&path, error)),
-        }
-    }
-
-    /// An error with the name that the file was to get.
-    pub(crate) fn write_error(
-        &self,
-        source: impl Into<Box<dyn Error + Send + Sync>>,
-    ) -> ResultsError {
-        write_error(&self.path, source)
+            .map_err(std::io::IntoInnerError::into_error)?;
+        file.persist(&self.path)?;
+        Ok(())
     }
 }
 
@@ -112,14 +115,7 @@ impl Write for NewFile {
     }
 }
 
-fn write_error(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> ResultsError {
-    ResultsError::Write {
-        path: path.to_owned(),
-        source: source.into(),
-    }
-}
-
-fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     // Without a directory the parent is the empty path, which cannot be opened.
     let parent = path.parent().filter(|parent| parent != &Path::new(""));
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -20,7 +20,7 @@ mod block;
 mod frame;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::Ecn;
@@ -28,7 +28,7 @@ use shallows_core::tcp::{Ack, Segment};
 use shallows_core::units::{Bytes, Rate, Time};
 
 use crate::ResultsError;
-use crate::file::NewFile;
+use crate::file::{NewFile, write_named};
 use frame::{Frame, Window};
 
 /// A link that packets are captured on.
@@ -78,6 +78,7 @@ pub enum Content {
 /// A capture file in the making. It gets its name when it is [finished](Self::finish).
 #[derive(Debug)]
 pub struct Capture {
+    path: PathBuf,
     file: NewFile,
     interfaces: usize,
     window: Window,
@@ -91,15 +92,18 @@ impl Capture {
         interfaces: &[Interface],
         receive_window: Bytes,
     ) -> Result<Self, ResultsError> {
-        let mut file = NewFile::create(path)?;
         let mut blocks = Vec::new();
         block::section_header(&mut blocks);
         for interface in interfaces {
             block::interface(&mut blocks, interface);
         }
-        let written = file.write_all(&blocks);
-        written.map_err(|error| file.write_error(error))?;
+        let file = write_named(path, || {
+            let mut file = NewFile::create(path)?;
+            file.write_all(&blocks)?;
+            Ok(file)
+        })?;
         Ok(Self {
+            path: path.to_owned(),
             file,
             interfaces: interfaces.len(),
             window: Window::new(receive_window),
@@ -119,12 +123,14 @@ impl Capture {
     ) -> Result<(), ResultsError> {
         assert!(interface < self.interfaces, "no interface {interface}");
         self.frame.fill(packet, self.window);
-        let written = block::packet(&mut self.file, time, interface as u32, &self.frame);
-        written.map_err(|error| self.file.write_error(error))
+        write_named(&self.path, || {
+            let interface = interface as u32;
+            Ok(block::packet(&mut self.file, time, interface, &self.frame)?)
+        })
     }
 
     /// Gives the file its name.
     pub fn finish(self) -> Result<(), ResultsError> {
-        self.file.finish()
+        write_named(&self.path, || self.file.finish())
     }
 }
