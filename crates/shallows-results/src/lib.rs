@@ -13,6 +13,7 @@
 //! | [`pcapng`] | packets on links, for Wireshark |
 //! | [`statistics`] | exact percentiles, means, Jain's index |
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
+//! | [`packet_table`] | packets, marks and drops by reason and class |
 //! | [`compare`] | two summaries, difference by difference |
 //!
 //! Equal input gives equal bytes in every file: no clock, host name or map order gets into one.
@@ -53,6 +54,7 @@ mod decimal;
 mod error;
 mod file;
 pub mod flows;
+pub mod packet_table;
 pub mod pcapng;
 pub mod probes;
 pub mod record;
