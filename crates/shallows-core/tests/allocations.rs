@@ -1,8 +1,9 @@
-//! The packet path allocates nothing once a port has seen its fullest moment.
+//! The packet path allocates nothing once a port, or a receiver, has seen its fullest moment.
 
+use shallows_core::host::udp::{Receiver, Sender, UdpConfig};
 use shallows_core::packet::{Descriptor, Ecn};
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
-use shallows_core::units::Rate;
+use shallows_core::units::{Rate, Time};
 
 fn packets(port: &mut EgressPort<Descriptor>, pool: &mut Pool, rounds: u64) {
     for n in 0..rounds {
@@ -51,4 +52,29 @@ fn steady_state_allocates_nothing() {
             assert_eq!(used.count_total, 0, "{scheduler} with {marker}");
         }
     }
+}
+
+#[test]
+fn fragments_allocate_nothing_once_the_memory_is_full() {
+    let config: UdpConfig =
+        toml::from_str("send = { message = {} }\nreassembly = { memory = \"1MB\" }")
+            .expect("the test's configuration is sound");
+    let mut sender = Sender::new(&config, Time::ZERO);
+    let mut receiver = Receiver::new(&config);
+    let mut packets = |count: u32| {
+        for n in 0..count {
+            let packet = sender.poll(Time::ZERO).expect("nothing stays in the host");
+            sender.on_departure(packet.size);
+            // Every other message or so is damaged.
+            if !n.is_multiple_of(89) {
+                receiver.on_datagram(Time::ZERO, &packet);
+            }
+        }
+        receiver.stats().evicted
+    };
+    assert!(packets(5_000) > 0, "the memory was full once");
+    let used = allocation_counter::measure(|| {
+        packets(5_000);
+    });
+    assert_eq!(used.count_total, 0);
 }

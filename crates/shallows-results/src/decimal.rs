@@ -45,13 +45,15 @@ impl<const DIGITS: u32> Decimal<DIGITS> {
     /// The double from which [`from_f64`](Self::from_f64) gets this very time. It exists for every
     /// time up to 2^51 ps, which is 37 minutes: two roundings are off by less than half a
     /// picosecond there.
-    pub(crate) fn to_exact_f64(self, column: &'static str) -> Result<f64, ContentError> {
+    pub(crate) fn to_exact_f64(self, column: &str) -> Result<f64, ContentError> {
         let value = self.to_f64();
         if Self::from_f64(value) == Some(self) {
             Ok(value)
         } else {
-            let time = self.0;
-            Err(ContentError::TimeTooLong { column, time })
+            Err(ContentError::TimeTooLong {
+                column: column.to_owned(),
+                time: self.0,
+            })
         }
     }
 }
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(
             Decimal::<12>(hour).to_exact_f64("start_s"),
             Err(ContentError::TimeTooLong {
-                column: "start_s",
+                column: "start_s".to_owned(),
                 time: hour
             })
         );

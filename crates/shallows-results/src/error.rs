@@ -64,7 +64,7 @@ pub(crate) enum ContentError {
         "{column} = {time} is too long to keep its picoseconds in a double; write CSV instead, \
          which has no limit"
     )]
-    TimeTooLong { column: &'static str, time: Time },
+    TimeTooLong { column: String, time: Time },
     #[error("flow {id} says finished = {finished}, but its fct_us says the opposite")]
     Finished { id: u64, finished: bool },
 }

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
-use std::path::Path;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::types::ArrowPrimitiveType;
@@ -14,6 +14,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use tempfile::NamedTempFile;
 
 use crate::ResultsError;
 use crate::error::ContentError;
@@ -53,25 +54,68 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), ResultsError> {
     write_whole(path, |file| Ok(file.write_all(text.as_bytes())?))
 }
 
-/// Lets `fill` write a file under a temporary name beside `path`, then gives it its name. Whatever
-/// ends this early leaves `path` as it was.
+/// Lets `fill` write a file, then gives it its name. Whatever ends this early leaves `path` as it
+/// was.
 pub(crate) fn write_whole(
     path: &Path,
-    fill: impl FnOnce(&mut File) -> Result<(), Box<dyn Error + Send + Sync>>,
+    fill: impl FnOnce(&mut NewFile) -> Result<(), Box<dyn Error + Send + Sync>>,
 ) -> Result<(), ResultsError> {
-    let write = || {
-        let mut file = temporary_beside(path)?;
-        fill(file.as_file_mut())?;
-        file.persist(path)?;
-        Ok(())
-    };
+    write_named(path, || {
+        let mut file = NewFile::create(path)?;
+        fill(&mut file)?;
+        file.finish()
+    })
+}
+
+/// Runs `write` and puts the file's name to its error.
+pub(crate) fn write_named<T>(
+    path: &Path,
+    write: impl FnOnce() -> Result<T, Box<dyn Error + Send + Sync>>,
+) -> Result<T, ResultsError> {
     write().map_err(|source| ResultsError::Write {
         path: path.to_owned(),
         source,
     })
 }
 
-fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+/// A file under a temporary name beside the one that it gets when it is finished. One that is not
+/// leaves no trace.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+}
+
+impl NewFile {
+    pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
+        Ok(Self {
+            file: BufWriter::new(temporary_beside(path)?),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let file = self
+            .file
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     // Without a directory the parent is the empty path, which cannot be opened.
     let parent = path.parent().filter(|parent| parent != &Path::new(""));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -100,11 +144,11 @@ pub(crate) const BATCH_ROWS: usize = 1 << 16;
 const ROW_GROUP_ROWS: usize = 1 << 17;
 
 /// A Parquet writer into `file` for batches like `sample`.
-pub(crate) fn parquet_writer<'f>(
-    file: &'f mut File,
+pub(crate) fn parquet_writer<W: Write + Send>(
+    file: W,
     sample: &RecordBatch,
     metadata: Option<Vec<KeyValue>>,
-) -> parquet::errors::Result<ArrowWriter<&'f mut File>> {
+) -> parquet::errors::Result<ArrowWriter<W>> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))

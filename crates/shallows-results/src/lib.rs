@@ -8,9 +8,12 @@
 //! | [`record`] | what became of one flow, and the columns of `flows.parquet` and `flows.csv` |
 //! | [`size_class`] | small, medium and large flows |
 //! | [`flows`] | writing and reading flow records |
-//! | [`series`] | probes over time, as Parquet or CSV |
+//! | [`probes`] | queues, throughput, windows, round-trip and sojourn times: file by file |
+//! | [`series`] | columns of numbers, as Parquet or CSV |
+//! | [`pcapng`] | packets on links, for Wireshark |
 //! | [`statistics`] | exact percentiles, means, Jain's index |
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
+//! | [`packet_table`] | packets, marks and drops by reason and class |
 //! | [`compare`] | two summaries, difference by difference |
 //!
 //! Equal input gives equal bytes in every file: no clock, host name or map order gets into one.
@@ -51,6 +54,9 @@ mod decimal;
 mod error;
 mod file;
 pub mod flows;
+pub mod packet_table;
+pub mod pcapng;
+pub mod probes;
 pub mod record;
 pub mod series;
 pub mod size_class;

@@ -95,6 +95,41 @@ impl Statistics<f64> {
         let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         Self::of_sorted(&ratios, mean, rule)
     }
+
+    /// The statistics over time of a value that changes in steps: each holds from its time until
+    /// the next one's, the last until `end`. A percentile is the least value that it did not exceed
+    /// for at least that share of the time. `None` if no time passes.
+    ///
+    /// # Panics
+    /// If a time is before the one in front of it.
+    pub fn of_steps(steps: &[(Time, f64)], end: Time) -> Option<Self> {
+        let until = steps.iter().skip(1).map(|&(time, _)| time).chain([end]);
+        let held = steps.iter().zip(until).map(|(&(from, value), until)| {
+            assert!(from <= until, "steps go on in time: {from}, then {until}");
+            (value, u128::from((until - from).ps()))
+        });
+        let mut held: Vec<(f64, u128)> = held.filter(|&(_, time)| time > 0).collect();
+        held.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
+        let total: u128 = held.iter().map(|(_, time)| time).sum();
+        let area: f64 = held.iter().map(|&(value, time)| value * time as f64).sum();
+        let at = |percentile: Percentile| {
+            let needed = total * u128::from(percentile.per_mille);
+            let mut passed = 0;
+            let reached = held.iter().find(|(_, time)| {
+                passed += time * 1000;
+                passed >= needed
+            });
+            reached.map(|&(value, _)| value)
+        };
+        Some(Self {
+            mean: area / total as f64,
+            p50: at(Percentile::P50)?,
+            p95: at(Percentile::P95)?,
+            p99: at(Percentile::P99)?,
+            p99_9: at(Percentile::P99_9)?,
+            max: held.last()?.0,
+        })
+    }
 }
 
 impl<T: Copy> Statistics<T> {
@@ -233,6 +268,34 @@ mod tests {
         assert_eq!(jain_index(&[0.0, 0.0]), None);
     }
 
+    #[test]
+    fn a_queue_over_time_by_hand() {
+        let us = Time::from_us;
+        // 10 for 940 us, 50 for 50 us, 100 for 9 us and 500 for 1 us, in some order.
+        let steps = [
+            (us(100), 10.0),
+            (us(500), 500.0),
+            (us(501), 100.0),
+            (us(510), 50.0),
+            (us(540), 10.0),
+            (us(540), 7.0),
+            (us(540), 10.0),
+            (us(1_080), 50.0),
+        ];
+        let of = Statistics::of_steps(&steps, us(1_100)).unwrap();
+        // (9,400 + 2,500 + 900 + 500) / 1,000
+        assert_eq!(of.values(), [13.3, 10.0, 50.0, 50.0, 100.0, 500.0]);
+        assert_eq!(Statistics::of_steps(&[], us(5)), None);
+        assert_eq!(Statistics::of_steps(&[(us(5), 1.0)], us(5)), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "steps go on in time: 2us, then 1us")]
+    fn steps_do_not_go_back() {
+        let steps = [(Time::from_us(2), 1.0), (Time::from_us(1), 1.0)];
+        Statistics::of_steps(&steps, Time::from_us(3));
+    }
+
     fn any_rule() -> impl Strategy<Value = PercentileRule> {
         prop_oneof![
             Just(PercentileRule::NearestRank),
@@ -282,6 +345,19 @@ mod tests {
                 Statistics::of_ratios(ordered, rule),
                 Statistics::of_ratios(shuffled, rule)
             );
+        }
+
+        #[test]
+        fn steps_of_one_length_are_plain_values(
+            values in prop::collection::vec(0.0_f64..1e6, 1..200),
+        ) {
+            let steps = (0..).map(Time::from_ns).zip(values.iter().copied());
+            let steps: Vec<(Time, f64)> = steps.collect();
+            let end = Time::from_ns(values.len() as u64);
+            let over_time = Statistics::of_steps(&steps, end).unwrap();
+            let plain = Statistics::of_ratios(values, PercentileRule::NearestRank).unwrap();
+            prop_assert_eq!(over_time.values()[1..].to_vec(), plain.values()[1..].to_vec());
+            prop_assert!((over_time.mean - plain.mean).abs() <= 1e-9 * plain.mean);
         }
 
         #[test]

@@ -182,14 +182,14 @@ fn write_definitions(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
 }
 
 /// A column with its heads; the first column of a table is aligned left and all others right.
-struct Column {
+pub(crate) struct Column {
     heads: Vec<String>,
     cells: Vec<String>,
     width: usize,
 }
 
 impl Column {
-    fn new<const HEADS: usize>(
+    pub(crate) fn new<const HEADS: usize>(
         heads: [&str; HEADS],
         cells: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
@@ -207,7 +207,7 @@ impl Column {
 
 const GAP: usize = 2;
 
-fn write_columns(f: &mut Formatter<'_>, columns: &[Column]) -> fmt::Result {
+pub(crate) fn write_columns(f: &mut Formatter<'_>, columns: &[Column]) -> fmt::Result {
     let heads = (0..columns[0].heads.len()).map(|row| {
         let texts = columns.iter().map(|column| &column.heads[row]);
         texts.collect::<Vec<_>>()
@@ -230,7 +230,7 @@ fn write_columns(f: &mut Formatter<'_>, columns: &[Column]) -> fmt::Result {
 }
 
 /// A line above some columns with a name for neighbours that belong together.
-fn write_groups(
+pub(crate) fn write_groups(
     f: &mut Formatter<'_>,
     columns: &[Column],
     groups: &[(Range<usize>, &str)],
@@ -258,7 +258,7 @@ fn absent() -> String {
 }
 
 /// A count with a comma between groups of three digits.
-fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use shallows_core::units::Time;
 use shallows_results::flows::{read_flows, write_flows};
 use shallows_results::record::{COLUMNS, Completeness, FlowRecord};
-use shallows_results::series::{Kind, Series, Value, Values};
+use shallows_results::series::{Kind, Series, SeriesWriter, Value, Values};
 use shallows_results::{Format, ResultsError, write_text};
 
 const FORMATS: [Format; 2] = [Format::Parquet, Format::Csv];
@@ -212,7 +212,7 @@ fn a_file_that_is_no_parquet_or_has_no_format_is_named() {
         "cannot tell the format of flows.txt: name it .parquet or .csv"
     );
     let mut series = Series::new(&[("id", Kind::Integer)]);
-    series.push(Time::ZERO, &[Value::Integer(1)]);
+    series.push(&[Value::Integer(1)]);
     series.write(&path).unwrap();
     let error = read_flows(&path).unwrap_err();
     assert_eq!(
@@ -223,16 +223,22 @@ fn a_file_that_is_no_parquet_or_has_no_format_is_named() {
 
 fn probe() -> Series {
     let columns = [
+        ("time_us", Kind::Time),
         ("queue_bytes", Kind::Integer),
         ("threshold, bytes", Kind::Real),
     ];
     let mut series = Series::new(&columns);
-    series.push(Time::from_ps(1), &[Value::Integer(-3), Value::Real(0.1)]);
-    series.push(
-        Time::from_us(10),
-        &[Value::Integer(i64::MAX), Value::Real(1e300)],
-    );
-    series.push(Time::from_secs(2), &[Value::Integer(0), Value::Real(4.0)]);
+    for (time, bytes, threshold) in [
+        (Time::from_ps(1), -3, 0.1),
+        (Time::from_us(10), i64::MAX, 1e300),
+        (Time::from_secs(2), 0, 4.0),
+    ] {
+        series.push(&[
+            Value::Time(time),
+            Value::Integer(bytes),
+            Value::Real(threshold),
+        ]);
+    }
     series
 }
 
@@ -252,34 +258,66 @@ fn a_series_round_trips() {
     }
     assert_eq!(
         fs::read_to_string(directory.path().join("queue.csv")).unwrap(),
-        "time_s,queue_bytes,\"threshold, bytes\"\n\
-         0.000000000001,-3,0.1\n\
-         0.000010000000,9223372036854775807,1e300\n\
-         2.000000000000,0,4.0\n"
+        "time_us,queue_bytes,\"threshold, bytes\"\n\
+         0.000001,-3,0.1\n\
+         10.000000,9223372036854775807,1e300\n\
+         2000000.000000,0,4.0\n"
     );
 }
 
 #[test]
 fn a_series_is_taken_apart_by_its_columns() {
     let series = probe();
-    assert_eq!(series.times().len(), 3);
-    assert_eq!(series.columns()[0].name, "queue_bytes");
-    assert_eq!(
-        series.columns()[0].values,
-        Values::Integers(vec![-3, i64::MAX, 0])
-    );
+    assert_eq!((series.rows(), series.columns().len()), (3, 3));
+    assert_eq!(series.columns()[1].name, "queue_bytes");
+    let bytes = Values::Integers(vec![-3, i64::MAX, 0]);
+    assert_eq!(series.column("queue_bytes"), Some(&bytes));
+    assert_eq!(series.column("bytes"), None);
+}
+
+#[test]
+fn a_streamed_series_is_the_same_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let columns = [("time_us", Kind::Time), ("bytes", Kind::Integer)];
+    for format in FORMATS {
+        let path = |name: &str| {
+            directory
+                .path()
+                .join(name)
+                .with_extension(format.extension())
+        };
+        let mut writer = SeriesWriter::create(&path("streamed"), &columns).unwrap();
+        let mut whole = Series::new(&columns);
+        for n in 0..150_000 {
+            let row = [Value::Time(Time::from_ns(n)), Value::from(7 * n)];
+            writer.push(&row).unwrap();
+            whole.push(&row);
+        }
+        assert!(!path("streamed").exists());
+        writer.finish().unwrap();
+        whole.write(&path("whole")).unwrap();
+        let [streamed, whole] = ["streamed", "whole"].map(|name| fs::read(path(name)).unwrap());
+        assert!(streamed == whole, "{format:?}");
+    }
 }
 
 #[test]
 #[should_panic(expected = "column queue_bytes cannot hold Real(1.0)")]
 fn a_series_refuses_a_value_of_another_kind() {
-    probe().push(Time::ZERO, &[Value::Real(1.0), Value::Real(1.0)]);
+    let row = [Value::Time(Time::ZERO), Value::Real(1.0), Value::Real(1.0)];
+    probe().push(&row);
 }
 
 #[test]
-#[should_panic(expected = "two columns are called time_s")]
-fn a_series_has_one_time() {
-    Series::new(&[("time_s", Kind::Real)]);
+#[should_panic(expected = "two columns are called port")]
+fn a_series_has_no_column_twice() {
+    Series::new(&[("port", Kind::Integer), ("port", Kind::Real)]);
+}
+
+#[test]
+#[should_panic(expected = "rtt_us: columns of times, and no others, end in _us")]
+fn a_series_has_times_where_the_name_says_so() {
+    Series::new(&[("rtt_us", Kind::Real)]);
 }
 
 fn any_time() -> impl Strategy<Value = Time> {

@@ -1,5 +1,4 @@
 use std::error::Error;
-use std::fs::File;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -7,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::FlowTable;
 use crate::decimal::Decimal;
 use crate::error::ContentError;
+use crate::file::NewFile;
 use crate::record::{COLUMNS, FlowRecord};
 
 pub(super) fn write(
-    file: &mut File,
+    file: &mut NewFile,
     records: &[FlowRecord],
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut writer = csv::WriterBuilder::new()

@@ -1,5 +1,4 @@
 use std::error::Error;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,11 +10,11 @@ use shallows_core::units::Time;
 use super::{FlowTable, PARTIAL_KEY};
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::{BATCH_ROWS, column, parquet_reader, parquet_writer, values};
+use crate::file::{BATCH_ROWS, NewFile, column, parquet_reader, parquet_writer, values};
 use crate::record::{COLUMNS, Completeness, FlowRecord};
 
 pub(super) fn write(
-    file: &mut File,
+    file: &mut NewFile,
     records: &[FlowRecord],
     completeness: Completeness,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {

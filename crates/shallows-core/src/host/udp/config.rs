@@ -1,0 +1,206 @@
+//! A UDP sender and its receiver as written in a scenario.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{IP_HEADER, MAX_MESSAGE, MIN_MTU, UDP_HEADER};
+use crate::units::{Bytes, Rate, Time};
+
+/// Everything about a stream of datagrams. What is not written has the default.
+///
+/// ```
+/// # use shallows_core::host::udp::UdpConfig;
+/// let config: UdpConfig = toml::from_str(
+///     r#"
+///     send = { constant = { rate = "50Mbps", size = "1472B" } }
+///     mtu = 1500
+///     "#,
+/// )?;
+/// config.validate()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct UdpConfig {
+    /// When messages are sent, and how large they are.
+    pub send: Pattern,
+    /// The largest packet, with its headers; a larger message is fragmented.
+    pub mtu: u32,
+    /// No message is sent while at least this much of earlier ones is still in the host: the
+    /// socket's send buffer. So it bounds what a sender without end keeps in its NIC.
+    pub send_buffer: Bytes,
+    /// Whether datagrams are ECN-capable.
+    pub ect: bool,
+    /// How the receiver puts fragments together.
+    pub reassembly: ReassemblyConfig,
+}
+
+impl Default for UdpConfig {
+    /// Full packets as fast as the NIC takes them, with the buffers and times that Linux has.
+    fn default() -> Self {
+        Self {
+            send: Pattern::default(),
+            mtu: 1500,
+            send_buffer: Bytes::new(208 << 10),
+            ect: false,
+            reassembly: ReassemblyConfig::default(),
+        }
+    }
+}
+
+/// When messages are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Pattern {
+    /// At a constant rate, whatever becomes of them.
+    Constant {
+        /// Of the messages' bytes, without headers.
+        rate: Rate,
+        /// Of a message.
+        #[serde(default = "full_packet")]
+        size: Bytes,
+    },
+    /// Single packets whenever there is room for one.
+    Saturating {
+        /// Of a message.
+        #[serde(default = "full_packet")]
+        size: Bytes,
+    },
+    /// Messages of many fragments.
+    Message {
+        /// Of a message.
+        #[serde(default = "largest_message")]
+        size: Bytes,
+        /// From one to the next; back to back, as room permits, if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interval: Option<Time>,
+    },
+}
+
+impl Default for Pattern {
+    fn default() -> Self {
+        Self::Saturating {
+            size: full_packet(),
+        }
+    }
+}
+
+impl Pattern {
+    /// Of a message.
+    pub fn size(&self) -> Bytes {
+        match *self {
+            Self::Constant { size, .. }
+            | Self::Saturating { size }
+            | Self::Message { size, .. } => size,
+        }
+    }
+}
+
+fn full_packet() -> Bytes {
+    Bytes::new(1472)
+}
+
+fn largest_message() -> Bytes {
+    Bytes::new(MAX_MESSAGE)
+}
+
+/// What a receiver keeps of messages that are not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ReassemblyConfig {
+    /// A message is given up this long after its first fragment has come.
+    pub timeout: Time,
+    /// For messages that are not complete, each counted in full. The oldest is given up for a new
+    /// one that has no room; one always has.
+    pub memory: Bytes,
+}
+
+impl Default for ReassemblyConfig {
+    fn default() -> Self {
+        Self {
+            timeout: Time::from_secs(30),
+            memory: Bytes::new(4 << 20),
+        }
+    }
+}
+
+/// Why a stream of datagrams cannot work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// A message without bytes.
+    #[error("a message of 0B carries nothing; send.*.size must be at least 1B")]
+    EmptyMessage,
+    /// A message that IPv4 cannot carry.
+    #[error("a message of {0} is more than UDP can carry; send.*.size is at most {MAX_MESSAGE}B")]
+    MessageTooLarge(Bytes),
+    /// A packet that would not be passed on, or one that does not exist.
+    #[error("an mtu of {0} bytes is not in {MIN_MTU} to 65535")]
+    Mtu(u32),
+    /// No message could ever be sent.
+    #[error("send-buffer must be more than 0B")]
+    NoSendBuffer,
+    /// Messages without end at one instant.
+    #[error("send.message.interval must be more than 0s; leave it out to send back to back")]
+    NoInterval,
+    /// Messages without end at one instant.
+    #[error("send.constant.rate must be more than 0bps")]
+    NoRate,
+    /// Fragments would never meet.
+    #[error("reassembly.timeout must be more than 0s")]
+    NoTimeout,
+}
+
+impl UdpConfig {
+    /// Whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
+    /// it.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let size = self.send.size();
+        if size == Bytes::ZERO {
+            return Err(ConfigError::EmptyMessage);
+        }
+        if size > largest_message() {
+            return Err(ConfigError::MessageTooLarge(size));
+        }
+        if !(MIN_MTU..=u32::from(u16::MAX)).contains(&self.mtu) {
+            return Err(ConfigError::Mtu(self.mtu));
+        }
+        if self.send_buffer == Bytes::ZERO {
+            return Err(ConfigError::NoSendBuffer);
+        }
+        if self.reassembly.timeout == Time::ZERO {
+            return Err(ConfigError::NoTimeout);
+        }
+        match self.send {
+            Pattern::Constant { rate, .. } if rate.bps() == 0 => Err(ConfigError::NoRate),
+            Pattern::Message { interval, .. } if interval == Some(Time::ZERO) => {
+                Err(ConfigError::NoInterval)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How a message is cut.
+    pub(super) fn cut(&self) -> Cut {
+        let datagram = self.send.size().get() as u32 + UDP_HEADER;
+        let full = if IP_HEADER + datagram <= self.mtu {
+            datagram
+        } else {
+            // All but the last fragment carry a multiple of 8 bytes (RFC 791 §3.2).
+            (self.mtu - IP_HEADER) / 8 * 8
+        };
+        let fragments = datagram.div_ceil(full);
+        Cut {
+            fragments: fragments as u16,
+            full,
+            last: datagram - (fragments - 1) * full,
+        }
+    }
+}
+
+/// A message in packets: bytes of the UDP datagram in all fragments but the last, and in the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) fragments: u16,
+    pub(super) full: u32,
+    pub(super) last: u32,
+}

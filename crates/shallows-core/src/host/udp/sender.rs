@@ -1,0 +1,178 @@
+use super::config::{Cut, Pattern, UdpConfig};
+use super::{Datagram, IP_HEADER, UDP_HEADER};
+use crate::tally::Tally;
+use crate::units::{Bytes, Time, TransmissionClock};
+
+/// Sends messages, and never hears of their fate.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    pace: Pace,
+    cut: Cut,
+    /// The next fragment of the current message; as many as there are when it is done.
+    fragment: u16,
+    ect: bool,
+    stopped: bool,
+    /// When the current message was sent.
+    sent_at: Time,
+    /// Bytes given to the driver that have not left the host.
+    in_host: u64,
+    send_buffer: u64,
+    stats: SenderStats,
+}
+
+/// What decides when a message is sent.
+#[derive(Clone, Debug)]
+enum Pace {
+    /// Room in the send buffer, from a time on.
+    Room { from: Time },
+    /// A clock: the n-th message begins exactly when all before it have been sent at the rate.
+    Rate {
+        next: Time,
+        clock: TransmissionClock,
+        size: Bytes,
+    },
+    /// A period.
+    Period { next: Time, interval: Time },
+}
+
+/// What a sender did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStats {
+    /// Messages sent.
+    pub messages: u64,
+    /// Messages that were due and found the send buffer full: the application lost them before the
+    /// network saw them, and they have no number.
+    pub refused: u64,
+    /// Packets, with their headers.
+    pub datagrams: Tally,
+}
+
+impl Sender {
+    /// A sender whose first message is due at `start`.
+    pub fn new(config: &UdpConfig, start: Time) -> Self {
+        let pace = match config.send {
+            Pattern::Constant { rate, size } => Pace::Rate {
+                next: start,
+                clock: TransmissionClock::new(rate),
+                size,
+            },
+            Pattern::Message {
+                interval: Some(interval),
+                ..
+            } => Pace::Period {
+                next: start,
+                interval,
+            },
+            Pattern::Saturating { .. } | Pattern::Message { .. } => Pace::Room { from: start },
+        };
+        let cut = config.cut();
+        Self {
+            pace,
+            cut,
+            fragment: cut.fragments,
+            ect: config.ect,
+            stopped: false,
+            sent_at: start,
+            in_host: 0,
+            send_buffer: config.send_buffer.get(),
+            stats: SenderStats::default(),
+        }
+    }
+
+    /// The next packet to hand to the NIC. All fragments of a message come at once.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<Datagram> {
+        if self.fragment == self.cut.fragments {
+            self.begin_message(now)?;
+        }
+        let datagram = self.datagram();
+        self.fragment += 1;
+        self.in_host += u64::from(datagram.size);
+        self.stats.datagrams.count(datagram.size);
+        Some(datagram)
+    }
+
+    /// When [`poll`](Self::poll) has something again, unless [`on_departure`](Self::on_departure)
+    /// comes first. A sender that waits for room has no such time, nor has one that was stopped.
+    #[inline]
+    pub fn deadline(&self) -> Option<Time> {
+        match self.pace {
+            _ if self.stopped => None,
+            Pace::Room { from } => (self.in_host < self.send_buffer).then_some(from),
+            Pace::Rate { next, .. } | Pace::Period { next, .. } => Some(next),
+        }
+    }
+
+    /// A packet of `size` bytes has left the host, or was dropped in it.
+    #[inline]
+    pub fn on_departure(&mut self, size: u32) {
+        debug_assert!(u64::from(size) <= self.in_host, "it was never sent");
+        self.in_host -= u64::from(size);
+    }
+
+    /// Sends no further message.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Bytes of packets that have not left the host.
+    pub fn in_host(&self) -> u64 {
+        self.in_host
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+
+    fn begin_message(&mut self, now: Time) -> Option<()> {
+        if self.stopped {
+            return None;
+        }
+        let has_room = self.in_host < self.send_buffer;
+        match &mut self.pace {
+            Pace::Room { from } if now < *from || !has_room => return None,
+            Pace::Room { .. } => self.sent_at = now,
+            Pace::Rate { next, .. } | Pace::Period { next, .. } if now < *next => return None,
+            Pace::Rate { next, clock, size } => {
+                self.sent_at = *next;
+                *next = next.saturating_add(clock.advance(*size));
+            }
+            Pace::Period { next, interval } => {
+                self.sent_at = *next;
+                *next = next.saturating_add(*interval);
+            }
+        }
+        if !has_room {
+            self.stats.refused += 1;
+            return None;
+        }
+        self.stats.messages += 1;
+        self.fragment = 0;
+        Some(())
+    }
+
+    #[inline]
+    fn datagram(&self) -> Datagram {
+        let Cut {
+            fragments,
+            full,
+            last,
+        } = self.cut;
+        let carried = if self.fragment + 1 == fragments {
+            last
+        } else {
+            full
+        };
+        let udp_header = if self.fragment == 0 { UDP_HEADER } else { 0 };
+        Datagram {
+            message: self.stats.messages - 1,
+            sent_at: self.sent_at,
+            size: IP_HEADER + carried,
+            len: carried - udp_header,
+            fragment: self.fragment,
+            fragments,
+            ect: self.ect,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The files of a run's probes, each with its columns.
+//!
+//! | file | a row for | columns |
+//! |---|---|---|
+//! | `queues` | a queue at an instant | `time_us`, `port`, `queue`, `bytes`, `packets`, `threshold_bytes` |
+//! | `throughput` | a queue over an interval | `time_us`, `interval_us`, `port`, `queue`, `bytes`, `throughput_bps`, `utilisation` |
+//! | `flows-cwnd` | a sender at an instant | `time_us`, `flow`, `cwnd_bytes`, `alpha` |
+//! | `flows-rtt` | an ACK that gave a round-trip time | `time_us`, `flow`, `rtt_us` |
+//! | `sojourn` | a queue and a range of waiting times | `port`, `queue`, `up_to_us`, `packets` |
+//! | `ports.csv` | a port | `port`, `name`, `rate_bps` |
+//!
+//! A port's number is that of the link it sends on. All but the last are Parquet or CSV.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use hdrhistogram::Histogram;
+use shallows_core::units::{Bytes, Rate, Time};
+
+use crate::file::write_whole;
+use crate::pcapng::Interface;
+use crate::series::{Kind, Series, SeriesWriter, Value};
+use crate::{Format, ResultsError};
+
+/// Something that a probe sees again and again.
+pub trait Sample {
+    /// The name of its file, without extension.
+    const FILE: &'static str;
+    /// The columns of the file.
+    const COLUMNS: &'static [(&'static str, Kind)];
+
+    /// An array of as many values.
+    type Row: AsRef<[Value]>;
+
+    /// Its values in the order of the columns.
+    fn row(&self) -> Self::Row;
+}
+
+/// A queue at an instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueSample {
+    /// The instant.
+    pub time: Time,
+    /// The port.
+    pub port: u32,
+    /// Its queue.
+    pub queue: u32,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Packets in it.
+    pub packets: u32,
+    /// The length from which packets are marked, where the scheme has one.
+    pub threshold: Option<f64>,
+}
+
+impl Sample for QueueSample {
+    const FILE: &'static str = "queues";
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("time_us", Kind::Time),
+        ("port", Kind::Integer),
+        ("queue", Kind::Integer),
+        ("bytes", Kind::Integer),
+        ("packets", Kind::Integer),
+        ("threshold_bytes", Kind::Real),
+    ];
+    type Row = [Value; 6];
+
+    fn row(&self) -> Self::Row {
+        [
+            self.time.into(),
+            self.port.into(),
+            self.queue.into(),
+            self.bytes.into(),
+            self.packets.into(),
+            self.threshold.into(),
+        ]
+    }
+}
+
+/// What a queue sent in an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThroughputSample {
+    /// The end of the interval.
+    pub time: Time,
+    /// Its length.
+    pub interval: Time,
+    /// The port.
+    pub port: u32,
+    /// Its queue.
+    pub queue: u32,
+    /// Bytes on the wire.
+    pub bytes: u64,
+    /// The rate of the link.
+    pub rate: Rate,
+}
+
+impl ThroughputSample {
+    /// Bits per second; zero over no time.
+    pub fn throughput_bps(&self) -> f64 {
+        match self.interval {
+            Time::ZERO => 0.0,
+            interval => self.bytes as f64 * 8e12 / interval.ps() as f64,
+        }
+    }
+
+    /// The share of the link's rate.
+    pub fn utilisation(&self) -> f64 {
+        self.throughput_bps() / self.rate.bps() as f64
+    }
+}
+
+impl Sample for ThroughputSample {
+    const FILE: &'static str = "throughput";
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("time_us", Kind::Time),
+        ("interval_us", Kind::Time),
+        ("port", Kind::Integer),
+        ("queue", Kind::Integer),
+        ("bytes", Kind::Integer),
+        ("throughput_bps", Kind::Real),
+        ("utilisation", Kind::Real),
+    ];
+    type Row = [Value; 7];
+
+    fn row(&self) -> Self::Row {
+        [
+            self.time.into(),
+            self.interval.into(),
+            self.port.into(),
+            self.queue.into(),
+            self.bytes.into(),
+            self.throughput_bps().into(),
+            self.utilisation().into(),
+        ]
+    }
+}
+
+/// What a sender's congestion control has come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowSample {
+    /// The instant.
+    pub time: Time,
+    /// The flow.
+    pub flow: u64,
+    /// The congestion window.
+    pub cwnd: Bytes,
+    /// The estimate of the marked fraction, where the controller has one.
+    pub alpha: Option<f64>,
+}
+
+impl Sample for WindowSample {
+    const FILE: &'static str = "flows-cwnd";
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("time_us", Kind::Time),
+        ("flow", Kind::Integer),
+        ("cwnd_bytes", Kind::Integer),
+        ("alpha", Kind::Real),
+    ];
+    type Row = [Value; 4];
+
+    fn row(&self) -> Self::Row {
+        [
+            self.time.into(),
+            self.flow.into(),
+            self.cwnd.get().into(),
+            self.alpha.into(),
+        ]
+    }
+}
+
+/// A round-trip time as a sender measured it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RttSample {
+    /// When the ACK came.
+    pub time: Time,
+    /// The flow.
+    pub flow: u64,
+    /// The round-trip time.
+    pub rtt: Time,
+}
+
+impl Sample for RttSample {
+    const FILE: &'static str = "flows-rtt";
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("time_us", Kind::Time),
+        ("flow", Kind::Integer),
+        ("rtt_us", Kind::Time),
+    ];
+    type Row = [Value; 3];
+
+    fn row(&self) -> Self::Row {
+        [self.time.into(), self.flow.into(), self.rtt.into()]
+    }
+}
+
+/// Writes samples of one kind into their file, as they come.
+#[derive(Debug)]
+pub struct SampleWriter<S> {
+    file: SeriesWriter,
+    samples: PhantomData<fn(S)>,
+}
+
+impl<S: Sample> SampleWriter<S> {
+    /// The file of these samples in `directory`.
+    pub fn create(directory: &Path, format: Format) -> Result<Self, ResultsError> {
+        Ok(Self {
+            file: SeriesWriter::create(&path(directory, S::FILE, format), S::COLUMNS)?,
+            samples: PhantomData,
+        })
+    }
+
+    /// Appends a sample.
+    pub fn write(&mut self, sample: &S) -> Result<(), ResultsError> {
+        self.file.push(sample.row().as_ref())
+    }
+
+    /// Gives the file its name.
+    pub fn finish(self) -> Result<(), ResultsError> {
+        self.file.finish()
+    }
+}
+
+/// How long packets waited in each queue, from a port's decision to keep one to its first bit on
+/// the wire.
+///
+/// Times are counted in ranges no wider than a thousandth of them, so memory depends on the longest
+/// time and not on the number of packets. Those beyond [`SojournTimes::LONGEST`] count as that.
+#[derive(Debug, Clone, Default)]
+pub struct SojournTimes {
+    /// Nanoseconds, by port and queue.
+    queues: BTreeMap<(u32, u32), Histogram<u64>>,
+}
+
+impl SojournTimes {
+    /// The longest time that is told apart from longer ones.
+    pub const LONGEST: Time = Time::from_secs(1_000);
+    const FILE: &'static str = "sojourn";
+    const DIGITS: u8 = 3;
+
+    /// Counts a packet.
+    ///
+    /// # Panics
+    /// Never: a histogram of three digits exists, and it grows with what it counts.
+    pub fn record(&mut self, port: u32, queue: u32, sojourn: Time) {
+        let histogram = self
+            .queues
+            .entry((port, queue))
+            .or_insert_with(|| Histogram::new(Self::DIGITS).expect("it has three digits"));
+        let ns = sojourn.min(Self::LONGEST).ps().div_ceil(1_000);
+        histogram.record(ns).expect("it grows");
+    }
+
+    /// The time that at least `share` of a queue's packets did not wait longer than, rounded up to
+    /// the end of its range.
+    pub fn quantile(&self, port: u32, queue: u32, share: f64) -> Option<Time> {
+        let histogram = self.queues.get(&(port, queue))?;
+        Some(Time::from_ns(histogram.value_at_quantile(share)))
+    }
+
+    /// Every range with packets: port, queue, its end and its packets.
+    pub fn ranges(&self) -> impl Iterator<Item = (u32, u32, Time, u64)> {
+        self.queues.iter().flat_map(|(&(port, queue), histogram)| {
+            histogram.iter_recorded().map(move |range| {
+                let end = Time::from_ns(range.value_iterated_to());
+                (port, queue, end, range.count_since_last_iteration())
+            })
+        })
+    }
+
+    /// Writes the distributions into their file in `directory`.
+    pub fn write(&self, directory: &Path, format: Format) -> Result<(), ResultsError> {
+        let mut series = Series::new(&[
+            ("port", Kind::Integer),
+            ("queue", Kind::Integer),
+            ("up_to_us", Kind::Time),
+            ("packets", Kind::Integer),
+        ]);
+        for (port, queue, end, packets) in self.ranges() {
+            series.push(&[port.into(), queue.into(), end.into(), packets.into()]);
+        }
+        series.write(&path(directory, Self::FILE, format))
+    }
+}
+
+/// Writes `ports.csv` in `directory`: what the numbers of ports stand for.
+pub fn write_ports(directory: &Path, ports: &[Interface]) -> Result<(), ResultsError> {
+    write_whole(&directory.join("ports.csv"), |file| {
+        let mut writer = csv::Writer::from_writer(file);
+        writer.write_record(["port", "name", "rate_bps"])?;
+        for (number, port) in ports.iter().enumerate() {
+            let rate = port.rate.bps().to_string();
+            writer.write_record([&number.to_string(), &port.name, &rate])?;
+        }
+        writer.flush()?;
+        Ok(())
+    })
+}
+
+fn path(directory: &Path, name: &str, format: Format) -> std::path::PathBuf {
+    directory.join(name).with_extension(format.extension())
+}

@@ -1,0 +1,164 @@
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use parquet::arrow::arrow_writer::ArrowWriter;
+
+use super::{Column, Kind, Series, Value, Values};
+use crate::decimal::Decimal;
+use crate::error::ContentError;
+use crate::file::{BATCH_ROWS, NewFile, parquet_writer, write_named};
+use crate::{Format, ResultsError};
+
+impl Series {
+    /// Writes the series in the format that the name tells, as a whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<(), ResultsError> {
+        let format = Format::of(path)?;
+        write_named(path, || {
+            let mut sink = Sink::create(path, format, self)?;
+            sink.write(self)?;
+            sink.finish()
+        })
+    }
+
+    fn batch(
+        &self,
+        rows: std::ops::Range<usize>,
+    ) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
+        let mut named = Vec::new();
+        for column in &self.columns {
+            named.push((&column.name, column.array(rows.clone())?, false));
+        }
+        Ok(RecordBatch::try_from_iter_with_nullable(named)?)
+    }
+}
+
+impl Column {
+    fn array(&self, rows: std::ops::Range<usize>) -> Result<ArrayRef, ContentError> {
+        let exact = |time| Decimal::<6>(time).to_exact_f64(&self.name);
+        Ok(match &self.values {
+            Values::Integers(values) => Arc::new(Int64Array::from(values[rows].to_vec())),
+            Values::Reals(values) => Arc::new(Float64Array::from(values[rows].to_vec())),
+            Values::Times(values) => {
+                let doubles: Result<Vec<f64>, _> =
+                    values[rows].iter().copied().map(exact).collect();
+                Arc::new(Float64Array::from(doubles?))
+            }
+        })
+    }
+
+    fn cell(&self, row: usize) -> String {
+        match &self.values {
+            Values::Integers(values) => values[row].to_string(),
+            // Debug keeps the ".0" that tells a real number from an integer.
+            Values::Reals(values) => format!("{:?}", values[row]),
+            Values::Times(values) => Decimal::<6>(values[row]).to_string(),
+        }
+    }
+}
+
+/// A file of a series in the making. It gets its name when it is [finished](Self::finish).
+#[derive(Debug)]
+pub struct SeriesWriter {
+    path: PathBuf,
+    /// Rows that are not in the file yet.
+    rows: Series,
+    sink: Sink,
+}
+
+impl SeriesWriter {
+    /// A file with these columns, in the format that the name tells.
+    ///
+    /// # Panics
+    /// As [`Series::new`] does.
+    pub fn create(path: &Path, columns: &[(&str, Kind)]) -> Result<Self, ResultsError> {
+        let format = Format::of(path)?;
+        let rows = Series::new(columns);
+        let sink = write_named(path, || Sink::create(path, format, &rows))?;
+        Ok(Self {
+            path: path.to_owned(),
+            rows,
+            sink,
+        })
+    }
+
+    /// Appends a row.
+    ///
+    /// # Panics
+    /// If `row` has not one value of the right kind for each column.
+    pub fn push(&mut self, row: &[Value]) -> Result<(), ResultsError> {
+        self.rows.push(row);
+        if self.rows.rows() < BATCH_ROWS {
+            return Ok(());
+        }
+        write_named(&self.path, || self.sink.write(&self.rows))?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    /// Writes what is left and gives the file its name.
+    pub fn finish(mut self) -> Result<(), ResultsError> {
+        write_named(&self.path, || {
+            self.sink.write(&self.rows)?;
+            self.sink.finish()
+        })
+    }
+}
+
+/// Where rows go.
+#[derive(Debug)]
+enum Sink {
+    Parquet(Box<ArrowWriter<NewFile>>),
+    Csv(Box<csv::Writer<NewFile>>),
+}
+
+impl Sink {
+    /// A new file for rows like those of `sample`.
+    fn create(
+        path: &Path,
+        format: Format,
+        sample: &Series,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let file = NewFile::create(path)?;
+        Ok(match format {
+            Format::Parquet => {
+                Self::Parquet(Box::new(parquet_writer(file, &sample.batch(0..0)?, None)?))
+            }
+            Format::Csv => {
+                let mut writer = csv::Writer::from_writer(file);
+                writer.write_record(sample.columns.iter().map(|column| &column.name))?;
+                Self::Csv(Box::new(writer))
+            }
+        })
+    }
+
+    fn write(&mut self, rows: &Series) -> Result<(), Box<dyn Error + Send + Sync>> {
+        match self {
+            Self::Parquet(writer) => {
+                for start in (0..rows.rows()).step_by(BATCH_ROWS) {
+                    let end = rows.rows().min(start + BATCH_ROWS);
+                    writer.write(&rows.batch(start..end)?)?;
+                }
+            }
+            Self::Csv(writer) => {
+                for row in 0..rows.rows() {
+                    writer.write_record(rows.columns.iter().map(|column| column.cell(row)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        match self {
+            Self::Parquet(writer) => writer.into_inner()?.finish(),
+            Self::Csv(writer) => {
+                let file = writer
+                    .into_inner()
+                    .map_err(csv::IntoInnerError::into_error)?;
+                file.finish()
+            }
+        }
+    }
+}
