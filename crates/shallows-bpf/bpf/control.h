@@ -50,7 +50,7 @@ struct {
 		__u32 zero = 0;                                            \
 		struct counters *all = bpf_map_lookup_elem(&counters, &zero); \
 		if (all)                                                   \
-			all->what++;                                       \
+			__sync_fetch_and_add(&all->what, 1);               \
 	})
 
 static __always_inline struct control *control_of(struct sock *sk)
@@ -157,7 +157,7 @@ static __always_inline void on_ack(struct sock *sk, const int hears)
 	bool marked = tp->delivered_ce != c->delivered_ce;
 	/* The kernel only lowers it, or undoes a reduction, which our undo has allowed. */
 	__u32 cwnd = min(tp->snd_cwnd, c->cwnd);
-	__u32 cnt = tp->snd_cwnd_cnt;
+	__u32 cnt = c->cnt;
 	bool signal = false;
 
 	if (acked) {
@@ -195,6 +195,7 @@ static __always_inline void on_ack(struct sock *sk, const int hears)
 	c->high_seq = tp->high_seq;
 	c->state = state;
 	c->cwnd = tp->snd_cwnd;
+	c->cnt = tp->snd_cwnd_cnt;
 }
 
 /* RFC 5681 §3.1, before the kernel takes the window of one segment. */
@@ -208,6 +209,7 @@ static __always_inline void on_timeout(struct sock *sk)
 	tp->snd_ssthresh = c->ssthresh;
 	c->window_end = tp->snd_una;
 	c->reduced = false;
+	c->cnt = 0;
 }
 
 /* RFC 5681 §4.1, which the kernel leaves to controllers with a cong_control. */
@@ -228,7 +230,7 @@ static __always_inline void on_transmit_start(struct sock *sk)
 	if (cwnd < tp->snd_cwnd) {
 		cwnd = max(cwnd, INITIAL_WINDOW);
 		tp->snd_cwnd = cwnd;
-		tp->snd_cwnd_cnt = 0;
+		control_of(sk)->cnt = 0;
 	}
 }
 
@@ -238,6 +240,17 @@ static __always_inline void say(struct tcp_sock *tp, bool ce)
 		tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
 	else
 		tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
+}
+
+/*
+ * Whether the segments before this one wait for their ACK. Not only if its timer runs: the kernel
+ * also defers ACKs while the socket is busy. An ACK of the state before takes the window update
+ * (rcv_wup) of this segment with it; there the flag tells.
+ */
+static __always_inline bool owes_ack(struct sock *sk)
+{
+	return (inet_csk(sk)->icsk_ack.pending & ICSK_ACK_NOW) ||
+	       after(control_of(sk)->rcv_nxt, tcp_sk(sk)->rcv_wup);
 }
 
 /*
@@ -253,8 +266,7 @@ static __always_inline void on_segment(struct sock *sk, bool ce)
 		COUNT(ce_segments);
 	if (ce != c->ce) {
 		COUNT(ce_changes);
-		/* Not only if its timer runs: the kernel also defers ACKs while the socket is busy. */
-		if (after(c->rcv_nxt, tp->rcv_wup)) {
+		if (owes_ack(sk)) {
 			say(tp, c->ce);
 			bpf_tcp_send_ack(tp, c->rcv_nxt);
 		}

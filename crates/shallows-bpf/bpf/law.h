@@ -41,6 +41,7 @@ struct control {
 	__u32 delivered_ce;
 	__u32 high_seq;
 	__u32 cwnd;
+	__u32 cnt; /* the kernel forgets its own as congestion begins */
 	__u32 ssthresh;
 	__u32 loss_cwnd; /* before the latest loss */
 	__u32 loss_ssthresh;

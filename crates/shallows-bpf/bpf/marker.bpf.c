@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* For tests: a switch that marks every fourth segment with data, if it is ECT. */
+/* For tests: a switch that marks every 16th segment with data, if it is ECT. */
 #include "kernel.h"
 #include <bpf/bpf_endian.h>
 
-#define EVERY 4
+#define EVERY 16
 #define TC_ACT_OK 0
 #define ETH_P_IP 0x0800
 #define ETH_HLEN 14

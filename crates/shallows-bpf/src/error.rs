@@ -37,7 +37,8 @@ pub enum Error {
     /// Where the BPF file system would not last.
     #[error(
         "this is the network namespace {0}, which has no {bpf}: run the command outside of `ip \
-         netns exec`; a controller serves all namespaces", bpf = "/sys/fs/bpf"
+         netns exec`; a controller serves all namespaces",
+        bpf = "/sys/fs/bpf"
     )]
     InNamespace(String),
     /// Loaded before.

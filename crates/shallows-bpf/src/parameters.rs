@@ -166,7 +166,7 @@ fn number(text: &str) -> Option<f64> {
 /// Whole microseconds, if the kernel's counter of them has room.
 pub(crate) fn whole_us(time: Time) -> Option<u32> {
     let us = Time::from_us(1).ps();
-    (time.ps() % us == 0 && time <= Time::from_secs(3600)).then(|| (time.ps() / us) as u32)
+    (time.ps().is_multiple_of(us) && time <= Time::from_secs(3600)).then(|| (time.ps() / us) as u32)
 }
 
 /// 1.0 in the programs' fixed point.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
+use clap::error::ErrorKind;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use shallows_bpf::{Controller, Parameters, Socket, TcpState};
@@ -74,7 +75,7 @@ pub(crate) fn cc(command: &CcCommand) -> Result<(), Failure> {
 }
 
 fn load(controller: Controller, settings: &[String]) -> anyhow::Result<String> {
-    let parameters = with(Parameters::default(), controller, settings)?;
+    let parameters = with(Parameters::default(), controller, settings);
     shallows_bpf::load(controller, &parameters)?;
     Ok(format!(
         "{controller} is loaded as {name}\n\
@@ -86,7 +87,7 @@ fn load(controller: Controller, settings: &[String]) -> anyhow::Result<String> {
 }
 
 fn set(controller: Controller, settings: &[String]) -> anyhow::Result<String> {
-    let parameters = with(shallows_bpf::parameters(controller)?, controller, settings)?;
+    let parameters = with(shallows_bpf::parameters(controller)?, controller, settings);
     shallows_bpf::set_parameters(controller, &parameters)?;
     Ok(format!(
         "{controller}: {}\n",
@@ -94,15 +95,14 @@ fn set(controller: Controller, settings: &[String]) -> anyhow::Result<String> {
     ))
 }
 
-fn with(
-    mut parameters: Parameters,
-    controller: Controller,
-    settings: &[String],
-) -> anyhow::Result<Parameters> {
+fn with(mut parameters: Parameters, controller: Controller, settings: &[String]) -> Parameters {
     for setting in settings {
-        parameters.set(controller, setting)?;
+        if let Err(problem) = parameters.set(controller, setting) {
+            // A wrong command line, like those that the parser finds itself.
+            clap::Error::raw(ErrorKind::ValueValidation, format!("{problem}\n")).exit();
+        }
     }
-    Ok(parameters)
+    parameters
 }
 
 fn unload(controllers: &[Controller]) -> anyhow::Result<String> {

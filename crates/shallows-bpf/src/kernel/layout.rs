@@ -67,6 +67,7 @@ pub(super) struct RawControl {
     delivered_ce: u32,
     high_seq: u32,
     cwnd: u32,
+    cnt: u32,
     ssthresh: u32,
     loss_cwnd: u32,
     loss_ssthresh: u32,

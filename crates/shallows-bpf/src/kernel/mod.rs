@@ -1,8 +1,8 @@
 //! The operations, through libbpf.
 
-mod layout;
+pub(crate) mod layout;
 mod namespaces;
-mod objects;
+pub(crate) mod objects;
 mod pins;
 mod sockets;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
-use libbpf_rs::{ErrorKind, MapCore as _, MapFlags, MapHandle, MapMut, Object};
+use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapMut, Object};
 use nix::unistd::geteuid;
 
 use crate::{Controller, Counters, Error, Parameters};
@@ -88,7 +88,12 @@ fn register(
 
 /// Removes a controller. Connections that run it keep it until they end; new ones get the default.
 pub fn unload(controller: Controller) -> Result<(), Error> {
-    pins_of_loaded(controller)?.clear()
+    let pins = pins_of_loaded(controller)?;
+    // At once, where the kernel can (Linux 6.11); else a moment after the pin is gone.
+    if let Ok(link) = Link::open(&pins.link) {
+        let _ = link.detach();
+    }
+    pins.clear()
 }
 
 /// Whether a controller is loaded.

@@ -12,6 +12,7 @@ use crate::parameters::fraction;
 use crate::{Controller, Error, Socket, TcpState};
 
 /// The sockets that run a controller, in this network namespace and in those with a name.
+#[expect(clippy::missing_panics_doc, reason = "the object has its program")]
 pub fn sockets() -> Result<Vec<Socket>, Error> {
     check_readable()?;
     let object = objects::open_sockets()?;

@@ -1,4 +1,4 @@
-//! Two hosts in network namespaces with a link between them, removed whatever happens.
+//! Two hosts and a switch in network namespaces, removed whatever happens.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -14,18 +14,19 @@ use socket2::{Domain, Socket, Type};
 /// What is between the hosts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Switch {
-    /// Nothing but a link.
+    /// Nothing.
     Plain,
-    /// Every fourth segment with data is marked.
-    MarksEveryFourth,
-    /// 50 Mbps and a deep queue that marks nothing.
+    /// A slow link with a deep queue that marks nothing.
     Slow,
+    /// The same, and every 16th segment with data is marked.
+    Marking,
 }
 
 /// The hosts, and a controller that is loaded as long as they are there.
 pub(crate) struct Lab {
     client: String,
     server: String,
+    switch: String,
     controller: Controller,
     /// Controllers are the machine's, so one test at a time.
     _lock: Flock<File>,
@@ -48,6 +49,7 @@ impl Lab {
         let lab = Self {
             client: name("c"),
             server: name("s"),
+            switch: name("x"),
             controller,
             _lock: lock,
         };
@@ -57,35 +59,49 @@ impl Lab {
     }
 
     fn build(&self, switch: Switch) {
-        let Self { client, server, .. } = self;
-        run(&format!("ip netns add {client}"));
-        run(&format!("ip netns add {server}"));
+        let x = &self.switch;
+        run(&format!("ip netns add {x}"));
         run(&format!(
-            "ip link add up netns {client} type veth peer name up netns {server}"
+            "ip netns exec {x} sysctl -qw net.ipv4.ip_forward=1"
         ));
-        for (namespace, host) in [(client, 1), (server, 2)] {
-            run(&format!("ip -n {namespace} addr add 10.99.0.{host}/24 dev up"));
-            // Frames as on a wire: no segment stands for several.
-            run(&format!("ip -n {namespace} link set up gso_max_segs 1 up"));
+        for (host, port) in [(&self.client, 1), (&self.server, 2)] {
+            run(&format!("ip netns add {host}"));
             run(&format!(
-                "ip netns exec {namespace} ethtool -K up tso off gso off gro off"
+                "ip link add port0 netns {host} type veth peer name port{port} netns {x}"
             ));
-        }
-        match switch {
-            Switch::Plain => {}
-            Switch::MarksEveryFourth => {
-                let mut object = tempfile::NamedTempFile::new().unwrap();
-                let marker = include_bytes!(concat!(env!("OUT_DIR"), "/marker.bpf.o"));
-                object.write_all(marker).unwrap();
-                let path = object.path().display();
-                run(&format!("tc -n {client} qdisc add dev up clsact"));
+            run(&format!(
+                "ip -n {host} addr add 10.99.{port}.2/24 dev port0"
+            ));
+            run(&format!(
+                "ip -n {x} addr add 10.99.{port}.1/24 dev port{port}"
+            ));
+            for (namespace, device) in [(host, "port0".into()), (x, format!("port{port}"))] {
+                // Frames as on a wire: none stands for several.
                 run(&format!(
-                    "tc -n {client} filter add dev up egress bpf da obj {path} sec tc"
+                    "ip netns exec {namespace} ethtool -K {device} tso off gso off gro off"
+                ));
+                run(&format!(
+                    "ip -n {namespace} link set {device} gso_max_segs 1 up"
                 ));
             }
-            Switch::Slow => run(&format!(
-                "tc -n {client} qdisc add dev up root tbf rate 50mbit burst 3100 limit 10mb"
-            )),
+            run(&format!(
+                "ip -n {host} route add default via 10.99.{port}.1"
+            ));
+        }
+        if switch != Switch::Plain {
+            run(&format!(
+                "tc -n {x} qdisc add dev port2 root tbf rate 100mbit burst 4600 limit 10mb"
+            ));
+        }
+        if switch == Switch::Marking {
+            let mut object = tempfile::NamedTempFile::new().unwrap();
+            let marker = include_bytes!(concat!(env!("OUT_DIR"), "/marker.bpf.o"));
+            object.write_all(marker).unwrap();
+            let path = object.path().display();
+            run(&format!("tc -n {x} qdisc add dev port2 clsact"));
+            run(&format!(
+                "tc -n {x} filter add dev port2 egress bpf da obj {path} sec tc"
+            ));
         }
     }
 
@@ -113,7 +129,7 @@ impl Lab {
     }
 
     fn connect_with(&self, server: Option<&str>, client: Option<&str>) -> Pair {
-        let address = SocketAddr::from((Ipv4Addr::new(10, 99, 0, 2), 5000));
+        let address = SocketAddr::from((Ipv4Addr::new(10, 99, 2, 2), 5000));
         let listener: TcpListener = within(&self.server, || {
             let socket = new_socket(server);
             socket.set_reuse_address(true).unwrap();
@@ -135,8 +151,10 @@ impl Drop for Lab {
     fn drop(&mut self) {
         // Each may be missing: a test may have unloaded the controller, or stopped half-way.
         let _ = shallows_bpf::unload(self.controller);
-        for namespace in [&self.client, &self.server] {
-            let _ = Command::new("ip").args(["netns", "del", namespace]).output();
+        for namespace in [&self.client, &self.server, &self.switch] {
+            let _ = Command::new("ip")
+                .args(["netns", "del", namespace])
+                .output();
         }
     }
 }
@@ -167,7 +185,9 @@ impl Pair {
     }
 
     pub(crate) fn client_congestion(&self) -> String {
-        let name = socket2::SockRef::from(&self.client).tcp_congestion().unwrap();
+        let name = socket2::SockRef::from(&self.client)
+            .tcp_congestion()
+            .unwrap();
         let name = name.split(|&byte| byte == 0).next().unwrap();
         String::from_utf8(name.to_vec()).unwrap()
     }

@@ -37,28 +37,28 @@ fn counters(controller: Controller) -> Counters {
 
 #[test]
 fn dctcp_measures_the_fraction_of_marks() {
-    let Some(lab) = Lab::with(Controller::Dctcp, Switch::MarksEveryFourth) else {
+    let Some(lab) = Lab::with(Controller::Dctcp, Switch::Marking) else {
         return;
     };
     let mut pair = lab.connect(Controller::Dctcp.kernel_name());
     pair.transfer(20 * MEGABYTE);
     let (sender, receiver) = (sender(&pair), receiver(&pair));
     let alpha = sender.alpha.expect("DCTCP has an alpha");
-    let echo = f64::from(sender.delivered_ce) / f64::from(receiver.received_ce.max(1));
     let fraction = f64::from(sender.delivered_ce) / f64::from(sender.delivered);
+    let counters = counters(Controller::Dctcp);
     println!(
-        "alpha {alpha:.4}, marked {fraction:.4}, echoed {} of {} ({echo:.4}), cwnd {}, {} sent again",
+        "alpha {alpha:.4}, echoed {} of {} marks, {fraction:.4} of all, cwnd {}, {} sent again",
         sender.delivered_ce, receiver.received_ce, sender.cwnd, sender.retransmits
     );
-    println!("{:?}", counters(Controller::Dctcp));
-    assert!((0.15..0.35).contains(&alpha), "{alpha}");
-    assert!((0.22..0.28).contains(&fraction), "{fraction}");
-    assert!(sender.ssthresh.is_some());
-    let counters = counters(Controller::Dctcp);
+    println!("{counters:?}");
+    // One of 16: 0.0625. Alpha swings around it by a mark more or less in a window.
+    assert!((0.03..0.12).contains(&alpha), "{alpha}");
+    assert!((0.058..0.068).contains(&fraction), "{fraction}");
     assert!(counters.reductions > 100, "{counters:?}");
     assert_eq!(counters.fallbacks, 0);
     // Before Linux 6.18 the kernel does not count what it receives.
     if receiver.received_ce > 0 {
+        let echo = f64::from(sender.delivered_ce) / f64::from(receiver.received_ce);
         assert!((0.95..1.05).contains(&echo), "{echo}");
     }
 }
@@ -77,20 +77,19 @@ fn without_ecn_there_is_reno() {
 
 #[test]
 fn ecn_star_halves_for_a_mark() {
-    let Some(lab) = Lab::with(Controller::EcnStar, Switch::MarksEveryFourth) else {
+    let Some(lab) = Lab::with(Controller::EcnStar, Switch::Marking) else {
         return;
     };
     let mut pair = lab.connect(Controller::EcnStar.kernel_name());
     pair.transfer(5 * MEGABYTE);
     let sender = sender(&pair);
-    println!("{sender:?}");
     assert_eq!(sender.alpha, None);
-    // Every fourth segment is marked, so there is a reduction in every window of four.
-    assert!(sender.cwnd <= 8, "{}", sender.cwnd);
+    // Every 16th segment is marked, so no window of more lasts.
+    assert!(sender.cwnd <= 32, "{}", sender.cwnd);
     assert!(counters(Controller::EcnStar).reductions > 10);
 }
 
-/// At 50 Mbps this is 4 full frames.
+/// At 100 Mbps this is 8 full frames.
 const T: Time = Time::from_ms(1);
 
 #[test]
@@ -126,7 +125,14 @@ fn hears_delay(lab: &Lab, controller: Controller, delay: Delay) {
     let free = sender(&pair);
     assert_eq!((before.late, before.reductions), (0, 0), "{before:?}");
 
-    shallows_bpf::set_parameters(controller, &Parameters { threshold: T, ..deaf }).unwrap();
+    shallows_bpf::set_parameters(
+        controller,
+        &Parameters {
+            threshold: T,
+            ..deaf
+        },
+    )
+    .unwrap();
     assert_eq!(shallows_bpf::parameters(controller).unwrap().threshold, T);
     pair.transfer(4 * MEGABYTE);
     let after = counters(controller);
@@ -143,17 +149,22 @@ fn hears_delay(lab: &Lab, controller: Controller, delay: Delay) {
 }
 
 #[test]
-fn a_namespace_can_make_it_its_default() {
-    let Some(lab) = Lab::with(Controller::Dctcp, Switch::Plain) else {
-        return;
-    };
+fn a_route_or_a_namespace_can_choose_it() {
     let name = Controller::Dctcp.kernel_name();
-    for end in [Lab::in_client, Lab::in_server] {
-        end(&lab, &format!("sysctl -qw net.ipv4.tcp_congestion_control={name}"));
+    let by_route = format!("ip route replace default via 10.99.PORT.1 congctl {name}");
+    let by_namespace = format!("sysctl -qw net.ipv4.tcp_congestion_control={name}");
+    for choice in [by_route, by_namespace] {
+        let Some(lab) = Lab::with(Controller::Dctcp, Switch::Plain) else {
+            return;
+        };
+        lab.in_client(&choice.replace("PORT", "1"));
+        lab.in_server(&choice.replace("PORT", "2"));
+        let pair = lab.connect_default();
+        assert_eq!(pair.client_congestion(), name);
+        assert_eq!(sender(&pair).controller, Controller::Dctcp);
+        assert_eq!(receiver(&pair).controller, Controller::Dctcp);
+        assert_eq!(counters(Controller::Dctcp).fallbacks, 0);
     }
-    let pair = lab.connect_default();
-    assert_eq!(pair.client_congestion(), name);
-    assert_eq!(sender(&pair).controller, Controller::Dctcp);
 }
 
 #[test]
