@@ -81,7 +81,8 @@ fn load(controller: Controller, settings: &[String]) -> anyhow::Result<String> {
         "{controller} is loaded as {name}\n\
          a namespace's default: sysctl -w net.ipv4.tcp_congestion_control={name}\n\
          a route's:             ip route replace ... congctl {name}\n\
-         a socket's:            setsockopt TCP_CONGESTION, such as iperf3 -C {name}\n",
+         a socket's:            setsockopt TCP_CONGESTION, before it connects or listens\n\
+         both ends need it\n",
         name = controller.kernel_name(),
     ))
 }
@@ -146,9 +147,10 @@ fn list(format: &FormatArgs) -> anyhow::Result<String> {
             .iter()
             .filter(|socket| socket.controller == controller)
             .count();
-        let parameters = match shallows_bpf::is_loaded(controller)? {
-            true => Some(shallows_bpf::parameters(controller)?),
-            false => None,
+        let parameters = if shallows_bpf::is_loaded(controller)? {
+            Some(shallows_bpf::parameters(controller)?)
+        } else {
+            None
         };
         rows.push(vec![
             controller.name().to_owned(),
@@ -187,12 +189,13 @@ fn show(only: Option<Controller>, format: &FormatArgs) -> anyhow::Result<String>
         }
     }
     if format.json {
-        let counters = counters
+        let counters: BTreeMap<_, _> = counters
             .iter()
-            .map(|(controller, of)| (controller.name(), of));
+            .map(|(controller, of)| (controller.name(), of))
+            .collect();
         return json_text(&json!({
             "sockets": sockets,
-            "counters": BTreeMap::from_iter(counters),
+            "counters": counters,
         }));
     }
     let mut text = sockets_table(&sockets);
