@@ -22,6 +22,9 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure the simulator on two reference workloads.
     Bench(BenchArgs),
+    /// Congestion controllers for this machine's TCP, as BPF programs in the kernel.
+    #[command(subcommand)]
+    Cc(crate::cc::CcCommand),
     /// Print the JSON schema of scenario files, for editors.
     Schema,
     /// Print a script that completes commands and options in a shell.

@@ -1,5 +1,6 @@
 //! The command from outside, as transcripts.
 
+mod cc;
 mod errors;
 mod interrupt;
 mod other_commands;

@@ -1,0 +1,179 @@
+//! The programs' arithmetic against that of the simulated controllers, over the same ACKs.
+
+use std::collections::VecDeque;
+
+use bytemuck::{Pod, Zeroable};
+use libbpf_rs::{Map, MapCore as _, MapFlags, Object, ProgramInput};
+use shallows_core::packet::Ecn;
+use shallows_core::tcp::congestion::{DctcpConfig, EarConfig};
+use shallows_core::tcp::{ControllerConfig, Receiver, Sender, TcpConfig};
+use shallows_core::units::Time;
+
+use crate::Parameters;
+use crate::kernel::layout::RawParameters;
+use crate::kernel::objects::{MODEL, open_bytes};
+use crate::parameters::fraction;
+
+const SEGMENT: u32 = 1_000;
+const STEPS: usize = 4_000;
+
+/// `struct step` of `model.bpf.c`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+struct Step {
+    una: u32,
+    nxt: u32,
+    acked: u32,
+    marked: u32,
+    delay_us: u32,
+    alpha: u32,
+    reduced: u32,
+    cwnd: u32,
+    cnt: u32,
+}
+
+/// What the simulated sender made of the same ACK.
+struct Reference {
+    alpha: f64,
+    reductions: u64,
+}
+
+/// A path that changes from calm to congested and back.
+fn marked(segment: usize) -> bool {
+    let every = [50, 7, 3, 1_000_000][segment / 250 % 4];
+    segment.is_multiple_of(every)
+}
+
+fn delay_us(segment: usize) -> u32 {
+    let wave = (segment % 97) as u32 * 4;
+    58 + if segment % 500 < 200 { wave } else { 0 }
+}
+
+/// Runs a simulated sender and notes the ACKs that it sees. They start short of the end of the
+/// kernel's sequence numbers, so that these wrap.
+fn simulate(controller: ControllerConfig, with_delay: bool) -> (Vec<Step>, Vec<Reference>) {
+    let config = TcpConfig {
+        controller,
+        segment: SEGMENT,
+        handshake: false,
+        ..TcpConfig::default()
+    };
+    let (mut sender, mut receiver) = (Sender::new(&config), Receiver::new(&config));
+    sender.write(Time::ZERO, STEPS as u64 * u64::from(SEGMENT));
+    let start = u32::MAX - 1_000_000;
+    let (mut steps, mut references) = (Vec::new(), Vec::new());
+    let (mut flight, mut sent, mut nxt) = (VecDeque::new(), 0, 0);
+    loop {
+        let now = Time::from_ms(steps.len() as u64 + 1);
+        while let Some(segment) = sender.poll_segment(now) {
+            nxt = segment.seq + u64::from(segment.len);
+            flight.push_back((sent, segment));
+            sent += 1;
+        }
+        let Some((number, mut segment)) = flight.pop_front() else {
+            return (steps, references);
+        };
+        let ecn = if marked(number) { Ecn::Ce } else { Ecn::Ect0 };
+        let delay_us = if with_delay { delay_us(number) } else { 0 };
+        segment.sent_at = now - Time::from_us(delay_us.into());
+        for ack in receiver.on_segment(now, &segment, ecn) {
+            let acked = (ack.ack - sender.acked()) as u32;
+            steps.push(Step {
+                una: start.wrapping_add(ack.ack as u32),
+                nxt: start.wrapping_add(nxt as u32),
+                acked,
+                marked: ack.ece.into(),
+                delay_us,
+                cwnd: 1_000,
+                cnt: 500,
+                ..Step::default()
+            });
+            sender.on_ack(now, &ack);
+            references.push(Reference {
+                alpha: sender.alpha().expect("it has an alpha"),
+                reductions: sender.stats().reductions,
+            });
+        }
+    }
+}
+
+/// The same ACKs through the kernel's program.
+fn run(steps: &mut [Step], parameters: &Parameters) {
+    let object = open_bytes(MODEL).unwrap();
+    let raw = RawParameters::from(parameters);
+    let value = bytemuck::bytes_of(&raw);
+    let update = |map: &str, key: u32, value| {
+        let key = key.to_ne_bytes();
+        find(&object, map)
+            .update(&key, value, MapFlags::ANY)
+            .unwrap();
+    };
+    update("parameters", 0, value);
+    for (i, step) in steps.iter().enumerate() {
+        update("steps", i as u32, bytemuck::bytes_of(step));
+    }
+    let program = object.progs_mut().next().unwrap();
+    program.test_run(ProgramInput::default()).unwrap();
+    let map = find(&object, "steps");
+    for (i, step) in steps.iter_mut().enumerate() {
+        let key = (i as u32).to_ne_bytes();
+        let value = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
+        *step = bytemuck::pod_read_unaligned(&value);
+    }
+}
+
+fn find<'obj>(object: &'obj Object, name: &str) -> Map<'obj> {
+    object.maps().find(|map| map.name() == name).unwrap()
+}
+
+fn compare(controller: ControllerConfig, with_delay: bool, parameters: &Parameters) {
+    if let Err(reason) = crate::check() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let (mut steps, references) = simulate(controller, with_delay);
+    assert_eq!(steps.len(), STEPS);
+    run(&mut steps, parameters);
+    let mut reductions = 0;
+    let mut worst: f64 = 0.0;
+    for (i, (step, reference)) in steps.iter().zip(&references).enumerate() {
+        reductions += u64::from(step.reduced);
+        let alpha = fraction(step.alpha);
+        worst = worst.max((alpha - reference.alpha).abs());
+        assert_eq!(reductions, reference.reductions, "at {i}: {step:?}");
+        if step.reduced != 0 {
+            // 1000 segments and a half, less alpha / 2 of them.
+            let window = f64::from(step.cwnd) + f64::from(step.cnt) / f64::from(step.cwnd);
+            let expected = 1_000.5 * (1.0 - reference.alpha / 2.0);
+            assert!((window - expected).abs() < 0.01, "{window} for {expected}");
+        }
+    }
+    println!("{reductions} reductions, alpha within {worst:.1e}");
+    assert!(reductions > 100);
+    assert!(worst < 2e-5, "{worst}");
+}
+
+#[test]
+fn dctcp_computes_as_the_simulated_one() {
+    let config = DctcpConfig::default();
+    compare(
+        ControllerConfig::Dctcp(config),
+        false,
+        &Parameters::default(),
+    );
+}
+
+#[test]
+fn ear_computes_as_the_simulated_one() {
+    let config = EarConfig {
+        g: 0.1,
+        initial_alpha: 0.0,
+        ..EarConfig::default()
+    };
+    let parameters = Parameters {
+        g: config.g,
+        initial_alpha: config.initial_alpha,
+        ..Parameters::default()
+    };
+    compare(ControllerConfig::Ear(config), true, &parameters);
+}

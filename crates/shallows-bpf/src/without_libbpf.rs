@@ -1,0 +1,43 @@
+//! The operations in a build without libbpf: each says what is missing.
+
+use crate::{Controller, Counters, Error, Parameters, Socket};
+
+/// Whether controllers can be loaded.
+pub fn check() -> Result<(), Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// Registers a controller with the kernel.
+pub fn load(_: Controller, _: &Parameters) -> Result<(), Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// Removes a controller.
+pub fn unload(_: Controller) -> Result<(), Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// Whether a controller is loaded.
+pub fn is_loaded(_: Controller) -> Result<bool, Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// The parameters of a loaded controller.
+pub fn parameters(_: Controller) -> Result<Parameters, Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// Changes the parameters of a loaded controller.
+pub fn set_parameters(_: Controller, _: &Parameters) -> Result<(), Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// What a loaded controller has seen and done.
+pub fn counters(_: Controller) -> Result<Counters, Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// The sockets that run a controller.
+pub fn sockets() -> Result<Vec<Socket>, Error> {
+    Err(Error::NoLibbpf)
+}

@@ -1,0 +1,189 @@
+//! The controllers in this machine's kernel: real TCP between two network namespaces.
+//!
+//! Without root or the kernel's support each test says so and does nothing.
+
+#![cfg(feature = "libbpf")]
+
+mod lab;
+
+use shallows_bpf::{Controller, Counters, Delay, Parameters, Socket};
+use shallows_core::units::Time;
+
+use lab::{Lab, Pair, Switch};
+
+const MEGABYTE: usize = 1_000_000;
+
+/// The sending end, of a connection that has just carried all its data.
+fn sender(pair: &Pair) -> Socket {
+    socket(pair, pair.client_address())
+}
+
+fn receiver(pair: &Pair) -> Socket {
+    socket(pair, pair.server_address())
+}
+
+fn socket(pair: &Pair, local: std::net::SocketAddr) -> Socket {
+    let sockets = shallows_bpf::sockets().unwrap();
+    let mut ends = sockets
+        .into_iter()
+        .filter(|socket| socket.local == local && pair.is_between(socket));
+    ends.next()
+        .unwrap_or_else(|| panic!("{local} runs a controller"))
+}
+
+fn counters(controller: Controller) -> Counters {
+    shallows_bpf::counters(controller).unwrap()
+}
+
+#[test]
+fn dctcp_measures_the_fraction_of_marks() {
+    let Some(lab) = Lab::with(Controller::Dctcp, Switch::Marking) else {
+        return;
+    };
+    let mut pair = lab.connect(Controller::Dctcp.kernel_name());
+    pair.transfer(20 * MEGABYTE);
+    let (sender, receiver) = (sender(&pair), receiver(&pair));
+    let alpha = sender.alpha.expect("DCTCP has an alpha");
+    let fraction = f64::from(sender.delivered_ce) / f64::from(sender.delivered);
+    let counters = counters(Controller::Dctcp);
+    println!(
+        "alpha {alpha:.4}, echoed {} of {} marks, {fraction:.4} of all, cwnd {}, {} sent again",
+        sender.delivered_ce, receiver.received_ce, sender.cwnd, sender.retransmits
+    );
+    println!("{counters:?}");
+    // One of 16: 0.0625. Alpha swings around it by a mark more or less in a window.
+    assert!((0.03..0.12).contains(&alpha), "{alpha}");
+    assert!((0.058..0.068).contains(&fraction), "{fraction}");
+    assert!(counters.reductions > 100, "{counters:?}");
+    assert_eq!(counters.fallbacks, 0);
+    // Before Linux 6.18 the kernel does not count what it receives.
+    if receiver.received_ce > 0 {
+        let echo = f64::from(sender.delivered_ce) / f64::from(receiver.received_ce);
+        assert!((0.95..1.05).contains(&echo), "{echo}");
+    }
+}
+
+#[test]
+fn without_ecn_there_is_reno() {
+    let Some(lab) = Lab::with(Controller::EcnStar, Switch::Plain) else {
+        return;
+    };
+    lab.in_server("sysctl -qw net.ipv4.tcp_ecn=0");
+    // The listener decides: it has to run a controller that asks for ECN.
+    let pair = lab.connect_to("reno", Controller::EcnStar.kernel_name());
+    assert_eq!(pair.client_congestion(), "reno");
+    assert_eq!(counters(Controller::EcnStar).fallbacks, 1);
+}
+
+#[test]
+fn ecn_star_halves_for_a_mark() {
+    let Some(lab) = Lab::with(Controller::EcnStar, Switch::Marking) else {
+        return;
+    };
+    let mut pair = lab.connect(Controller::EcnStar.kernel_name());
+    pair.transfer(5 * MEGABYTE);
+    let sender = sender(&pair);
+    assert_eq!(sender.alpha, None);
+    // Every 16th segment is marked, so no window of more lasts.
+    assert!(sender.cwnd <= 32, "{}", sender.cwnd);
+    assert!(counters(Controller::EcnStar).reductions > 10);
+}
+
+/// At 100 Mbps this is 8 full frames.
+const T: Time = Time::from_ms(1);
+
+#[test]
+fn ear_hears_delay_without_a_mark() {
+    for delay in [Delay::Rtt, Delay::OneWay] {
+        let Some(lab) = Lab::with(Controller::Ear, Switch::Slow) else {
+            return;
+        };
+        hears_delay(&lab, Controller::Ear, delay);
+    }
+}
+
+#[test]
+fn delay_dctcp_needs_no_ecn() {
+    let Some(lab) = Lab::with(Controller::DelayDctcp, Switch::Slow) else {
+        return;
+    };
+    lab.in_server("sysctl -qw net.ipv4.tcp_ecn=0");
+    hears_delay(&lab, Controller::DelayDctcp, Delay::Rtt);
+}
+
+fn hears_delay(lab: &Lab, controller: Controller, delay: Delay) {
+    // An hour of queueing is fine: the window grows as it likes.
+    let deaf = Parameters {
+        threshold: Time::from_secs(3600),
+        delay,
+        ..Parameters::default()
+    };
+    shallows_bpf::set_parameters(controller, &deaf).unwrap();
+    let mut pair = lab.connect(controller.kernel_name());
+    pair.transfer(2 * MEGABYTE);
+    let before = counters(controller);
+    let free = sender(&pair);
+    assert_eq!((before.late, before.reductions), (0, 0), "{before:?}");
+
+    shallows_bpf::set_parameters(
+        controller,
+        &Parameters {
+            threshold: T,
+            ..deaf
+        },
+    )
+    .unwrap();
+    assert_eq!(shallows_bpf::parameters(controller).unwrap().threshold, T);
+    pair.transfer(4 * MEGABYTE);
+    let after = counters(controller);
+    let held = sender(&pair);
+    println!(
+        "{controller}, {delay}: cwnd {} without T, {} with {T}; alpha {:?}, queueing {:?}, {after:?}",
+        free.cwnd, held.cwnd, held.alpha, held.queueing
+    );
+    assert_eq!(held.delay, Some(delay));
+    assert_eq!(held.base_rtt.is_some(), delay == Delay::Rtt);
+    assert!(after.late > 10 && after.reductions > 3, "{after:?}");
+    assert_eq!(after.marked, 0);
+    assert!(held.cwnd < free.cwnd, "{} and {}", held.cwnd, free.cwnd);
+}
+
+#[test]
+fn a_route_or_a_namespace_can_choose_it() {
+    let name = Controller::Dctcp.kernel_name();
+    let by_route = format!("ip route replace default via 10.99.PORT.1 congctl {name}");
+    let by_namespace = format!("sysctl -qw net.ipv4.tcp_congestion_control={name}");
+    for choice in [by_route, by_namespace] {
+        let Some(lab) = Lab::with(Controller::Dctcp, Switch::Plain) else {
+            return;
+        };
+        lab.in_client(&choice.replace("PORT", "1"));
+        lab.in_server(&choice.replace("PORT", "2"));
+        let pair = lab.connect_default();
+        assert_eq!(pair.client_congestion(), name);
+        assert_eq!(sender(&pair).controller, Controller::Dctcp);
+        assert_eq!(receiver(&pair).controller, Controller::Dctcp);
+        assert_eq!(counters(Controller::Dctcp).fallbacks, 0);
+    }
+}
+
+#[test]
+fn a_loaded_controller_cannot_be_loaded_again_and_is_gone_after_unload() {
+    let Some(lab) = Lab::with(Controller::DelayDctcp, Switch::Plain) else {
+        return;
+    };
+    let name = Controller::DelayDctcp.kernel_name();
+    let again = shallows_bpf::load(Controller::DelayDctcp, &Parameters::default());
+    assert!(matches!(again, Err(shallows_bpf::Error::AlreadyLoaded(_))));
+    assert!(lab::available().contains(name));
+    let mut pair = lab.connect(name);
+
+    shallows_bpf::unload(Controller::DelayDctcp).unwrap();
+    assert!(!shallows_bpf::is_loaded(Controller::DelayDctcp).unwrap());
+    assert!(!lab::available().contains(name));
+    // The connection keeps what it runs.
+    pair.transfer(MEGABYTE);
+    assert_eq!(sender(&pair).controller, Controller::DelayDctcp);
+    let gone = shallows_bpf::unload(Controller::DelayDctcp);
+    assert!(matches!(gone, Err(shallows_bpf::Error::NotLoaded(_))));
+}
