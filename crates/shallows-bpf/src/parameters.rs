@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use serde::Serialize;
-use shallows_core::tcp::congestion::EarConfig;
+use shallows_core::tcp::congestion::DelayDctcpConfig;
 use shallows_core::units::Time;
 use thiserror::Error;
 
@@ -49,11 +49,11 @@ pub struct Parameters {
 impl Default for Parameters {
     /// Those of the simulated controllers.
     fn default() -> Self {
-        let EarConfig {
+        let DelayDctcpConfig {
             t,
             g,
             initial_alpha,
-        } = EarConfig::default();
+        } = DelayDctcpConfig::default();
         Self {
             g,
             initial_alpha,

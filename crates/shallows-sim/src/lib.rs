@@ -11,6 +11,7 @@ mod partition;
 mod paths;
 mod shard;
 mod simulation;
+mod watch;
 
 pub mod routing;
 pub mod topology;
@@ -18,5 +19,7 @@ pub mod workload;
 
 pub use network::PortSetup;
 pub use simulation::{
-    Completion, Connections, FlowOutcome, Progress, Setup, SetupError, Simulation, Status,
+    Completion, Connections, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation,
+    Status,
 };
+pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};

@@ -1,5 +1,7 @@
 //! Egress ports and the links behind them.
 
+use std::collections::BTreeMap;
+
 use shallows_core::port::{
     ConfigError, Departure, EgressPort, Forward, Pool, PortConfig, Transmit,
 };
@@ -26,7 +28,7 @@ struct Port {
     delay: Time,
     pool: u32,
     link: u32,
-    /// The part of the fabric that the link leads to.
+    /// The part of the fabric that the link leads to, or [`WATCHED`].
     to: u32,
     /// The node of the event that the port is ready.
     ready: u32,
@@ -34,14 +36,20 @@ struct Port {
     awaited: bool,
 }
 
+/// In place of the part that a link leads to: something is to happen to its packets.
+pub(crate) const WATCHED: u32 = u32::MAX;
+
 /// A packet that has left a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) ticket: Ticket,
     pub(crate) link: u32,
-    /// The part of the fabric that it goes to.
+    /// The part of the fabric that it goes to, or [`WATCHED`].
     pub(crate) to: u32,
-    /// When it is there.
+    /// The queue that it was in, and for how long.
+    pub(crate) queue: usize,
+    pub(crate) sojourn: Time,
+    /// When it is at the end of the link.
     pub(crate) arrival: Time,
 }
 
@@ -61,6 +69,8 @@ pub struct PortSetup {
     pub switches: PortConfig,
     /// Ports of hosts.
     pub hosts: PortConfig,
+    /// Ports of some links, in place of those.
+    pub special: BTreeMap<u32, PortConfig>,
     /// Memory that the ports of one switch share, if their buffers do.
     pub pool: Option<Bytes>,
     /// Time that a host takes to hand an arrived packet to its transport.
@@ -78,7 +88,10 @@ impl PortSetup {
     }
 
     /// What the port of a link is made of.
-    pub(crate) fn config(&self, fabric: &Fabric, link: u32) -> &PortConfig {
+    pub fn config(&self, fabric: &Fabric, link: u32) -> &PortConfig {
+        if let Some(special) = self.special.get(&link) {
+            return special;
+        }
         match fabric.link(link).from {
             Node::Switch(_) => &self.switches,
             Node::Host(_) => &self.hosts,
@@ -86,22 +99,35 @@ impl PortSetup {
     }
 }
 
+impl PortSetup {
+    /// All that ports are made of.
+    fn configs(&self) -> impl Iterator<Item = &PortConfig> {
+        [&self.switches, &self.hosts]
+            .into_iter()
+            .chain(self.special.values())
+    }
+}
+
 impl Network {
-    /// The ports of one part of a fabric.
+    /// The ports of one part of a fabric; `watched` says which links are.
     pub(crate) fn new(
         part: u32,
         partition: &Partition,
         (fabric, setup, seed): (&Fabric, &PortSetup, u64),
+        watched: impl Fn(u32) -> bool,
         events: &mut Wheel<Packet>,
     ) -> Result<Self, ConfigError> {
         let switch_pool = || setup.pool.map_or_else(Pool::unlimited, Pool::new);
         let mut pools: Vec<_> = (0..fabric.switches()).map(|_| switch_pool()).collect();
         pools.extend((0..fabric.hosts()).map(|_| Pool::unlimited()));
+        // A port that looks ahead does not keep the books of its pool.
+        let shares_memory = setup.pool.is_some() || setup.configs().any(PortConfig::uses_pool);
         let port = |&number: &u32| {
             let link = fabric.link(number);
             let config = setup.config(fabric, number);
             let mut egress = EgressPort::new(link.rate, config, seed, u64::from(number))?;
-            if setup.pool.is_none() {
+            // What happens to a link happens at its time, not when a packet comes to its port.
+            if !shares_memory && !watched(number) {
                 egress.look_ahead();
             }
             Ok(Port {
@@ -112,7 +138,11 @@ impl Network {
                     Node::Host(host) => fabric.switches() + host,
                 },
                 link: number,
-                to: partition.part_of(link.to),
+                to: if watched(number) {
+                    WATCHED
+                } else {
+                    partition.part_of(link.to)
+                },
                 ready: events.claim(),
                 awaited: false,
             })
@@ -232,6 +262,8 @@ impl Port {
             ticket: departure.packet,
             link: self.link,
             to: self.to,
+            queue: departure.queue,
+            sojourn: departure.sojourn,
             arrival: departure.finish + self.delay,
         }
     }

@@ -26,7 +26,7 @@ const AT_A_TIME: u64 = 32;
 /// Looks without an event before a meeting is asked for.
 const PATIENCE: u32 = 64;
 /// Looks without success before the processor is offered to somebody else.
-const SPINS: u32 = 1000;
+const SPINS: u32 = 64;
 
 /// Handles about `most` events a part before `end`; true if there are none left.
 pub(crate) fn run(shards: &mut [Shard], lookaheads: &[Vec<Time>], end: Time, most: u64) -> bool {

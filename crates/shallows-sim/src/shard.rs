@@ -1,5 +1,6 @@
 //! One part of a fabric with its hosts: all that a thread runs.
 
+use std::mem;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -9,11 +10,12 @@ use shallows_core::units::Time;
 
 use crate::barriers::Barriers;
 use crate::engine::{Class, Key, Wheel};
-use crate::network::{Forwarded, Network, Sent};
+use crate::network::{Forwarded, Network, Sent, WATCHED};
 use crate::packet::{Envelope, Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
-use crate::routing::{Router, Selection};
+use crate::routing::{LinkState, Router, Selection};
 use crate::simulation::{Completion, Connections, FlowOutcome};
+use crate::watch::{CapturedPacket, Content, Observation, Watched};
 use crate::workload::{FlowSpec, Stop, Workload};
 
 /// What all parts of a run know and none changes.
@@ -23,6 +25,11 @@ pub(crate) struct World {
     pub(crate) transport: TcpConfig,
     pub(crate) connections: Connections,
     pub(crate) completion: Completion,
+}
+
+/// Which ways packets take; it changes when links do.
+#[derive(Clone, Debug)]
+pub(crate) struct Routing {
     pub(crate) router: Router,
     /// Where the paths of each flow begin, forth and back.
     pub(crate) routes: Vec<[u32; 2]>,
@@ -48,6 +55,7 @@ pub(crate) struct Mail {
 pub(crate) struct Shard {
     part: u32,
     world: Arc<World>,
+    routing: Arc<Routing>,
     events: Wheel<Packet>,
     network: Network,
     paths: Paths,
@@ -65,6 +73,13 @@ pub(crate) struct Shard {
     outcomes: Vec<FlowOutcome>,
     selective: Vec<Selective>,
     free_selective: Vec<u32>,
+    /// Links that something happens to.
+    watched: FxHashMap<u32, Watched>,
+    /// Whether round-trip times are kept.
+    keeps_rtt: bool,
+    observations: Vec<Observation>,
+    /// Connections that carry another flow than the first.
+    carriers: FxHashMap<u32, u32>,
     /// For each part, what goes there.
     pub(crate) outbox: Vec<Mail>,
     now: Time,
@@ -125,7 +140,8 @@ impl Shard {
         (part, parts): (u32, u32),
         world: Arc<World>,
         (events, network): (Wheel<Packet>, Network),
-        paths: Paths,
+        (routing, paths): (Arc<Routing>, Paths),
+        (watched, keeps_rtt): (FxHashMap<u32, Watched>, bool),
         starting: Vec<u32>,
         stops: &[Stop],
     ) -> Self {
@@ -144,6 +160,11 @@ impl Shard {
             outcomes: world.workload.flows.iter().map(FlowOutcome::of).collect(),
             selective: Vec::new(),
             free_selective: Vec::new(),
+            routing,
+            watched,
+            keeps_rtt,
+            observations: Vec::new(),
+            carriers: FxHashMap::default(),
             outbox: (0..parts).map(|_| Mail::default()).collect(),
             now: Time::ZERO,
             done: 0,
@@ -225,6 +246,46 @@ impl Shard {
         }
     }
 
+    /// Takes what was seen since the last time.
+    pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
+        mem::take(&mut self.observations)
+    }
+
+    /// A link that is watched goes down or comes back.
+    pub(crate) fn change_link(&mut self, link: u32, state: LinkState) {
+        if let Some(watched) = self.watched.get_mut(&link) {
+            watched.state = state;
+        }
+    }
+
+    /// Sends what is sent from now on by other ways.
+    pub(crate) fn reroute(&mut self, routing: Arc<Routing>, paths: Paths) {
+        for (source, route) in self.sources.iter_mut().zip(&routing.routes) {
+            if let Some(source) = source {
+                source.forth.route = route[0];
+            }
+        }
+        for (sink, route) in self.sinks.iter_mut().zip(&routing.routes) {
+            if let Some(sink) = sink {
+                sink.back.route = route[1];
+            }
+        }
+        self.routing = routing;
+        self.paths = paths;
+    }
+
+    /// Packets that a link has lost, other than those that its port has dropped.
+    pub(crate) fn lost_on(&self, link: u32) -> u64 {
+        self.watched.get(&link).map_or(0, |watched| watched.lost)
+    }
+
+    /// The sender of a flow, while it has something to send.
+    pub(crate) fn sender(&self, flow: u32) -> Option<&Sender> {
+        let connection = self.carriers.get(&flow).copied().unwrap_or(flow);
+        let source = self.sources[connection as usize].as_ref()?;
+        (source.flow == flow && !source.sender.is_done()).then_some(&source.sender)
+    }
+
     /// When the next event is.
     pub(crate) fn next_time(&self) -> Option<Time> {
         self.events.next_time()
@@ -279,11 +340,14 @@ impl Shard {
         };
         // A new connection is called like the first flow on it.
         let connection = kept.unwrap_or(flow);
-        let (world, now) = (&self.world, self.now);
+        if connection != flow {
+            self.carriers.insert(flow, connection);
+        }
+        let (world, routing, now) = (&self.world, &self.routing, self.now);
         let source = self.sources[connection as usize].get_or_insert_with(|| {
             Box::new(Source {
                 sender: Sender::new(&world.transport),
-                forth: envelope(world, connection, world.routes[connection as usize][0]),
+                forth: envelope(world, connection, routing.routes[connection as usize][0]),
                 flow,
                 before: SenderStats::default(),
                 first: 0,
@@ -342,8 +406,66 @@ impl Shard {
             let key = Key::new(Class::Arrival, sent.link);
             self.events.set(node, sent.arrival, key);
         } else {
-            self.post(sent);
+            self.deliver_otherwise(sent);
         }
+    }
+
+    /// A packet on a link to another part, or on one that something happens to.
+    #[inline(never)]
+    fn deliver_otherwise(&mut self, sent: Sent) {
+        if sent.to != WATCHED {
+            return self.post(sent);
+        }
+        let Some(watched) = self.watched.get_mut(&sent.link) else {
+            return;
+        };
+        if watched.sojourn {
+            self.observations.push(Observation::Sojourn {
+                link: sent.link,
+                queue: sent.queue,
+                sojourn: sent.sojourn,
+            });
+        }
+        let (captured, to) = (watched.captured, watched.to);
+        let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
+        if captured {
+            self.capture(time, &sent);
+        }
+        if arrives {
+            self.deliver(Sent { to, ..sent });
+        } else {
+            self.forget(sent.ticket.node);
+        }
+    }
+
+    fn capture(&mut self, time: Time, sent: &Sent) {
+        let packet = *self.events.item(sent.ticket.node);
+        let FlowSpec { src, dst, .. } =
+            self.world.workload.flows[packet.ticket.connection as usize];
+        let (src, dst, content) = if packet.is_ack() {
+            let selective = packet.selective().map(|at| self.selective[at as usize]);
+            (dst, src, Content::Ack(packet.to_ack(selective)))
+        } else {
+            (src, dst, Content::Segment(packet.to_segment()))
+        };
+        self.observations.push(Observation::Packet(CapturedPacket {
+            time,
+            link: sent.link,
+            src,
+            dst,
+            connection: packet.ticket.connection,
+            size: packet.ticket.size(),
+            dscp: packet.ticket.dscp(),
+            ecn: packet.ticket.ecn(),
+            content,
+        }));
+    }
+
+    /// Forgets a packet.
+    fn forget(&mut self, node: u32) {
+        let selective = self.events.item(node).selective();
+        self.free_selective.extend(selective);
+        self.events.release(node);
     }
 
     /// Sends a packet to another part.
@@ -368,10 +490,9 @@ impl Shard {
     /// Forgets the packets that a port has dropped.
     #[cold]
     fn bury(&mut self, port: u32) {
-        for ticket in self.network.take_dropped(port) {
-            let selective = self.events.item(ticket.node).selective();
-            self.free_selective.extend(selective);
-            self.events.release(ticket.node);
+        let dropped: Vec<_> = self.network.take_dropped(port).collect();
+        for ticket in dropped {
+            self.forget(ticket.node);
         }
     }
 
@@ -399,14 +520,14 @@ impl Shard {
         let connection = packet.ticket.connection;
         let (flow, segment) = (packet.flow(), packet.to_segment());
         self.outcomes[flow as usize].marks += u32::from(packet.ticket.ecn() == Ecn::Ce);
-        let (world, now) = (&self.world, self.now);
+        let (world, routing, now) = (&self.world, &self.routing, self.now);
         if self.satisfied[connection as usize] {
             return self.answer_late(connection, &packet);
         }
         let sink = self.sinks[connection as usize].get_or_insert_with(|| {
             Box::new(Sink {
                 receiver: Receiver::new(&world.transport),
-                back: envelope(world, connection, world.routes[connection as usize][1]),
+                back: envelope(world, connection, routing.routes[connection as usize][1]),
                 flow,
                 end: 0,
                 timer: None,
@@ -420,7 +541,7 @@ impl Shard {
         }
         let got_all = sink.receiver.received() >= sink.end;
         let mut back = sink.back;
-        if world.router.selection() == Selection::Packet {
+        if routing.router.selection() == Selection::Packet {
             sink.sprayed += 1;
             let turn = sink.sprayed;
             back.route = self.spray(connection, Direction::Back, turn);
@@ -459,7 +580,7 @@ impl Shard {
             ect: self.world.transport.ect_acks,
             sack: Default::default(),
         };
-        let route = self.world.routes[connection as usize][1];
+        let route = self.routing.routes[connection as usize][1];
         let back = envelope(&self.world, connection, route);
         self.acknowledge(back, Acks::One(ack));
     }
@@ -495,7 +616,15 @@ impl Shard {
             return;
         };
         let was_done = source.sender.is_done();
-        source.sender.on_ack(self.now, &packet.to_ack(selective));
+        let (ack, acked) = (packet.to_ack(selective), source.sender.acked());
+        source.sender.on_ack(self.now, &ack);
+        if self.keeps_rtt && source.sender.acked() > acked {
+            self.observations.push(Observation::Rtt {
+                time: self.now,
+                flow: source.flow,
+                rtt: self.now - ack.echo,
+            });
+        }
         if source.sender.is_done() && !was_done {
             self.finish(connection);
             return;
@@ -509,6 +638,7 @@ impl Shard {
             return;
         };
         let flow = source.flow;
+        self.carriers.remove(&flow);
         if self.world.completion == Completion::Sender {
             self.complete(flow);
         }
@@ -537,7 +667,7 @@ impl Shard {
             };
             let remaining = source.sender.written() - segment.seq;
             let (mut forth, flow) = (source.forth, source.flow);
-            if self.world.router.selection() == Selection::Packet {
+            if self.routing.router.selection() == Selection::Packet {
                 source.sprayed += 1;
                 let turn = source.sprayed;
                 forth.route = self.spray(connection, Direction::Forth, turn);
@@ -557,10 +687,14 @@ impl Shard {
         };
         let selector = u64::from(connection) << 32 | u64::from(turn);
         let mut path = Vec::new();
-        match self.world.router.path(src, dst, selector, &mut path) {
-            Ok(()) => self.paths.intern(&path),
-            // The hosts are connected, or the run would not have begun.
-            Err(_) => self.world.routes[connection as usize][0],
+        match (
+            self.routing.router.path(src, dst, selector, &mut path),
+            direction,
+        ) {
+            (Ok(()), _) => self.paths.intern(&path),
+            // Links are down: the packet is lost on the way that it had before.
+            (Err(_), Direction::Forth) => self.routing.routes[connection as usize][0],
+            (Err(_), Direction::Back) => self.routing.routes[connection as usize][1],
         }
     }
 

@@ -1,5 +1,6 @@
 //! A run: hosts with their connections, on a network.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shallows_core::port::{ConfigError as PortError, EgressPort};
@@ -13,8 +14,9 @@ use crate::parallel;
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::routing::{NoPath, Router, Selection};
-use crate::shard::{Shard, World};
+use crate::shard::{Routing, Shard, World};
 use crate::topology::{Fabric, Node};
+use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
 use crate::workload::{FlowSpec, Workload};
 
 /// Everything that a run depends on.
@@ -34,6 +36,12 @@ pub struct Setup {
     pub workload: Workload,
     /// Where a flow's completion is taken.
     pub completion: Completion,
+    /// What is wrong with some links.
+    pub faults: BTreeMap<u32, Fault>,
+    /// Links that go down and come back, in the order of time.
+    pub changes: Vec<LinkChange>,
+    /// What to keep of packets on their way.
+    pub watch: Watch,
     /// Seed of every random stream.
     pub seed: u64,
     /// Threads to use at most. Results do not depend on it.
@@ -161,6 +169,23 @@ pub struct Simulation {
     shards: Vec<Shard>,
     partition: Partition,
     lookaheads: Vec<Vec<Time>>,
+    router: Router,
+    /// Paths that are in use, while they may change.
+    paths: Paths,
+    routes: Vec<[u32; 2]>,
+    /// Changes of links that are still to come, the next one last.
+    changes: Vec<LinkChange>,
+}
+
+/// What the sender of a flow does at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderState {
+    /// Congestion window in bytes.
+    pub cwnd: f64,
+    /// The smoothed fraction of congestion, of controllers that have one.
+    pub alpha: Option<f64>,
+    /// Smoothed round-trip time, once there is one.
+    pub srtt: Option<Time>,
 }
 
 impl Simulation {
@@ -177,18 +202,23 @@ impl Simulation {
         let partition = Partition::new(&setup.fabric, setup.usable_threads());
         let (paths, routes) = setup.routes()?;
         let lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, setup.transport.header);
+        let place = (&setup.fabric, &setup.ports, &partition, setup.seed);
+        let watched = watched_links(&setup.watch, &setup.faults, &setup.changes, place);
+        let routing = Arc::new(Routing {
+            router: setup.router.clone(),
+            routes: routes.clone(),
+        });
         let world = Arc::new(World {
             workload: setup.workload,
             transport: setup.transport,
             connections: setup.connections,
             completion: setup.completion,
-            router: setup.router,
-            routes,
         });
         let make = |part| {
             let mut events = Wheel::new();
             let parts = (&setup.fabric, &setup.ports, setup.seed);
-            let network = Network::new(part, &partition, parts, &mut events)?;
+            let is_watched = |link| watched.contains_key(&link);
+            let network = Network::new(part, &partition, parts, is_watched, &mut events)?;
             let local = |flow: &u32| {
                 let src = world.workload.flows[*flow as usize].src;
                 partition.part_of(Node::Host(src)) == part
@@ -201,33 +231,75 @@ impl Simulation {
                 .collect();
             let stops = world.workload.stops.iter().copied();
             let stops: Vec<_> = stops.filter(|stop| local(&stop.flow)).collect();
-            let paths = match partition.parts() {
-                1 => paths.clone(),
-                _ => paths.renamed(|link| match partition.place(link) {
-                    (of, place) if of == part => place,
-                    _ => u32::MAX - 1,
-                }),
-            };
             Ok(Shard::new(
                 (part, partition.parts()),
                 Arc::clone(&world),
                 (events, network),
-                paths,
+                (Arc::clone(&routing), local_paths(&paths, &partition, part)),
+                (watched.clone(), setup.watch.rtt),
                 starting,
                 &stops,
             ))
         };
         let shards: Result<Vec<_>, PortError> = (0..partition.parts()).map(make).collect();
+        let mut changes = setup.changes;
+        changes.sort_by_key(|change| std::cmp::Reverse(change.at));
         Ok(Self {
             shards: shards?,
             world,
             partition,
             lookaheads,
+            router: setup.router,
+            paths,
+            routes,
+            changes,
         })
     }
 
     /// Handles about `most` events before `end`.
     pub fn run(&mut self, end: Time, most: u64) -> Status {
+        while let Some(&change) = self.changes.last()
+            && change.at < end
+        {
+            // A change at some time comes before all else at that time.
+            if self.run_unchanged(change.at, most) == Status::Running {
+                return Status::Running;
+            }
+            if self.next_time().is_none() {
+                return Status::Finished;
+            }
+            self.changes.pop();
+            self.change(change);
+        }
+        self.run_unchanged(end, most)
+    }
+
+    /// Takes a link away or brings it back.
+    fn change(&mut self, change: LinkChange) {
+        self.router.set_link(change.link, change.state);
+        let mut links = Vec::new();
+        let flows = self.world.workload.flows.iter().enumerate();
+        for ((flow, spec), routes) in flows.zip(&mut self.routes) {
+            let ways = [(spec.src, spec.dst), (spec.dst, spec.src)];
+            for ((from, to), route) in ways.into_iter().zip(routes) {
+                // Without another way packets go where they went, and are lost there.
+                if self.router.path(from, to, flow as u64, &mut links).is_ok() {
+                    *route = self.paths.intern(&links);
+                }
+            }
+        }
+        let routing = Arc::new(Routing {
+            router: self.router.clone(),
+            routes: self.routes.clone(),
+        });
+        for (part, shard) in (0..).zip(&mut self.shards) {
+            let paths = local_paths(&self.paths, &self.partition, part);
+            shard.change_link(change.link, change.state);
+            shard.reroute(Arc::clone(&routing), paths);
+        }
+    }
+
+    fn run_unchanged(&mut self, end: Time, most: u64) -> Status {
         let finished = match &mut self.shards[..] {
             [shard] => shard.run(end, most) < most,
             shards => parallel::run(shards, &self.lookaheads, end, most),
@@ -239,6 +311,37 @@ impl Simulation {
             shard.settle(end);
         }
         Status::Finished
+    }
+
+    /// When the next event is, if there is one.
+    pub fn next_time(&self) -> Option<Time> {
+        self.shards.iter().filter_map(Shard::next_time).min()
+    }
+
+    /// What was seen of packets since the last call, in the order of time.
+    pub fn take_observations(&mut self) -> Vec<Observation> {
+        let seen = self.shards.iter_mut().map(Shard::take_observations);
+        seen.reduce(|mut all, more| {
+            all.extend(more);
+            all
+        })
+        .unwrap_or_default()
+    }
+
+    /// What the sender of a flow does now, if it has something to send.
+    pub fn sender(&self, flow: u32) -> Option<SenderState> {
+        let sender = self.shards.iter().find_map(|shard| shard.sender(flow))?;
+        Some(SenderState {
+            cwnd: sender.cwnd_bytes(),
+            alpha: sender.alpha(),
+            srtt: sender.srtt(),
+        })
+    }
+
+    /// Packets that a link has lost by its faults or while it was down.
+    pub fn lost_on(&self, link: u32) -> u64 {
+        let (part, _) = self.partition.place(link);
+        self.shards[part as usize].lost_on(link)
     }
 
     /// How many threads it uses.
@@ -274,12 +377,24 @@ impl Simulation {
     }
 }
 
+/// The paths as a part sees them, by the numbers of its own ports.
+fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
+    match partition.parts() {
+        1 => paths.clone(),
+        _ => paths.renamed(|link| match partition.place(link) {
+            (of, place) if of == part => place,
+            _ => u32::MAX - 1,
+        }),
+    }
+}
+
 impl Setup {
-    /// Flows that wait for others far away, and paths that are found packet by packet, are for one
-    /// thread.
+    /// Flows that wait for others far away, paths that are found packet by packet, and records of
+    /// packets in their order are for one thread.
     fn usable_threads(&self) -> u32 {
         let sprays = self.router.selection() == Selection::Packet;
-        if sprays || !self.workload.barriers.is_empty() {
+        let watches = self.watch != Watch::default();
+        if sprays || watches || !self.workload.barriers.is_empty() {
             return 1;
         }
         self.threads

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{
     BufferConfig, ClassifierConfig, Framing, MAX_QUEUES, MarkerConfig, SchedulerConfig,
-    ShaperConfig,
+    SchemeConfig, ShaperConfig,
 };
 use crate::units::Bytes;
 
@@ -67,6 +67,12 @@ pub enum Accounting {
 }
 
 impl PortConfig {
+    /// Whether what the other ports of the switch hold matters to the port.
+    pub fn uses_pool(&self) -> bool {
+        matches!(self.buffer, BufferConfig::Dynamic { .. })
+            || matches!(self.marker.scheme, SchemeConfig::PerPool { .. })
+    }
+
     /// One unmarked first-come-first-served queue with this buffer.
     pub fn fifo(buffer: BufferConfig) -> Self {
         Self {

@@ -5,5 +5,6 @@ mod connections;
 mod conservation;
 mod dctcp;
 mod exact;
+mod links;
 mod properties;
 mod world;

@@ -1,6 +1,7 @@
 //! What the tests of whole runs share.
 
-use std::ops::Deref;
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tcp::TcpConfig;
@@ -8,7 +9,9 @@ use shallows_core::units::Time;
 use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
-use shallows_sim::{Completion, Connections, PortSetup, Setup, Simulation, Status};
+use shallows_sim::{
+    Completion, Connections, Fault, LinkChange, PortSetup, Setup, Simulation, Status, Watch,
+};
 
 use crate::conservation;
 
@@ -26,6 +29,9 @@ pub(crate) struct World {
     pub(crate) workload: Workload,
     pub(crate) completion: Completion,
     pub(crate) connections: Connections,
+    pub(crate) faults: BTreeMap<u32, Fault>,
+    pub(crate) changes: Vec<LinkChange>,
+    pub(crate) watch: Watch,
     pub(crate) threads: u32,
 }
 
@@ -45,6 +51,9 @@ impl World {
             },
             completion: Completion::Sender,
             connections: Connections::PerFlow,
+            faults: BTreeMap::new(),
+            changes: Vec::new(),
+            watch: Watch::default(),
             threads: 1,
         }
     }
@@ -65,6 +74,7 @@ impl World {
             ports: PortSetup {
                 switches: self.switches,
                 hosts: self.hosts,
+                special: BTreeMap::new(),
                 pool: None,
                 host_delay: Time::ZERO,
             },
@@ -72,6 +82,9 @@ impl World {
             connections: self.connections,
             workload: self.workload,
             completion: self.completion,
+            faults: self.faults,
+            changes: self.changes,
+            watch: self.watch,
             seed: 1,
             threads: self.threads,
         });
@@ -109,6 +122,11 @@ impl Run {
         while self.simulation.run(end, 1_000_000) == Status::Running {}
     }
 
+    /// Runs until nothing can happen any more on links that lose packets, which no port counts.
+    pub(crate) fn finish_lossy(&mut self) {
+        self.until(Time::MAX);
+    }
+
     /// Runs until nothing can happen any more, and checks that every flow is complete and that
     /// nothing was lost but what was dropped.
     pub(crate) fn finish(&mut self) {
@@ -126,6 +144,12 @@ impl Deref for Run {
 
     fn deref(&self) -> &Simulation {
         &self.simulation
+    }
+}
+
+impl DerefMut for Run {
+    fn deref_mut(&mut self) -> &mut Simulation {
+        &mut self.simulation
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a scenario to what the simulator starts from, with every check before any work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shallows_core::packet::Descriptor;
 use shallows_core::port::{EgressPort, PortConfig};
@@ -8,7 +8,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{PortSetup, Setup, Simulation};
+use shallows_sim::{PortSetup, Setup, Simulation, Watch};
 
 use super::{Diagnostic, Loaded};
 
@@ -68,6 +68,9 @@ impl Loaded {
             connections: self.scenario.connections,
             workload: built.workload.clone(),
             completion: self.scenario.completion,
+            faults: BTreeMap::new(),
+            changes: Vec::new(),
+            watch: Watch::default(),
             seed: self.scenario.seed,
             threads,
         };
@@ -118,6 +121,7 @@ impl Loaded {
         let setup = PortSetup {
             switches: ports.switch.clone(),
             hosts: ports.host(),
+            special: BTreeMap::new(),
             pool: ports.pool,
             host_delay: ports.host_delay,
         };

@@ -1,0 +1,161 @@
+//! Links that lose packets, and what can be seen of packets on their way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use shallows_core::packet::Ecn;
+use shallows_core::random::Coin;
+use shallows_core::tcp::{Ack, Segment};
+use shallows_core::units::Time;
+
+use crate::network::PortSetup;
+use crate::partition::Partition;
+use crate::routing::LinkState;
+use crate::topology::Fabric;
+
+/// What is wrong with a link, for tests of what TCP does about it. The packets take their time on
+/// the link and do not arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Fault {
+    /// Share of the packets that are lost.
+    pub loss: f64,
+    /// Share of the rest that arrive broken, and are dropped for it.
+    pub corruption: f64,
+}
+
+/// A link goes down or comes back. What is sent on a link that is down is lost; connections take
+/// other paths if there are any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkChange {
+    /// When.
+    pub at: Time,
+    /// Which; the other direction of the cable is another link.
+    pub link: u32,
+    /// What it is from then on.
+    pub state: LinkState,
+}
+
+/// What to keep of packets on their way. Such runs use one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Round-trip times that senders see, with every ACK of new data.
+    pub rtt: bool,
+    /// How long packets wait before these links.
+    pub sojourn: BTreeSet<u32>,
+    /// All packets on these links.
+    pub captured: BTreeSet<u32>,
+}
+
+/// Something that was seen of a packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Observation {
+    /// A sender has an ACK of something sent so long ago.
+    Rtt {
+        /// When.
+        time: Time,
+        /// What it sends.
+        flow: u32,
+        /// From sending to the ACK.
+        rtt: Time,
+    },
+    /// A packet waited so long.
+    Sojourn {
+        /// Before which link.
+        link: u32,
+        /// In which queue.
+        queue: usize,
+        /// From its arrival to the start of its transmission.
+        sojourn: Time,
+    },
+    /// A packet was sent on a link.
+    Packet(CapturedPacket),
+}
+
+/// A packet on a link.
+#[derive(Clone, Copy, Debug)]
+pub struct CapturedPacket {
+    /// When its last bit was on the link.
+    pub time: Time,
+    /// Which link.
+    pub link: u32,
+    /// The host that sent it.
+    pub src: u32,
+    /// The host that it is for.
+    pub dst: u32,
+    /// Its connection, called like the first flow on it.
+    pub connection: u32,
+    /// Bytes with headers.
+    pub size: u32,
+    /// Its service.
+    pub dscp: u8,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// What it says.
+    pub content: Content,
+}
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// Data, or a SYN.
+    Segment(Segment),
+    /// An acknowledgement.
+    Ack(Ack),
+}
+
+/// What happens to the packets of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Watched {
+    /// The part of the fabric that it leads to.
+    pub(crate) to: u32,
+    /// From the last bit's departure until the receiver has the packet.
+    pub(crate) delay: Time,
+    pub(crate) state: LinkState,
+    pub(crate) sojourn: bool,
+    pub(crate) captured: bool,
+    fault: Fault,
+    coin: Coin,
+    /// Packets that did not arrive.
+    pub(crate) lost: u64,
+}
+
+impl Watched {
+    /// Decides whether a packet arrives.
+    pub(crate) fn arrives(&mut self) -> bool {
+        let arrives = self.state == LinkState::Up
+            && !self.coin.heads(self.fault.loss)
+            && !self.coin.heads(self.fault.corruption);
+        self.lost += u64::from(!arrives);
+        arrives
+    }
+}
+
+/// The links of a run that something happens to.
+pub(crate) fn watched_links(
+    watch: &Watch,
+    faults: &BTreeMap<u32, Fault>,
+    changes: &[LinkChange],
+    (fabric, ports, partition, seed): (&Fabric, &PortSetup, &Partition, u64),
+) -> FxHashMap<u32, Watched> {
+    let links = watch.sojourn.iter().chain(&watch.captured);
+    let links = links.chain(faults.keys()).copied();
+    let links: BTreeSet<u32> = links
+        .chain(changes.iter().map(|change| change.link))
+        .collect();
+    let watched = |link: u32| Watched {
+        to: partition.part_of(fabric.link(link).to),
+        delay: ports.delay(fabric, link),
+        state: LinkState::Up,
+        sojourn: watch.sojourn.contains(&link),
+        captured: watch.captured.contains(&link),
+        fault: faults.get(&link).copied().unwrap_or_default(),
+        // A stream apart from that of the link's port.
+        coin: Coin::new(!seed, u64::from(link)),
+        lost: 0,
+    };
+    links
+        .into_iter()
+        .map(|link| (link, watched(link)))
+        .collect()
+}
