@@ -53,13 +53,14 @@ fn dctcp_measures_the_fraction_of_marks() {
     println!("{counters:?}");
     // One of 16: 0.0625. Alpha swings around it by a mark more or less in a window.
     assert!((0.03..0.12).contains(&alpha), "{alpha}");
-    assert!((0.058..0.068).contains(&fraction), "{fraction}");
+    assert!((0.055..0.07).contains(&fraction), "{fraction}");
     assert!(counters.reductions > 100, "{counters:?}");
     assert_eq!(counters.fallbacks, 0);
-    // Before Linux 6.18 the kernel does not count what it receives.
+    // Before Linux 6.18 the kernel does not count what it receives. On a busy machine it leaves
+    // out some calls of cwnd_event; without the exact echo the ratio would be 0.8, or 1.5.
     if receiver.received_ce > 0 {
         let echo = f64::from(sender.delivered_ce) / f64::from(receiver.received_ce);
-        assert!((0.95..1.05).contains(&echo), "{echo}");
+        assert!((0.9..1.1).contains(&echo), "{echo}");
     }
 }
 
