@@ -2,7 +2,7 @@
 /* Reads the state of every socket of the reader's network namespace that runs a controller. */
 #include "law.h"
 
-/* One socket. Its twin is in sockets.rs. */
+/* One socket. Its twin is in layout.rs. */
 struct record {
 	__u8 local[16];
 	__u8 remote[16];
@@ -12,7 +12,7 @@ struct record {
 	__u16 remote_port; /* in network order */
 	__u16 family;
 	__u8 state;
-	__u8 usec_timestamps;
+	__u8 padding;
 	__u32 mss;
 	__u32 cwnd;
 	__u32 ssthresh;
@@ -61,8 +61,6 @@ int sockets(struct bpf_iter__tcp *ctx)
 	r.delivered_ce = tp->delivered_ce;
 	if (bpf_core_field_exists(tp->received_ce))
 		r.received_ce = tp->received_ce;
-	if (bpf_core_field_exists(tp->tcp_usec_ts))
-		r.usec_timestamps = BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts);
 	r.retransmits = tp->total_retrans;
 	bpf_core_read(&r.control, sizeof(r.control), &tp->inet_conn.icsk_ca_priv);
 	bpf_seq_write(seq, &r, sizeof(r));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytemuck::{Pod, Zeroable};
 use libbpf_rs::{Map, MapCore as _, MapFlags, Object, ProgramInput};
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::congestion::{DctcpConfig, EarConfig};
+use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
 use shallows_core::tcp::{ControllerConfig, Receiver, Sender, TcpConfig};
 use shallows_core::units::Time;
 
@@ -165,10 +165,10 @@ fn dctcp_computes_as_the_simulated_one() {
 
 #[test]
 fn ear_computes_as_the_simulated_one() {
-    let config = EarConfig {
+    let config = DelayDctcpConfig {
         g: 0.1,
         initial_alpha: 0.0,
-        ..EarConfig::default()
+        ..DelayDctcpConfig::default()
     };
     let parameters = Parameters {
         g: config.g,

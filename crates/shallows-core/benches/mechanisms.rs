@@ -231,8 +231,9 @@ fn run_empty_port(mut port: EgressPort<Descriptor>, queues: usize, packets: u64)
     let start = Instant::now();
     for _ in 0..packets {
         let now = port.busy_until();
-        if let Forward::Sent(departure) = port.forward(now, test_packet(queue), &mut pool) {
-            black_box(departure.packet.tag);
+        let mut packet = test_packet(queue);
+        if let Forward::Sent(passage) = port.forward(now, &mut packet, &mut pool) {
+            black_box((packet.tag, passage.finish));
         }
         queue = if queue + 1 == queues { 0 } else { queue + 1 };
     }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use shallows_core::port::{
-    ConfigError, Departure, EgressPort, Forward, Pool, PortConfig, Transmit,
-};
+use shallows_core::port::{ConfigError, EgressPort, Forward, Passage, Pool, PortConfig, Transmit};
 use shallows_core::units::{Bytes, Time};
 
 use crate::engine::{Class, Key, Wheel};
-use crate::packet::{Packet, Ticket};
+use crate::packet::Packet;
 use crate::partition::Partition;
 use crate::topology::{Fabric, Node};
 
@@ -23,26 +21,23 @@ pub(crate) struct Network {
 
 #[derive(Debug)]
 struct Port {
-    egress: EgressPort<Ticket>,
+    egress: EgressPort<Packet>,
     /// From the last bit's departure until the receiver has the packet.
     delay: Time,
     pool: u32,
     link: u32,
     /// The part of the fabric that the link leads to, or [`WATCHED`].
     to: u32,
-    /// The node of the event that the port is ready.
-    ready: u32,
-    /// Whether that event is set.
+    /// Whether the event that the port is ready is set.
     awaited: bool,
 }
 
 /// In place of the part that a link leads to: something is to happen to its packets.
 pub(crate) const WATCHED: u32 = u32::MAX;
 
-/// A packet that has left a port.
+/// How a packet has left a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    pub(crate) ticket: Ticket,
     pub(crate) link: u32,
     /// The part of the fabric that it goes to, or [`WATCHED`].
     pub(crate) to: u32,
@@ -56,9 +51,11 @@ pub(crate) struct Sent {
 /// What became of a packet that a port was given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
+    /// It stays in its node.
     Sent(Sent),
+    /// The port has it, and its node is free.
     Queued,
-    /// Packets are to be taken from the port by [`Network::take_dropped`].
+    /// Its node is free, and packets are to be taken from the port by [`Network::take_dropped`].
     Dropped,
 }
 
@@ -115,7 +112,6 @@ impl Network {
         partition: &Partition,
         (fabric, setup, seed): (&Fabric, &PortSetup, u64),
         watched: impl Fn(u32) -> bool,
-        events: &mut Wheel<Packet>,
     ) -> Result<Self, ConfigError> {
         let switch_pool = || setup.pool.map_or_else(Pool::unlimited, Pool::new);
         let mut pools: Vec<_> = (0..fabric.switches()).map(|_| switch_pool()).collect();
@@ -143,7 +139,6 @@ impl Network {
                 } else {
                     partition.part_of(link.to)
                 },
-                ready: events.claim(),
                 awaited: false,
             })
         };
@@ -168,45 +163,49 @@ impl Network {
     }
 
     /// A port.
-    pub(crate) fn port(&self, port: u32) -> &EgressPort<Ticket> {
+    pub(crate) fn port(&self, port: u32) -> &EgressPort<Packet> {
         &self.ports[port as usize].egress
     }
 
-    /// Hands a packet to a port.
+    /// Hands the packet of a node to a port.
     #[inline(always)]
     pub(crate) fn forward(
         &mut self,
         events: &mut Wheel<Packet>,
         now: Time,
         number: u32,
-        ticket: Ticket,
+        node: u32,
     ) -> Forwarded {
         let port = &mut self.ports[number as usize];
-        match port
-            .egress
-            .forward(now, ticket, &mut self.pools[port.pool as usize])
-        {
-            Forward::Sent(departure) => {
+        let pool = &mut self.pools[port.pool as usize];
+        match port.egress.forward(now, events.item(node), pool) {
+            Forward::Sent(passage) => {
                 self.hops += 1;
-                Forwarded::Sent(port.sent(&departure))
+                Forwarded::Sent(port.sent(passage))
             }
             Forward::Queued => {
-                if port.awaited {
-                    return Forwarded::Queued;
+                events.release(node);
+                if !port.awaited {
+                    self.await_ready(events, now, number);
                 }
-                self.await_ready(events, now, number)
+                Forwarded::Queued
             }
-            Forward::Dropped(_) => Forwarded::Dropped,
+            Forward::Dropped(_) => {
+                events.release(node);
+                Forwarded::Dropped
+            }
         }
     }
 
-    /// A port may send again; what it sends.
+    /// A port may send again: what it sends, in the node that is given; or nothing, and the node is
+    /// free.
     #[inline]
     pub(crate) fn ready(
         &mut self,
         events: &mut Wheel<Packet>,
         now: Time,
         number: u32,
+        node: u32,
     ) -> Option<Sent> {
         let port = &mut self.ports[number as usize];
         let key = Key::new(Class::PortReady, number);
@@ -216,55 +215,73 @@ impl Network {
         {
             Transmit::Packet(departure) => {
                 self.hops += 1;
+                *events.item(node) = departure.packet;
                 if port.egress.bytes() > Bytes::ZERO {
-                    events.set(port.ready, departure.finish, key);
+                    let next = events.claim();
+                    events.set(next, departure.finish, key);
                 } else {
                     port.awaited = false;
                 }
-                return Some(port.sent(&departure));
+                Some(port.sent(Passage {
+                    queue: departure.queue,
+                    finish: departure.finish,
+                    sojourn: departure.sojourn,
+                }))
             }
-            Transmit::Wait(at) => events.set(port.ready, at, key),
-            Transmit::Idle => port.awaited = false,
+            Transmit::Wait(at) => {
+                events.set(node, at, key);
+                None
+            }
+            Transmit::Idle => {
+                events.release(node);
+                port.awaited = false;
+                None
+            }
         }
-        None
     }
 
     /// Takes what a port has dropped.
-    pub(crate) fn take_dropped(&mut self, port: u32) -> impl Iterator<Item = Ticket> + '_ {
+    pub(crate) fn take_dropped(&mut self, port: u32) -> impl Iterator<Item = Packet> + '_ {
         self.ports[port as usize]
             .egress
             .take_dropped()
-            .map(|(ticket, _)| ticket)
+            .map(|(packet, _)| packet)
     }
 
     /// Sees to it that a port with packets is asked again.
     #[inline]
-    fn await_ready(&mut self, events: &mut Wheel<Packet>, now: Time, number: u32) -> Forwarded {
+    fn await_ready(&mut self, events: &mut Wheel<Packet>, now: Time, number: u32) {
         let port = &mut self.ports[number as usize];
         port.awaited = true;
-        let free = port.egress.busy_until();
-        if free > now {
-            events.set(port.ready, free, Key::new(Class::PortReady, number));
-            return Forwarded::Queued;
-        }
-        // The link is free but a shaper is not: ask it when.
-        match self.ready(events, now, number) {
-            Some(sent) => Forwarded::Sent(sent),
-            None => Forwarded::Queued,
-        }
+        let at = match port.egress.busy_until() {
+            free if free > now => free,
+            // The link is free but a shaper is not: ask it when.
+            _ => match port
+                .egress
+                .transmit(now, &mut self.pools[port.pool as usize])
+            {
+                Transmit::Wait(at) => at,
+                // The port has just said that it sends nothing now.
+                Transmit::Packet(_) | Transmit::Idle => {
+                    port.awaited = false;
+                    return;
+                }
+            },
+        };
+        let node = events.claim();
+        events.set(node, at, Key::new(Class::PortReady, number));
     }
 }
 
 impl Port {
     #[inline]
-    fn sent(&self, departure: &Departure<Ticket>) -> Sent {
+    fn sent(&self, passage: Passage) -> Sent {
         Sent {
-            ticket: departure.packet,
             link: self.link,
             to: self.to,
-            queue: departure.queue,
-            sojourn: departure.sojourn,
-            arrival: departure.finish + self.delay,
+            queue: passage.queue,
+            sojourn: passage.sojourn,
+            arrival: passage.finish + self.delay,
         }
     }
 }

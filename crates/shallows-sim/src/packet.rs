@@ -7,7 +7,6 @@ use shallows_core::units::Time;
 /// A packet on its way. With its event it fills a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    pub(crate) ticket: Ticket,
     /// First byte of data, or the next byte that an ACK asks for.
     seq: u64,
     /// When the segment was sent; in an ACK the time that it echoes.
@@ -15,25 +14,18 @@ pub(crate) struct Packet {
     /// Data: the flow that it is of. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
     /// the selective ACK.
     extra: u64,
+    pub(crate) connection: u32,
     /// Where its next link stands in the table of paths.
     pub(crate) route: u32,
-    /// Bytes of data.
-    len: u16,
-    flags: Flags,
-}
-
-/// What a port stores of a packet.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ticket {
-    /// Where the packet itself is.
-    pub(crate) node: u32,
-    pub(crate) connection: u32,
     /// Bytes that the flow has left with this packet, as far as the field goes.
     remaining: u32,
     /// Bytes with headers.
     size: u16,
+    /// Bytes of data.
+    len: u16,
     dscp: u8,
     ecn: Ecn,
+    flags: Flags,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,19 +72,16 @@ impl Packet {
             | Flags::set(segment.retransmission, Flags::RETRANSMISSION)
             | Flags::set(segment.cwr, Flags::CWR);
         Self {
-            ticket: Ticket {
-                node: 0,
-                connection: envelope.connection,
-                remaining: remaining.min(u64::from(u32::MAX)) as u32,
-                size: segment.len as u16 + envelope.header,
-                dscp: envelope.dscp,
-                ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
-            },
             seq: segment.seq,
             sent_at: segment.sent_at,
             extra: u64::from(flow),
+            connection: envelope.connection,
             route: envelope.route,
+            remaining: remaining.min(u64::from(u32::MAX)) as u32,
+            size: segment.len as u16 + envelope.header,
             len: segment.len as u16,
+            dscp: envelope.dscp,
+            ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
         }
     }
@@ -106,19 +95,16 @@ impl Packet {
             | Flags::set(ack.ece, Flags::ECE)
             | Flags::set(selective.is_some(), Flags::SACK);
         Self {
-            ticket: Ticket {
-                node: 0,
-                connection: envelope.connection,
-                remaining: 0,
-                size: envelope.header,
-                dscp: envelope.dscp,
-                ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
-            },
             seq: ack.ack,
             sent_at: ack.echo,
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
+            connection: envelope.connection,
             route: envelope.route,
+            remaining: 0,
+            size: envelope.header,
             len: 0,
+            dscp: envelope.dscp,
+            ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
         }
     }
@@ -157,7 +143,7 @@ impl Packet {
             syn: self.flags.has(Flags::SYN),
             retransmission: self.flags.has(Flags::RETRANSMISSION),
             cwr: self.flags.has(Flags::CWR),
-            ect: self.ticket.ecn != Ecn::NotEct,
+            ect: self.ecn != Ecn::NotEct,
         }
     }
 
@@ -174,12 +160,12 @@ impl Packet {
             sack,
             ece: self.flags.has(Flags::ECE),
             syn: self.flags.has(Flags::SYN),
-            ect: self.ticket.ecn != Ecn::NotEct,
+            ect: self.ecn != Ecn::NotEct,
         }
     }
 }
 
-impl CorePacket for Ticket {
+impl CorePacket for Packet {
     #[inline]
     fn size(&self) -> u32 {
         u32::from(self.size)
@@ -217,7 +203,6 @@ mod tests {
 
     #[test]
     fn packets_stay_small() {
-        assert_eq!(size_of::<Ticket>(), 16);
         assert_eq!(size_of::<Packet>(), 48);
     }
 }

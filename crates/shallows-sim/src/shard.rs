@@ -191,8 +191,9 @@ impl Shard {
             match key.class() {
                 Class::Arrival => self.arrive(node),
                 Class::PortReady => {
-                    if let Some(sent) = self.network.ready(&mut self.events, now, key.identity()) {
-                        self.deliver(sent);
+                    let port = key.identity();
+                    if let Some(sent) = self.network.ready(&mut self.events, now, port, node) {
+                        self.deliver(node, sent);
                     }
                 }
                 class => {
@@ -225,7 +226,6 @@ impl Shard {
                 packet = packet.with_selective(self.set_aside(part));
             }
             let node = self.events.claim();
-            packet.ticket.node = node;
             *self.events.item(node) = packet;
             let key = Key::new(Class::Arrival, message.link);
             self.events.set(node, message.arrival, key);
@@ -377,16 +377,7 @@ impl Shard {
         let next = self.paths.link(packet.route);
         if next != ARRIVED {
             packet.route += 1;
-            let ticket = packet.ticket;
-            match self
-                .network
-                .forward(&mut self.events, self.now, next, ticket)
-            {
-                Forwarded::Sent(sent) => self.deliver(sent),
-                Forwarded::Queued => {}
-                Forwarded::Dropped => self.bury(next),
-            }
-            return;
+            return self.forward(next, node);
         }
         let packet = *packet;
         self.events.release(node);
@@ -397,24 +388,32 @@ impl Shard {
         }
     }
 
-    /// Lets a packet arrive at the other end of its link.
+    /// Hands the packet of a node to a port.
+    #[inline(always)]
+    fn forward(&mut self, port: u32, node: u32) {
+        match self.network.forward(&mut self.events, self.now, port, node) {
+            Forwarded::Sent(sent) => self.deliver(node, sent),
+            Forwarded::Queued => {}
+            Forwarded::Dropped => self.bury(port),
+        }
+    }
+
+    /// Lets the packet of a node arrive at the other end of its link.
     #[inline]
-    fn deliver(&mut self, sent: Sent) {
-        let node = sent.ticket.node;
-        self.events.item(node).ticket = sent.ticket;
+    fn deliver(&mut self, node: u32, sent: Sent) {
         if sent.to == self.part {
             let key = Key::new(Class::Arrival, sent.link);
             self.events.set(node, sent.arrival, key);
         } else {
-            self.deliver_otherwise(sent);
+            self.deliver_otherwise(node, sent);
         }
     }
 
     /// A packet on a link to another part, or on one that something happens to.
     #[inline(never)]
-    fn deliver_otherwise(&mut self, sent: Sent) {
+    fn deliver_otherwise(&mut self, node: u32, sent: Sent) {
         if sent.to != WATCHED {
-            return self.post(sent);
+            return self.post(node, sent);
         }
         let Some(watched) = self.watched.get_mut(&sent.link) else {
             return;
@@ -429,19 +428,20 @@ impl Shard {
         let (captured, to) = (watched.captured, watched.to);
         let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
         if captured {
-            self.capture(time, &sent);
+            self.capture(time, sent.link, node);
         }
         if arrives {
-            self.deliver(Sent { to, ..sent });
+            self.deliver(node, Sent { to, ..sent });
         } else {
-            self.forget(sent.ticket.node);
+            let selective = self.events.item(node).selective();
+            self.free_selective.extend(selective);
+            self.events.release(node);
         }
     }
 
-    fn capture(&mut self, time: Time, sent: &Sent) {
-        let packet = *self.events.item(sent.ticket.node);
-        let FlowSpec { src, dst, .. } =
-            self.world.workload.flows[packet.ticket.connection as usize];
+    fn capture(&mut self, time: Time, link: u32, node: u32) {
+        let packet = *self.events.item(node);
+        let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection as usize];
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| self.selective[at as usize]);
             (dst, src, Content::Ack(packet.to_ack(selective)))
@@ -450,28 +450,20 @@ impl Shard {
         };
         self.observations.push(Observation::Packet(CapturedPacket {
             time,
-            link: sent.link,
+            link,
             src,
             dst,
-            connection: packet.ticket.connection,
-            size: packet.ticket.size(),
-            dscp: packet.ticket.dscp(),
-            ecn: packet.ticket.ecn(),
+            connection: packet.connection,
+            size: packet.size(),
+            dscp: packet.dscp(),
+            ecn: packet.ecn(),
             content,
         }));
     }
 
-    /// Forgets a packet.
-    fn forget(&mut self, node: u32) {
-        let selective = self.events.item(node).selective();
-        self.free_selective.extend(selective);
-        self.events.release(node);
-    }
-
     /// Sends a packet to another part.
     #[inline(never)]
-    fn post(&mut self, sent: Sent) {
-        let node = sent.ticket.node;
+    fn post(&mut self, node: u32, sent: Sent) {
         let mut packet = *self.events.item(node);
         self.events.release(node);
         let mail = &mut self.outbox[sent.to as usize];
@@ -490,9 +482,8 @@ impl Shard {
     /// Forgets the packets that a port has dropped.
     #[cold]
     fn bury(&mut self, port: u32) {
-        let dropped: Vec<_> = self.network.take_dropped(port).collect();
-        for ticket in dropped {
-            self.forget(ticket.node);
+        for packet in self.network.take_dropped(port) {
+            self.free_selective.extend(packet.selective());
         }
     }
 
@@ -503,23 +494,14 @@ impl Shard {
         let port = self.paths.link(packet.route);
         let home = self.events.item(node);
         *home = packet;
-        home.ticket.node = node;
         home.route += 1;
-        let ticket = home.ticket;
-        match self
-            .network
-            .forward(&mut self.events, self.now, port, ticket)
-        {
-            Forwarded::Sent(sent) => self.deliver(sent),
-            Forwarded::Queued => {}
-            Forwarded::Dropped => self.bury(port),
-        }
+        self.forward(port, node);
     }
 
     fn take_data(&mut self, packet: Packet) {
-        let connection = packet.ticket.connection;
+        let connection = packet.connection;
         let (flow, segment) = (packet.flow(), packet.to_segment());
-        self.outcomes[flow as usize].marks += u32::from(packet.ticket.ecn() == Ecn::Ce);
+        self.outcomes[flow as usize].marks += u32::from(packet.ecn() == Ecn::Ce);
         let (world, routing, now) = (&self.world, &self.routing, self.now);
         if self.satisfied[connection as usize] {
             return self.answer_late(connection, &packet);
@@ -534,10 +516,10 @@ impl Shard {
                 sprayed: 0,
             })
         });
-        let acks = sink.receiver.on_segment(now, &segment, packet.ticket.ecn());
+        let acks = sink.receiver.on_segment(now, &segment, packet.ecn());
         if flow >= sink.flow {
             sink.flow = flow;
-            sink.end = segment.seq + packet.ticket.remaining();
+            sink.end = segment.seq + packet.remaining();
         }
         let got_all = sink.receiver.received() >= sink.end;
         let mut back = sink.back;
@@ -575,7 +557,7 @@ impl Shard {
             ack: self.world.workload.flows[connection as usize].bytes,
             echo: segment.sent_at,
             one_way_delay: self.now - segment.sent_at,
-            ece: packet.ticket.ecn() == Ecn::Ce,
+            ece: packet.ecn() == Ecn::Ce,
             syn: segment.syn,
             ect: self.world.transport.ect_acks,
             sack: Default::default(),
@@ -611,7 +593,7 @@ impl Shard {
             self.free_selective.push(at);
             self.selective[at as usize]
         });
-        let connection = packet.ticket.connection;
+        let connection = packet.connection;
         let Some(source) = &mut self.sources[connection as usize] else {
             return;
         };

@@ -215,10 +215,9 @@ impl Simulation {
             completion: setup.completion,
         });
         let make = |part| {
-            let mut events = Wheel::new();
             let parts = (&setup.fabric, &setup.ports, setup.seed);
             let is_watched = |link| watched.contains_key(&link);
-            let network = Network::new(part, &partition, parts, is_watched, &mut events)?;
+            let network = Network::new(part, &partition, parts, is_watched)?;
             let local = |flow: &u32| {
                 let src = world.workload.flows[*flow as usize].src;
                 partition.part_of(Node::Host(src)) == part
@@ -234,7 +233,7 @@ impl Simulation {
             Ok(Shard::new(
                 (part, partition.parts()),
                 Arc::clone(&world),
-                (events, network),
+                (Wheel::new(), network),
                 (Arc::clone(&routing), local_paths(&paths, &partition, part)),
                 (watched.clone(), setup.watch.rtt),
                 starting,

@@ -93,7 +93,7 @@ pub(super) struct RawSocket {
     pub(super) remote_port: u16,
     pub(super) family: u16,
     pub(super) state: u8,
-    pub(super) usec_timestamps: u8,
+    padding: u8,
     pub(super) mss: u32,
     pub(super) cwnd: u32,
     pub(super) ssthresh: u32,

@@ -3,13 +3,16 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{self, Command};
+use std::process::Command;
 use std::thread;
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::sched::{CloneFlags, setns};
 use shallows_bpf::{Controller, Parameters, Socket as Seen};
 use socket2::{Domain, Socket, Type};
+
+/// Names of namespaces begin with it; the controller that they were made for follows.
+const PREFIX: &str = "shallows-bpf-test-";
 
 /// What is between the hosts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,20 +44,22 @@ impl Lab {
         }
         let lock = File::create("/run/shallows-bpf-tests.lock").unwrap();
         let lock = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
+        clean_up_after_crashes();
         if shallows_bpf::is_loaded(controller).unwrap() {
             println!("skipped: {controller} is loaded on this machine, and may be in use");
             return None;
         }
-        let name = |end: &str| format!("shlbpf{}{end}", process::id());
+        let name = |what: &str| format!("{PREFIX}{controller}-{what}");
         let lab = Self {
-            client: name("c"),
-            server: name("s"),
-            switch: name("x"),
+            client: name("client"),
+            server: name("server"),
+            switch: name("switch"),
             controller,
             _lock: lock,
         };
-        shallows_bpf::load(controller, &Parameters::default()).unwrap();
+        // In this order, so that a crash leaves the namespaces that tell of the load.
         lab.build(switch);
+        shallows_bpf::load(controller, &Parameters::default()).unwrap();
         Some(lab)
     }
 
@@ -156,6 +161,22 @@ impl Drop for Lab {
                 .args(["netns", "del", namespace])
                 .output();
         }
+    }
+}
+
+/// Removes what a test has left that was killed: it had loaded the controller itself.
+fn clean_up_after_crashes() {
+    let namespaces = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    for namespace in namespaces {
+        let name = namespace.file_name().into_string().unwrap_or_default();
+        let Some(rest) = name.strip_prefix(PREFIX) else {
+            continue;
+        };
+        let made_for = |controller: &Controller| rest.starts_with(&format!("{controller}-"));
+        if let Some(controller) = Controller::ALL.into_iter().find(made_for) {
+            let _ = shallows_bpf::unload(controller);
+        }
+        run(&format!("ip netns del {name}"));
     }
 }
 

@@ -135,7 +135,8 @@ fn hears_delay(lab: &Lab, controller: Controller, delay: Delay) {
     )
     .unwrap();
     assert_eq!(shallows_bpf::parameters(controller).unwrap().threshold, T);
-    pair.transfer(4 * MEGABYTE);
+    // Long enough to drain the queue, a window at a time.
+    pair.transfer(12 * MEGABYTE);
     let after = counters(controller);
     let held = sender(&pair);
     println!(

@@ -93,10 +93,10 @@ pub enum Offer {
 }
 
 /// The answer to [`EgressPort::forward`].
-#[derive(Clone, Copy, Debug)]
-pub enum Forward<P> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
     /// Its transmission starts now, or [later](EgressPort::look_ahead) at a time that is certain.
-    Sent(Departure<P>),
+    Sent(Passage),
     /// It waits in a queue.
     Queued,
     /// It was dropped, and is among [`EgressPort::take_dropped`].
@@ -124,6 +124,17 @@ pub struct Departure<P> {
     /// When its last bit is on the wire, and the port can send again.
     pub finish: Time,
     /// How long it waited, from its offer to the start of its transmission.
+    pub sojourn: Time,
+}
+
+/// How a packet goes on that stays with the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// The queue it passed.
+    pub queue: usize,
+    /// When its last bit is on the wire.
+    pub finish: Time,
+    /// How long it waits, from its offer to the start of its transmission.
     pub sojourn: Time,
 }
 
@@ -236,11 +247,11 @@ impl<P: Packet> EgressPort<P> {
     /// Hands the port a packet at `now`. `pool` is the memory that the ports of its switch share.
     #[inline]
     pub fn offer(&mut self, now: Time, packet: P, pool: &mut Pool) -> Offer {
-        let (queue, arriving) = self.rest.receive(now, packet);
-        match self.rest.admit(queue, &arriving, pool) {
+        let (queue, size) = self.rest.receive(&packet);
+        match self.rest.admit((now, queue, size), &packet, pool) {
             Err(reason) => Offer::Dropped(reason),
             Ok(note) => {
-                self.enqueue(queue, arriving, note, pool);
+                self.enqueue((now, queue, size), packet, note, pool);
                 Offer::Queued
             }
         }
@@ -282,43 +293,42 @@ impl<P: Packet> EgressPort<P> {
     }
 
     /// Hands the port a packet at `now` and, if it was empty and its link is free, sends it at
-    /// once: [`offer`](Self::offer) and then [`transmit`](Self::transmit), but in most cases the
-    /// packet need not be stored for it.
+    /// once: [`offer`](Self::offer) and then [`transmit`](Self::transmit), but the packet stays
+    /// with the driver if it is sent, marked if it is to be, and is copied only if it has to wait.
     #[inline(always)]
-    pub fn forward(&mut self, now: Time, mut packet: P, pool: &mut Pool) -> Forward<P> {
+    pub fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool) -> Forward {
         let Some(timetable) = &mut self.timetable else {
             return self.forward_now(now, packet, pool);
         };
-        match timetable.admit(now, &packet) {
-            Ok(passage) => {
-                if passage.congested {
+        match timetable.admit(now, packet) {
+            Ok(entry) => {
+                if entry.congested {
                     let reason = timetable.reason();
-                    mark(&mut packet, &mut self.rest.counters[0], reason);
+                    mark(packet, &mut self.rest.counters[0], reason);
                 }
-                Forward::Sent(Departure {
-                    packet,
+                Forward::Sent(Passage {
                     queue: 0,
-                    finish: passage.finish,
-                    sojourn: passage.start - now,
+                    finish: entry.finish,
+                    sojourn: entry.start - now,
                 })
             }
-            Err(reason) => self.drop_ahead(now, packet, reason),
+            Err(reason) => self.drop_ahead(*packet, reason),
         }
     }
 
     /// Drops a packet of a port that looks ahead.
     #[cold]
-    fn drop_ahead(&mut self, now: Time, packet: P, reason: DropReason) -> Forward<P> {
-        let (_, lost) = self.rest.receive(now, packet);
-        Forward::Dropped(self.rest.drop(0, &lost, reason))
+    fn drop_ahead(&mut self, packet: P, reason: DropReason) -> Forward {
+        let (_, size) = self.rest.receive(&packet);
+        Forward::Dropped(self.rest.drop(0, packet, size, reason))
     }
 
     /// [`forward`](Self::forward) of a port that does not look ahead.
     #[inline(never)]
-    fn forward_now(&mut self, now: Time, packet: P, pool: &mut Pool) -> Forward<P> {
+    fn forward_now(&mut self, now: Time, packet: &mut P, pool: &mut Pool) -> Forward {
         let silent = self.rest.queues.backlogged().is_empty() && now >= self.rest.busy_until;
-        let (queue, arriving) = self.rest.receive(now, packet);
-        let note = match self.rest.admit(queue, &arriving, pool) {
+        let (queue, size) = self.rest.receive(packet);
+        let note = match self.rest.admit((now, queue, size), packet, pool) {
             Ok(note) => note,
             Err(reason) => return Forward::Dropped(reason),
         };
@@ -327,24 +337,40 @@ impl<P: Packet> EgressPort<P> {
                 scheduler, rest, ..
             } = self;
             let unhindered = rest.plain && !rest.paused.contains(queue);
-            if unhindered && scheduler.passes(queue, arriving.size) {
-                let departure = each_scheduler!(scheduler, s => rest.pass(s, queue, arriving));
-                return Forward::Sent(departure);
+            if unhindered && scheduler.passes(queue, size) {
+                let wire_size = rest.framing.wire_size(packet.size());
+                let finish = each_scheduler!(
+                    scheduler,
+                    s => rest.pass(s, (now, queue, size), wire_size)
+                );
+                return Forward::Sent(Passage {
+                    queue,
+                    finish,
+                    sojourn: Time::ZERO,
+                });
             }
         }
-        self.enqueue(queue, arriving, note, pool);
+        self.enqueue((now, queue, size), *packet, note, pool);
         if silent {
-            self.send_stored(now, pool)
+            self.send_stored(now, packet, pool)
         } else {
             Forward::Queued
         }
     }
 
-    /// The long way of [`forward`](Self::forward).
+    /// The long way of [`forward`](Self::forward): the port was empty, so what it sends is the
+    /// packet that has just come.
     #[inline(never)]
-    fn send_stored(&mut self, now: Time, pool: &mut Pool) -> Forward<P> {
+    fn send_stored(&mut self, now: Time, packet: &mut P, pool: &mut Pool) -> Forward {
         match self.transmit(now, pool) {
-            Transmit::Packet(departure) => Forward::Sent(departure),
+            Transmit::Packet(departure) => {
+                *packet = departure.packet;
+                Forward::Sent(Passage {
+                    queue: departure.queue,
+                    finish: departure.finish,
+                    sojourn: departure.sojourn,
+                })
+            }
             Transmit::Wait(_) | Transmit::Idle => Forward::Queued,
         }
     }
@@ -366,14 +392,25 @@ impl<P: Packet> EgressPort<P> {
     }
 
     #[inline(always)]
-    fn enqueue(&mut self, queue: usize, arriving: Stored<P>, note: Note, pool: &mut Pool) {
-        pool.take(arriving.size);
-        let first = self.rest.queues.push(queue, arriving);
+    fn enqueue(
+        &mut self,
+        (now, queue, size): (Time, usize, u32),
+        packet: P,
+        note: Note,
+        pool: &mut Pool,
+    ) {
+        pool.take(size);
+        let stored = Stored {
+            packet,
+            arrived: now,
+            size,
+            noted: false,
+        };
+        let first = self.rest.queues.push(queue, stored);
         if note != Note::Pass {
             self.rest.carry_out(note, queue);
         }
         if first && !self.rest.paused.contains(queue) {
-            let now = arriving.arrived;
             self.scheduler.activate(now, queue, &self.rest.queues);
         }
     }
@@ -471,82 +508,68 @@ impl<P: Packet> EgressPort<P> {
 }
 
 impl<P: Packet> Rest<P> {
-    /// The queue of a packet, and the packet as it would be stored there.
+    /// The queue of a packet, and its size as it counts there.
     #[inline(always)]
-    fn receive(&self, now: Time, packet: P) -> (usize, Stored<P>) {
+    fn receive(&self, packet: &P) -> (usize, u32) {
         let size = match self.accounting {
             Accounting::Packet => packet.size(),
             Accounting::Wire => self.framing.wire_size(packet.size()),
         };
-        let arriving = Stored {
-            packet,
-            arrived: now,
-            size,
-            noted: false,
-        };
-        (self.classifier.classify(&packet), arriving)
+        (self.classifier.classify(packet), size)
     }
 
     /// Finds room for a packet and asks the marker about it; or drops it.
     #[inline(always)]
     fn admit(
         &mut self,
-        queue: usize,
-        arriving: &Stored<P>,
+        (now, queue, size): (Time, usize, u32),
+        packet: &P,
         pool: &mut Pool,
     ) -> Result<Note, DropReason> {
-        let (now, size) = (arriving.arrived, arriving.size);
         if self.queues.backlogged().is_empty() {
             self.end_idle_time(now);
         }
         if let Some(reason) = self.buffer.refusal(queue, size, &self.queues, pool)
-            && !(self.evicts && self.make_room(queue, arriving, pool))
+            && !(self.evicts && self.make_room(queue, size, packet, pool))
         {
-            return Err(self.drop(queue, arriving, reason));
+            return Err(self.drop(queue, *packet, size, reason));
         }
-        let subject = (size, arriving.packet.dscp());
+        let subject = (size, packet.dscp());
         let seen = || self.meter.seen(now, queue, subject, &self.queues, pool);
         let note = self.marker.at_enqueue(seen, &self.queues);
-        if note != Note::Pass && self.drops_unmarkable(note, &arriving.packet) {
-            return Err(self.drop(queue, arriving, DropReason::NotEct));
+        if note != Note::Pass && self.drops_unmarkable(note, packet) {
+            return Err(self.drop(queue, *packet, size, DropReason::NotEct));
         }
         Ok(note)
     }
 
-    /// Sends an admitted packet through an empty port, past its queue.
+    /// Sends an admitted packet through an empty port, past its queue; when it has left.
     #[inline]
     fn pass(
         &mut self,
         scheduler: &mut impl Discipline,
-        queue: usize,
-        stored: Stored<P>,
-    ) -> Departure<P> {
-        let now = stored.arrived;
-        self.queues.count_pass(queue, stored.size);
-        let finish = self.occupy_link(now, &stored.packet);
+        (now, queue, size): (Time, usize, u32),
+        wire_size: u32,
+    ) -> Time {
+        self.queues.count_pass(queue, size);
+        let finish = self.occupy_link(now, wire_size);
         let service = Service {
             queue,
-            size: stored.size,
+            size,
             now,
             finish,
             emptied: true,
         };
         scheduler.passed(service, &mut self.marker);
-        Departure {
-            packet: stored.packet,
-            queue,
-            finish,
-            sojourn: Time::ZERO,
-        }
+        finish
     }
 
     /// Starts a transmission; when its last bit is on the wire.
     #[inline]
-    fn occupy_link(&mut self, now: Time, packet: &P) -> Time {
+    fn occupy_link(&mut self, now: Time, wire_size: u32) -> Time {
         if now > self.busy_until {
             self.link.restart();
         }
-        let wire_size = self.framing.wire_size(packet.size());
         self.busy_until = now + self.link.advance(Bytes::new(u64::from(wire_size)));
         self.busy_until
     }
@@ -571,7 +594,8 @@ impl<P: Packet> Rest<P> {
         }
         let mut stored = self.queues.pop(queue);
         pool.release(stored.size);
-        let finish = self.occupy_link(now, &stored.packet);
+        let wire_size = self.framing.wire_size(stored.packet.size());
+        let finish = self.occupy_link(now, wire_size);
         let service = Service {
             queue,
             size: stored.size,
@@ -657,28 +681,27 @@ impl<P: Packet> Rest<P> {
     /// pFabric: gives up less urgent packets until a packet of `size` fits; false if they do not
     /// suffice.
     #[cold]
-    fn make_room(&mut self, queue: usize, arriving: &Stored<P>, pool: &mut Pool) -> bool {
-        let size = arriving.size;
+    fn make_room(&mut self, queue: usize, size: u32, arriving: &P, pool: &mut Pool) -> bool {
         while self
             .buffer
             .refusal(queue, size, &self.queues, pool)
             .is_some()
         {
-            let remaining = arriving.packet.remaining();
+            let remaining = arriving.remaining();
             let Some(position) = pfabric::victim(&self.queues, remaining) else {
                 return false;
             };
             let victim = self.queues.remove(queue, position);
             pool.release(victim.size);
-            self.drop(queue, &victim, DropReason::Evicted);
+            self.drop(queue, victim.packet, victim.size, DropReason::Evicted);
         }
         true
     }
 
     #[cold]
-    fn drop(&mut self, queue: usize, lost: &Stored<P>, reason: DropReason) -> DropReason {
-        self.counters[queue].drop(reason, lost.size);
-        self.dropped.push((lost.packet, reason));
+    fn drop(&mut self, queue: usize, lost: P, size: u32, reason: DropReason) -> DropReason {
+        self.counters[queue].drop(reason, size);
+        self.dropped.push((lost, reason));
         reason
     }
 }

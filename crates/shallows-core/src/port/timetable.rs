@@ -46,7 +46,7 @@ pub(crate) struct Rules {
 
 /// When a packet leaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passage {
+pub(crate) struct Entry {
     pub(crate) start: Time,
     pub(crate) finish: Time,
     /// Whether it is to be marked.
@@ -92,7 +92,7 @@ impl Timetable {
 
     /// Finds room for a packet and the time of its departure.
     #[inline(always)]
-    pub(crate) fn admit(&mut self, now: Time, packet: &impl Packet) -> Result<Passage, DropReason> {
+    pub(crate) fn admit(&mut self, now: Time, packet: &impl Packet) -> Result<Entry, DropReason> {
         let start = self.busy_until.max(now);
         if start > now {
             self.settle(now);
@@ -118,7 +118,7 @@ impl Timetable {
         self.busy_until = start + self.link.advance(Bytes::new(u64::from(wire_size)));
         self.accepted.packets += 1;
         self.accepted.bytes += u64::from(size);
-        Ok(Passage {
+        Ok(Entry {
             start,
             finish: self.busy_until,
             congested,

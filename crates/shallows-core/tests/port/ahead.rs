@@ -51,10 +51,10 @@ fn by_asking(
         }
     };
     let mut sent_at_once = Vec::new();
-    for &(now, packet) in arrivals {
+    for &(now, mut packet) in arrivals {
         send_until(port, &mut pool, now);
-        if let Forward::Sent(departure) = port.forward(now, packet, &mut pool) {
-            sent_at_once.push((departure.packet, departure.finish, departure.sojourn));
+        if let Forward::Sent(passage) = port.forward(now, &mut packet, &mut pool) {
+            sent_at_once.push((packet, passage.finish, passage.sojourn));
         }
         port.take_dropped().for_each(drop);
     }
@@ -70,13 +70,11 @@ fn looking_ahead(
 ) -> Vec<(Descriptor, Time, Time)> {
     let mut pool = Pool::unlimited();
     port.look_ahead();
-    let forwarded = arrivals.iter().filter_map(|&(now, packet)| {
-        let outcome = port.forward(now, packet, &mut pool);
+    let forwarded = arrivals.iter().filter_map(|&(now, mut packet)| {
+        let outcome = port.forward(now, &mut packet, &mut pool);
         port.take_dropped().for_each(drop);
         match outcome {
-            Forward::Sent(departure) => {
-                Some((departure.packet, departure.finish, departure.sojourn))
-            }
+            Forward::Sent(passage) => Some((packet, passage.finish, passage.sojourn)),
             Forward::Queued => panic!("a port that looks ahead sends at once"),
             Forward::Dropped(_) => None,
         }
@@ -123,14 +121,14 @@ fn lengths_follow_the_clock() {
     port.look_ahead();
     let mut pool = Pool::unlimited();
     for tag in 0..14 {
-        port.forward(Time::ZERO, packet(0, 1500, tag), &mut pool);
+        port.forward(Time::ZERO, &mut packet(0, 1500, tag), &mut pool);
     }
     // One is on the wire, 13 wait. The sixth and later ones made five or more, above four.
     assert_eq!((port.packets(), port.bytes().get()), (13, 13 * 1500));
     assert_eq!(port.counters(0).marks(MarkReason::Queue), 9);
     assert_eq!(port.counters(0).drops(DropReason::PortFull).packets, 0);
     assert!(matches!(
-        port.forward(Time::ZERO, packet(0, 1500, 14), &mut pool),
+        port.forward(Time::ZERO, &mut packet(0, 1500, 14), &mut pool),
         Forward::Dropped(DropReason::PortFull)
     ));
     port.settle(Time::from_ns(1199));
@@ -150,7 +148,7 @@ fn a_port_that_cannot_look_ahead_does_not() {
     let mut port = EgressPort::new(Rate::from_gbps(10), &config, 1, 1).unwrap();
     port.look_ahead();
     let mut pool = Pool::unlimited();
-    port.forward(Time::ZERO, packet(0, 1500, 0), &mut pool);
-    let second = port.forward(Time::ZERO, packet(0, 1500, 1), &mut pool);
+    port.forward(Time::ZERO, &mut packet(0, 1500, 0), &mut pool);
+    let second = port.forward(Time::ZERO, &mut packet(0, 1500, 1), &mut pool);
     assert!(matches!(second, Forward::Queued));
 }

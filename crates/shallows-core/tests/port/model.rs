@@ -494,11 +494,11 @@ proptest! {
                     prop_assert_eq!(dropped, expected);
                 }
                 Operation::Forward { queue, size } => {
-                    let packet = packet(queue, size, tag as u64);
+                    let mut packet = packet(queue, size, tag as u64);
                     let silent = reference.total() == 0 && driver.now >= reference.busy_until;
-                    let outcome = driver.port.forward(driver.now, packet, &mut driver.pool);
-                    driver.port.take_dropped().for_each(drop);
                     let offered = reference.offer(driver.now, packet, others);
+                    let outcome = driver.port.forward(driver.now, &mut packet, &mut driver.pool);
+                    driver.port.take_dropped().for_each(drop);
                     let sent = match offered {
                         Offer::Queued if silent => reference.transmit(driver.now, others),
                         _ => Ok(None),
@@ -508,7 +508,7 @@ proptest! {
                             prop_assert_eq!(is, expected);
                         }
                         (Forward::Sent(is), Offer::Queued, Ok(Some(expected))) => {
-                            prop_assert_eq!((is.packet, is.finish), expected);
+                            prop_assert_eq!((packet, is.finish), expected);
                         }
                         (Forward::Queued, Offer::Queued, Ok(None) | Err(_)) => {}
                         (is, offered, sent) => {

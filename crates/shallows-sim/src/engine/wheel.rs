@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::{iter, mem};
+use std::{hint, iter, mem};
 
 use shallows_core::units::Time;
 
@@ -248,7 +248,23 @@ impl<T: Default> Wheel<T> {
             return None;
         }
         self.now_slot = next;
-        Some(self.take_slot())
+        let taken = self.take_slot();
+        self.read_ahead();
+        Some(taken)
+    }
+
+    /// Looks at the events that come next, so that their cache lines are on their way while those
+    /// of now are handled.
+    #[inline]
+    fn read_ahead(&self) {
+        let from = self.now_slot as usize % SLOTS;
+        let bits = self.occupied[from / 64] >> (from % 64);
+        if bits != 0 {
+            let head = self.slots[(from + bits.trailing_zeros() as usize) % SLOTS];
+            if let Some(node) = self.nodes.get(head as usize) {
+                hint::black_box(node.next);
+            }
+        }
     }
 
     /// The same, where the turn changes: `next` is in the next turn, or the greatest number if that
