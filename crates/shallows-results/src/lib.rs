@@ -12,6 +12,8 @@
 //! | [`statistics`] | exact percentiles, means, Jain's index |
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
 //! | [`compare`] | two summaries, difference by difference |
+//! | [`figure`] | curves with error bars, as SVG, PNG and CSV |
+//! | [`report`] | a reproduction as one page: figures, claims, verdicts, deviations |
 //!
 //! Equal input gives equal bytes in every file: no clock, host name or map order gets into one.
 //! A file appears under its name when it is complete and not before.
@@ -49,9 +51,11 @@
 pub mod compare;
 mod decimal;
 mod error;
+pub mod figure;
 mod file;
 pub mod flows;
 pub mod record;
+pub mod report;
 pub mod series;
 pub mod size_class;
 pub mod statistics;
@@ -59,4 +63,4 @@ pub mod summary;
 mod table;
 
 pub use error::ResultsError;
-pub use file::{Format, write_text};
+pub use file::{Format, write_bytes, write_text};

@@ -9,6 +9,7 @@ mod ideal;
 mod output;
 mod progress;
 mod report;
+mod repro;
 mod run;
 mod scenario;
 
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Repro(args) => repro::repro(&args),
+        Command::Report { directory } => repro::report_on(&directory),
         Command::Schema => output::print(SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();
