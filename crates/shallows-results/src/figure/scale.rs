@@ -29,6 +29,20 @@ impl Scale {
         }
     }
 
+    /// A scale that ends where the data does, with about `count` round ticks within.
+    pub(super) fn tight(values: impl Iterator<Item = f64>, extent: Extent, count: usize) -> Self {
+        let (low, high) = span(values.chain(extent.shown()));
+        let step = nice_step((high - low) / count as f64);
+        let first = (low / step - 1e-9).ceil() as i64;
+        let last = (high / step + 1e-9).floor() as i64;
+        let ticks = (first..=last).map(|n| n as f64 * step);
+        Self {
+            low,
+            high: high + (high - low) * 0.03,
+            ticks: labelled(ticks.collect(), step),
+        }
+    }
+
     /// A scale with its ticks at the measured values, with some room around them.
     pub(super) fn measured(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
@@ -121,6 +135,13 @@ mod tests {
         assert_eq!((scale.low, scale.high), (0.8, 1.2000000000000002));
         let scale = Scale::round([403.0, 688.0].into_iter(), Extent::FromZero, 4);
         assert_eq!(texts(&scale), ["0", "200", "400", "600", "800"]);
+    }
+
+    #[test]
+    fn a_tight_scale_has_its_ticks_inside() {
+        let scale = Scale::tight([0.25, 2.15].into_iter(), Extent::FromZero, 4);
+        assert_eq!(texts(&scale), ["0", "1", "2"]);
+        assert!(scale.low == 0.0 && scale.high < 2.3);
     }
 
     #[test]

@@ -10,7 +10,7 @@ const WIDTH: f64 = 262.0;
 const HEIGHT: f64 = 226.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 42.0;
-const RIGHT: f64 = 10.0;
+const RIGHT: f64 = 14.0;
 const LEGEND: f64 = 26.0;
 /// A row of a panel of rows.
 const ROW: f64 = 21.0;
@@ -278,7 +278,7 @@ fn frame(panel: &Panel) -> Frame {
             let xs = points().map(|point| point.x);
             let x = match plot {
                 Plot::Points(_) => Scale::measured(xs),
-                _ => Scale::round(xs, panel.x.extent, 4),
+                _ => Scale::tight(xs, panel.x.extent, 4),
             };
             let y = points().flat_map(|point| [point.low, point.high]);
             (x, Scale::round(y, panel.y.extent, 5), HEIGHT - TOP - BOTTOM)

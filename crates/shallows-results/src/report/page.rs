@@ -14,6 +14,8 @@ use crate::figure::page_style;
 struct Shown<'a> {
     #[serde(flatten)]
     outcome: &'a FigureOutcome,
+    /// In the contents.
+    short: String,
     panels: Vec<String>,
     legend: String,
     command: String,
@@ -118,7 +120,10 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
             Verdict::NotMeasured => "\u{2013}",
         },
     });
+    let number = outcome.id.strip_prefix("fig");
+    let short = number.map_or_else(|| outcome.id.clone(), |number| format!("Figure {number}"));
     Shown {
+        short,
         panels,
         legend,
         command: format!("shallows repro {paper}/{}{quick}", outcome.id),

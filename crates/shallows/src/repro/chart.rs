@@ -10,6 +10,10 @@ use super::spec::{CurveSpec, PanelKind, PanelSpec};
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
 
+/// The first style of curves that are no variants, so that a scheme has the same colour in all
+/// figures.
+const OTHER_CURVES: usize = 3;
+
 pub(super) fn draw(paper: &str, plan: &Plan, results: &Results) -> Figure {
     let chart = Chart { plan, results };
     let spec = &plan.spec;
@@ -84,7 +88,9 @@ impl Chart<'_> {
         if let Some(variant) = &panel.variant {
             let curves = panel.curves.iter().enumerate();
             return curves
-                .map(|(style, CurveSpec { label, metric })| curve(style, label, *metric, variant))
+                .map(|(index, CurveSpec { label, metric })| {
+                    curve(OTHER_CURVES + index, label, *metric, variant)
+                })
                 .collect();
         }
         let variants = self.plan.spec.variant.iter().enumerate();
@@ -129,7 +135,7 @@ impl Chart<'_> {
         let Some(run) = self.results.runs(variant, x).first() else {
             return Vec::new();
         };
-        let curve = |(style, spec): (usize, &CurveSpec)| {
+        let curve = |(index, spec): (usize, &CurveSpec)| {
             let samples = run.goodput.iter().filter_map(|sample| {
                 let Metric::Goodput(queue) = spec.metric else {
                     return None;
@@ -142,17 +148,16 @@ impl Chart<'_> {
             });
             Curve {
                 label: spec.label.clone(),
-                style,
+                style: OTHER_CURVES + index,
                 points: samples.collect(),
             }
         };
         panel.curves.iter().enumerate().map(curve).collect()
     }
 
-    /// RTTs of all seeds together, by variant. The styles go on from those of other panels.
+    /// RTTs of all seeds together, by variant.
     fn distributions(&self) -> Vec<Curve> {
         let spec = &self.plan.spec;
-        let before = spec.panel.iter().map(|panel| panel.curves.len()).max();
         let x = self.results.xs()[0];
         let curve = |(style, variant): (usize, &super::spec::Variant)| {
             let runs = self.results.runs(&variant.id, x);
@@ -165,7 +170,7 @@ impl Chart<'_> {
             };
             Curve {
                 label: variant.label.clone(),
-                style: style + before.unwrap_or_default(),
+                style,
                 points: (0..=STEPS).filter_map(step).collect(),
             }
         };

@@ -6,8 +6,14 @@ use shallows_results::report::{ClaimOutcome, Verdict};
 use super::results::Results;
 use super::spec::{At, ClaimSpec, Measure, Over, PaperValue};
 
-/// How far from the paper's value ours may be and still be reproduced.
+/// How much an effect may differ from the paper's and still be reproduced.
 const TOLERANCE: f64 = 0.25;
+
+/// The same for values that are no effects, such as the goodput of a full link.
+const EXACT: f64 = 0.05;
+
+/// The part of the paper's effect that has to be there for the same direction.
+const NOTICEABLE: f64 = 0.1;
 
 /// One compared pair of runs at each seed.
 type Seeds = Vec<f64>;
@@ -118,7 +124,6 @@ fn reduce(claim: &ClaimSpec, values: &[f64]) -> Vec<f64> {
 }
 
 fn verdict(claim: &ClaimSpec, values: &[f64], points: &[f64]) -> Verdict {
-    let within = |value: f64, paper: f64| (value - paper).abs() <= TOLERANCE * paper.abs();
     let bound = |holds: &dyn Fn(f64) -> bool| {
         if values.iter().all(|&value| holds(value)) {
             Verdict::Reproduced
@@ -131,37 +136,31 @@ fn verdict(claim: &ClaimSpec, values: &[f64], points: &[f64]) -> Verdict {
     match claim.paper {
         PaperValue::AtMost(most) => bound(&|value| value <= most + TOLERANCE * most.abs()),
         PaperValue::AtLeast(least) => bound(&|value| value >= least - TOLERANCE * least.abs()),
-        PaperValue::About(paper) if values.iter().all(|&value| within(value, paper)) => {
-            Verdict::Reproduced
-        }
-        PaperValue::Range([low, high])
-            if values.iter().all(|&value| {
-                (low..=high).contains(&value) || within(value, low) || within(value, high)
-            }) =>
-        {
-            Verdict::Reproduced
-        }
-        PaperValue::About(paper) => direction(claim, values, &[paper]),
-        PaperValue::Range(range) => direction(claim, values, &range),
+        PaperValue::About(paper) => effect(claim, values, [paper, paper]),
+        PaperValue::Range(range) => effect(claim, values, range),
     }
 }
 
-/// Whether all our values lie on the paper's side of no effect.
-fn direction(claim: &ClaimSpec, values: &[f64], paper: &[f64]) -> Verdict {
-    let Some(neutral) = claim.neutral.or(claim.measure.neutral()) else {
-        return Verdict::NotReproduced;
-    };
-    let above = paper.iter().all(|&value| value > neutral);
-    let same = |&value: &f64| {
-        if above {
-            value > neutral
+/// Our values against the paper's least and most, both as distances from no effect.
+fn effect(claim: &ClaimSpec, values: &[f64], [low, high]: [f64; 2]) -> Verdict {
+    let neutral = claim.neutral.or(claim.measure.neutral());
+    let neutral = neutral.filter(|&neutral| neutral < low || neutral > high);
+    let Some(neutral) = neutral else {
+        let same =
+            |value: &f64| *value >= low - EXACT * low.abs() && *value <= high + EXACT * high.abs();
+        return if values.iter().all(same) {
+            Verdict::Reproduced
         } else {
-            value < neutral
-        }
+            Verdict::NotReproduced
+        };
     };
-    // A claim that there is no effect has no direction.
-    let has_direction = paper.iter().all(|&value| value != neutral);
-    if has_direction && values.iter().all(same) {
+    let effects = [low, high].map(|paper| (paper - neutral).abs());
+    let (least, most) = (effects[0].min(effects[1]), effects[0].max(effects[1]));
+    let side = (low - neutral).signum();
+    let ours = || values.iter().map(|value| (value - neutral) * side);
+    if ours().all(|ours| ours >= least * (1.0 - TOLERANCE) && ours <= most * (1.0 + TOLERANCE)) {
+        Verdict::Reproduced
+    } else if ours().all(|ours| ours >= least * NOTICEABLE) {
         Verdict::SameDirection
     } else {
         Verdict::NotReproduced
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_reproduced_within_a_quarter_and_else_has_a_direction() {
+    fn an_effect_is_reproduced_within_a_quarter_and_else_has_a_direction() {
         let at = "measure = \"reduction\"\nat = \"largest\"";
         assert_eq!(judge("about = 40", at, &[5.0, 30.0]), Verdict::Reproduced);
         assert_eq!(judge("about = 40", at, &[5.0, 50.0]), Verdict::Reproduced);
@@ -227,21 +226,47 @@ mod tests {
             Verdict::SameDirection
         );
         assert_eq!(
+            judge("about = 40", at, &[5.0, 90.0]),
+            Verdict::SameDirection
+        );
+        assert_eq!(judge("about = 40", at, &[1.0, 3.9]), Verdict::NotReproduced);
+        assert_eq!(
             judge("about = 40", at, &[-5.0, -1.0]),
             Verdict::NotReproduced
         );
         let ratio = "measure = \"ratio\"";
-        assert_eq!(judge("about = 16", ratio, &[2.0]), Verdict::SameDirection);
-        assert_eq!(judge("about = 16", ratio, &[0.9]), Verdict::NotReproduced);
-        assert_eq!(judge("about = 1", ratio, &[1.3]), Verdict::NotReproduced);
+        assert_eq!(judge("about = 16", ratio, &[13.0]), Verdict::Reproduced);
+        assert_eq!(judge("about = 16", ratio, &[2.6]), Verdict::SameDirection);
+        assert_eq!(judge("about = 16", ratio, &[2.4]), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn a_share_is_judged_by_its_distance_from_the_fair_one() {
         let value = "measure = \"value\"\nneutral = 471";
+        assert_eq!(judge("about = 403", value, &[419.0]), Verdict::Reproduced);
         assert_eq!(
-            judge("about = 688", value, &[500.0]),
+            judge("about = 403", value, &[450.0]),
             Verdict::SameDirection
         );
-        assert_eq!(judge("about = 403", value, &[500.0]), Verdict::Reproduced);
         assert_eq!(
-            judge("about = 300", value, &[500.0]),
+            judge("about = 403", value, &[471.0]),
+            Verdict::NotReproduced
+        );
+        assert_eq!(
+            judge("about = 403", value, &[500.0]),
+            Verdict::NotReproduced
+        );
+    }
+
+    #[test]
+    fn what_is_no_effect_is_reproduced_within_a_twentieth() {
+        let ratio = "measure = \"ratio\"";
+        assert_eq!(judge("about = 1", ratio, &[0.96]), Verdict::Reproduced);
+        assert_eq!(judge("about = 1", ratio, &[1.1]), Verdict::NotReproduced);
+        let value = "measure = \"value\"";
+        assert_eq!(judge("about = 936", value, &[920.0]), Verdict::Reproduced);
+        assert_eq!(
+            judge("about = 936", value, &[800.0]),
             Verdict::NotReproduced
         );
     }

@@ -64,16 +64,7 @@ impl Plan {
         let file = format!("{}/{}", paper.id, spec.scenario);
         let scenario = library.text(&file)?;
         let size = wanted.size;
-        let mut xs = spec.xs(size);
-        if !wanted.at.is_empty() && spec.x.is_some() {
-            xs = spec.x.as_ref().map_or(xs, |sweep| sweep.values.clone());
-            xs.retain(|x| wanted.at.contains(x));
-            let values = spec.x.as_ref().map(|sweep| &sweep.values);
-            if xs.is_empty() {
-                let problem = format!("{id} has none of these values; it has {values:?}");
-                return Err(anyhow::Error::msg(problem).into());
-            }
-        }
+        let xs = chosen_xs(id, &spec, wanted)?;
         let seeds = wanted.seeds.unwrap_or(spec.size(size).seeds);
         let mut jobs = Vec::new();
         for variant in &spec.variant {
@@ -126,6 +117,22 @@ impl Job {
             goodput,
         })
     }
+}
+
+/// The values of x of the size, or those of the figure that were asked for.
+fn chosen_xs(id: &str, spec: &FigureSpec, wanted: &Wanted) -> anyhow::Result<Vec<f64>> {
+    let Some(sweep) = spec.x.as_ref().filter(|_| !wanted.at.is_empty()) else {
+        return Ok(spec.xs(wanted.size));
+    };
+    let mut xs = sweep.values.clone();
+    xs.retain(|x| wanted.at.contains(x));
+    let values: Vec<String> = sweep.values.iter().map(f64::to_string).collect();
+    let values = values.join(", ");
+    ensure!(
+        !xs.is_empty(),
+        "{id} has no point at these values of x; it has {values}"
+    );
+    Ok(xs)
 }
 
 /// In the order in which they are applied: a later one wins.

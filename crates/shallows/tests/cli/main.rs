@@ -3,6 +3,7 @@
 mod errors;
 mod interrupt;
 mod other_commands;
+mod repro;
 mod results;
 mod scenarios;
 mod schema;
