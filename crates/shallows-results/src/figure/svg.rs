@@ -14,6 +14,10 @@ const RIGHT: f64 = 14.0;
 const LEGEND: f64 = 26.0;
 /// A row of a panel of rows.
 const ROW: f64 = 21.0;
+/// The values beside the rows.
+const VALUES: f64 = 40.0;
+/// A row beyond so many times the median is off the scale, or it would squeeze the others.
+const OFF_SCALE: f64 = 2.0;
 /// Panels beside each other in a file.
 const COLUMNS: usize = 4;
 
@@ -132,7 +136,7 @@ fn size(panel: &Panel) -> (f64, f64) {
     match &panel.plot {
         Plot::Rows(rows) => {
             let height = TOP + ROW * rows.len() as f64 + BOTTOM;
-            (WIDTH + row_labels(rows), height)
+            (WIDTH + row_labels(rows) + VALUES - 60.0, height)
         }
         _ => (WIDTH, HEIGHT),
     }
@@ -146,7 +150,14 @@ fn row_labels(rows: &[Row]) -> f64 {
 
 /// About as wide as the text will be.
 fn text_width(text: &str) -> f64 {
-    6.3 * text.chars().count() as f64
+    let width = |c: char| match c {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' => 3.6,
+        'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '-' => 4.5,
+        'm' | 'w' | 'M' | 'W' | '=' | '<' | '>' => 9.4,
+        'A'..='Z' => 7.8,
+        _ => 6.9,
+    };
+    text.chars().map(width).sum()
 }
 
 fn legend_width(figure: &Figure) -> f64 {
@@ -265,8 +276,9 @@ fn frame(panel: &Panel) -> Frame {
     let points = || panel.curves().iter().flat_map(|curve| &curve.points);
     let (x, y, height) = match &panel.plot {
         Plot::Rows(rows) => {
+            let most = off_scale(rows);
             let values = rows.iter().flat_map(|row| [row.low, row.high]);
-            let x = Scale::round(values, panel.x.extent, 4);
+            let x = Scale::round(values.filter(|&value| value <= most), panel.x.extent, 4);
             let y = Scale {
                 low: rows.len() as f64,
                 high: 0.0,
@@ -289,12 +301,16 @@ fn frame(panel: &Panel) -> Frame {
         Plot::Rows(rows) => row_labels(rows) + 14.0,
         _ => ticks.fold(0.0, f64::max) + 27.0,
     };
+    let right = match &panel.plot {
+        Plot::Rows(_) => VALUES + RIGHT,
+        _ => RIGHT,
+    };
     let (width, _) = size(panel);
     Frame {
         x,
         y,
         left,
-        width: width - left - RIGHT,
+        width: width - left - right,
         height,
     }
 }
@@ -393,16 +409,25 @@ fn draw_spread(curve: &Curve, frame: &Frame, out: &mut String) {
 }
 
 fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
+    let most = off_scale(rows);
     for (index, row) in rows.iter().enumerate() {
         let y = frame.y(index as f64 + 0.5);
+        let (label, value) = (escape(&row.label), short(row.value));
         let _ = write!(
             out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{label}</text>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{value}</text>",
             frame.left - 6.0,
-            y + 3.8,
-            escape(&row.label)
+            frame.right() + VALUES,
+            base = y + 3.8,
         );
-        let (low, high) = (frame.x(row.low), frame.x(row.high));
+        if row.value > most {
+            let x = frame.right() - 9.0;
+            let arrow = format!("M{x:.1} {:.1}l8 3.5l-8 3.5Z", y - 3.5);
+            let _ = write!(out, "<path class=\"mark m0\" d=\"{arrow}\"/>");
+            continue;
+        }
+        let (low, high) = (frame.x(row.low), frame.x(row.high.min(most)));
         if low < high {
             let _ = write!(
                 out,
@@ -414,6 +439,14 @@ fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
         }
         *out += &mark(0, frame.x(row.value), y);
     }
+}
+
+/// Rows above this are off the scale.
+fn off_scale(rows: &[Row]) -> f64 {
+    let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let median = values.get(values.len() / 2);
+    median.map_or(f64::INFINITY, |median| OFF_SCALE * median)
 }
 
 fn escape(text: &str) -> String {
