@@ -98,6 +98,8 @@ pub(crate) struct BenchArgs {
     pub(crate) only: Option<crate::bench::Reference>,
 }
 
+// Each is a flag of its own on the command line.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
 pub(crate) struct ReproArgs {
     /// A paper, or some of its figures: mq-ecn, or mq-ecn/fig9 mq-ecn/fig10.

@@ -14,13 +14,12 @@ pub(super) struct Scale {
 impl Scale {
     /// A scale for `values` that begins and ends with a tick, and has about `count` of them.
     pub(super) fn round(values: impl Iterator<Item = f64>, extent: Extent, count: usize) -> Self {
-        let (low, high) = match extent {
-            Extent::Unit => (0.0, 1.0),
-            _ => {
-                let (low, high) = span(values.chain(extent.shown()));
-                let room = (high - low) * 0.04;
-                (if low == 0.0 { low } else { low - room }, high + room)
-            }
+        let (low, high) = if extent == Extent::Unit {
+            (0.0, 1.0)
+        } else {
+            let (low, high) = span(values.chain(extent.shown()));
+            let room = (high - low) * 0.04;
+            (if low == 0.0 { low } else { low - room }, high + room)
         };
         let step = nice_step((high - low) / count as f64);
         let first = (low / step + 1e-9).floor() as i64;
@@ -136,7 +135,7 @@ mod tests {
     fn ticks_are_round_and_enclose_the_data() {
         let scale = Scale::round([0.87, 1.13].into_iter(), Extent::Reference(1.0), 5);
         assert_eq!(texts(&scale), ["0.8", "0.9", "1.0", "1.1", "1.2"]);
-        assert_eq!((scale.low, scale.high), (0.8, 1.2000000000000002));
+        assert!(scale.low == 0.8 && (scale.high - 1.2).abs() < 1e-12);
         let scale = Scale::round([403.0, 788.0].into_iter(), Extent::FromZero, 4);
         assert_eq!(texts(&scale), ["0", "500", "1000"]);
     }

@@ -13,7 +13,7 @@ const ON_DARK: [&str; 8] = [
 ];
 
 /// Dashes of curves without markers.
-const DASHES: [&str; 4] = ["", "7 3", "2 2.5", "9 3 2 3"];
+const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 4"];
 
 /// How a curve without markers is dashed.
 pub(super) fn dash(style: usize) -> &'static str {
@@ -87,9 +87,11 @@ pub fn page_style() -> String {
         );
     }
     let variables = |colours: &[&str]| {
-        let each = colours.iter().enumerate();
-        each.map(|(index, colour)| format!("--c{index}:{colour};"))
-            .collect::<String>()
+        let mut variables = String::new();
+        for (index, colour) in colours.iter().enumerate() {
+            let _ = write!(variables, "--c{index}:{colour};");
+        }
+        variables
     };
     let (light, dark) = (variables(&ON_LIGHT), variables(&ON_DARK));
     let _ = write!(

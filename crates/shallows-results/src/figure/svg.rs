@@ -290,7 +290,7 @@ fn frame(panel: &Panel) -> Frame {
             let xs = points().map(|point| point.x);
             let x = match plot {
                 Plot::Points(_) => Scale::measured(xs),
-                _ => Scale::tight(xs, panel.x.extent, 4),
+                _ => Scale::tight(xs, panel.x.extent, 5),
             };
             let y = points().flat_map(|point| [point.low, point.high]);
             (x, Scale::round(y, panel.y.extent, 5), HEIGHT - TOP - BOTTOM)

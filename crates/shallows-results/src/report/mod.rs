@@ -4,7 +4,7 @@
 
 mod page;
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -244,7 +244,10 @@ impl Reproduction {
                 } = claim;
                 let spread = claim.spread.as_deref().unwrap_or("");
                 let id = &figure.id;
-                table += &format!("| {id} | {what} | {paper} | {ours} | {spread} | {verdict} |\n");
+                let _ = writeln!(
+                    table,
+                    "| {id} | {what} | {paper} | {ours} | {spread} | {verdict} |"
+                );
             }
         }
         table

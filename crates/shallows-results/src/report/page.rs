@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     ClaimOutcome, Deviation, FigureOutcome, Paper, ReportError, Reproduction, Size, Verdict,
 };
-use crate::figure::page_style;
+use crate::figure::{Curve, Plot, page_style};
 
 /// What the template needs of a figure besides its outcome.
 #[derive(Serialize)]
@@ -135,10 +135,12 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
 
 /// Panels whose values a person can read: curves with few points, and rows.
 fn tables(outcome: &FigureOutcome) -> Vec<Table> {
-    use crate::figure::Plot;
-    let value = |y: f64, low: f64, high: f64| match low < high {
-        true => format!("{y:.3} ({low:.3} to {high:.3})"),
-        false => format!("{y:.3}"),
+    let value = |y: f64, low: f64, high: f64| {
+        if low < high {
+            format!("{y:.3} ({low:.3} to {high:.3})")
+        } else {
+            format!("{y:.3}")
+        }
     };
     let mut tables = Vec::new();
     for panel in &outcome.figure.panels {
@@ -161,7 +163,7 @@ fn tables(outcome: &FigureOutcome) -> Vec<Table> {
                     .collect();
                 xs.sort_unstable_by(f64::total_cmp);
                 xs.dedup();
-                let cell = |x: f64, curve: &crate::figure::Curve| {
+                let cell = |x: f64, curve: &Curve| {
                     let point = curve.points.iter().find(|point| point.x == x);
                     point.map_or_else(String::new, |p| value(p.y, p.low, p.high))
                 };

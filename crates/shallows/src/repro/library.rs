@@ -124,8 +124,9 @@ mod tests {
         assert_eq!(built_in.papers().unwrap(), directory.papers().unwrap());
         for paper in directory.papers().unwrap() {
             let entries = fs::read_dir(repro.join(&paper)).unwrap();
-            let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            for name in names.filter(|name| name.ends_with(".toml")) {
+            let paths = entries.map(|entry| entry.unwrap().path());
+            for path in paths.filter(|path| path.extension().is_some_and(|end| end == "toml")) {
+                let name = path.file_name().unwrap().to_string_lossy();
                 let name = format!("{paper}/{name}");
                 assert_eq!(
                     built_in.text(&name).unwrap(),

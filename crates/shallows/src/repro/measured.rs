@@ -172,6 +172,6 @@ impl Meter {
             });
         }
         self.before = Some(sent);
-        self.next = self.next + self.spec.every;
+        self.next += self.spec.every;
     }
 }

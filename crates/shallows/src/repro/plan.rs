@@ -1,5 +1,6 @@
 //! From a figure to its runs.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
@@ -103,12 +104,10 @@ impl Job {
             hash.update(&input.content);
         }
         hash.update(format!("{goodput:?}"));
-        let digest = hash.finalize();
-        let key = digest
-            .iter()
-            .take(10)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let mut key = String::new();
+        for byte in hash.finalize().iter().take(10) {
+            let _ = write!(key, "{byte:02x}");
+        }
         Ok(Self {
             key,
             resolved,
