@@ -51,7 +51,12 @@ impl Format {
 
 /// Writes a text file as a whole or not at all: it gets its name when it is complete.
 pub fn write_text(path: &Path, text: &str) -> Result<(), ResultsError> {
-    write_whole(path, |file| Ok(file.write_all(text.as_bytes())?))
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes a file as a whole or not at all.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
+    write_whole(path, |file| Ok(file.write_all(bytes)?))
 }
 
 /// Lets `fill` write a file, then gives it its name. Whatever ends this early leaves `path` as it

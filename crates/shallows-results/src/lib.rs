@@ -15,6 +15,8 @@
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
 //! | [`packet_table`] | packets, marks and drops by reason and class |
 //! | [`compare`] | two summaries, difference by difference |
+//! | [`figure`] | curves with error bars, as SVG, PNG and CSV |
+//! | [`report`] | a reproduction as one page: figures, claims, verdicts, deviations |
 //!
 //! Equal input gives equal bytes in every file: no clock, host name or map order gets into one.
 //! A file appears under its name when it is complete and not before.
@@ -52,12 +54,14 @@
 pub mod compare;
 mod decimal;
 mod error;
+pub mod figure;
 mod file;
 pub mod flows;
 pub mod packet_table;
 pub mod pcapng;
 pub mod probes;
 pub mod record;
+pub mod report;
 pub mod series;
 pub mod size_class;
 pub mod statistics;
@@ -65,4 +69,4 @@ pub mod summary;
 mod table;
 
 pub use error::ResultsError;
-pub use file::{Format, write_text};
+pub use file::{Format, write_bytes, write_text};

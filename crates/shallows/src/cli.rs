@@ -25,6 +25,16 @@ pub(crate) enum Command {
     /// Congestion controllers for this machine's TCP, as BPF programs in the kernel.
     #[command(subcommand)]
     Cc(crate::cc::CcCommand),
+    /// Reproduce the figures of a paper and compare its claims with what comes out.
+    ///
+    /// Finished runs are kept and not made again, so an interrupted command can be repeated.
+    Repro(ReproArgs),
+    /// Make the page of a reproduction: figures, claims, parameters, deviations.
+    Report {
+        /// The directory that `shallows repro` wrote.
+        #[arg(value_name = "DIR", default_value = "out/repro")]
+        directory: PathBuf,
+    },
     /// Print the JSON schema of scenario files, for editors.
     Schema,
     /// Print a script that completes commands and options in a shell.
@@ -96,4 +106,40 @@ pub(crate) struct BenchArgs {
     /// Run one workload once, in this process.
     #[arg(long, hide = true)]
     pub(crate) only: Option<crate::bench::Reference>,
+}
+
+// Each is a flag of its own on the command line.
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Debug, Args)]
+pub(crate) struct ReproArgs {
+    /// A paper, or some of its figures: mq-ecn, or mq-ecn/fig9 mq-ecn/fig10.
+    #[arg(value_name = "PAPER[/FIGURE]")]
+    pub(crate) targets: Vec<String>,
+    /// Print what can be reproduced.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Fewer flows, loads and hosts: minutes instead of hours, and the trend only.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// How many runs at a time (by default as many as there are cores).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Directory of the runs, figures and report.
+    #[arg(long, value_name = "DIR", default_value = "out/repro")]
+    pub(crate) out: PathBuf,
+    /// Print the outcomes as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many seeds, in place of the figure's number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: Option<u64>,
+    /// Only these values of the x axis, such as 0.5,0.8 for loads.
+    #[arg(long, value_name = "X,X", value_delimiter = ',')]
+    pub(crate) at: Vec<f64>,
+    /// Read papers from this directory instead of the built-in ones.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Make runs again that are kept from before.
+    #[arg(long)]
+    pub(crate) fresh: bool,
 }

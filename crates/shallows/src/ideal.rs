@@ -130,6 +130,7 @@ mod tests {
             ports: &PortSetup {
                 switches: port.clone(),
                 hosts: port,
+                special: std::collections::BTreeMap::new(),
                 pool: None,
                 host_delay: Time::ZERO,
             },

@@ -10,6 +10,7 @@ mod ideal;
 mod output;
 mod progress;
 mod report;
+mod repro;
 mod run;
 mod scenario;
 
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Cc(command) => cc::cc(&command),
+        Command::Repro(args) => repro::repro(&args),
+        Command::Report { directory } => repro::report_on(&directory),
         Command::Schema => output::print(SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();

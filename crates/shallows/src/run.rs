@@ -110,7 +110,7 @@ fn warn_of_another_version(loaded: &Loaded) {
     }
 }
 
-fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
+pub(crate) fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
     let transport = &loaded.scenario.transport;
     let ideal = Ideal {
         fabric: &built.fabric,
@@ -141,7 +141,7 @@ fn prepare_out(args: &RunArgs, loaded: &Loaded) -> Result<PathBuf, Failure> {
 }
 
 /// True once the user has pressed Ctrl-C; the second time ends the program.
-fn watch_for_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
+pub(crate) fn watch_for_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&interrupted);
     ctrlc::set_handler(move || {

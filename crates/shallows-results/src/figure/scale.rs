@@ -1,0 +1,164 @@
+//! From values to positions, and where the ticks are.
+
+use super::Extent;
+
+/// A linear scale.
+#[derive(Debug, Clone)]
+pub(super) struct Scale {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Values at which there is a tick, with their texts.
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+impl Scale {
+    /// A scale for `values` that begins and ends with a tick, and has about `count` of them.
+    pub(super) fn round(values: impl Iterator<Item = f64>, extent: Extent, count: usize) -> Self {
+        let (low, high) = if extent == Extent::Unit {
+            (0.0, 1.0)
+        } else {
+            let (low, high) = span(values.chain(extent.shown()));
+            let room = (high - low) * 0.04;
+            (if low == 0.0 { low } else { low - room }, high + room)
+        };
+        let step = nice_step((high - low) / count as f64);
+        let first = (low / step + 1e-9).floor() as i64;
+        let last = (high / step - 1e-9).ceil() as i64;
+        let ticks = (first..=last).map(|n| n as f64 * step);
+        Self {
+            low: first as f64 * step,
+            high: last as f64 * step,
+            ticks: labelled(ticks.collect(), step),
+        }
+    }
+
+    /// A scale that ends where the data does, with about `count` round ticks within.
+    pub(super) fn tight(values: impl Iterator<Item = f64>, extent: Extent, count: usize) -> Self {
+        let (low, high) = span(values.chain(extent.shown()));
+        let step = nice_step((high - low) / count as f64);
+        let first = (low / step - 1e-9).ceil() as i64;
+        let last = (high / step + 1e-9).floor() as i64;
+        let ticks = (first..=last).map(|n| n as f64 * step);
+        Self {
+            low,
+            high: high + (high - low) * 0.03,
+            ticks: labelled(ticks.collect(), step),
+        }
+    }
+
+    /// A scale with its ticks at the measured values, with some room around them.
+    pub(super) fn measured(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values.dedup();
+        if values.len() > 10 {
+            return Self::round(values.into_iter(), Extent::Data, 5);
+        }
+        let (low, high) = span(values.iter().copied());
+        let room = (high - low) * 0.06;
+        let step = values.windows(2).map(|pair| pair[1] - pair[0]);
+        let step = step.fold(f64::INFINITY, f64::min).min(1.0);
+        Self {
+            low: low - room,
+            high: high + room,
+            ticks: labelled(values, step),
+        }
+    }
+
+    /// Where a value is, from 0 at the low end to 1.
+    pub(super) fn position(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+}
+
+impl Extent {
+    /// What has to be on the axis.
+    fn shown(self) -> Option<f64> {
+        match self {
+            Self::Data | Self::Unit => None,
+            Self::FromZero => Some(0.0),
+            Self::Reference(value) => Some(value),
+        }
+    }
+}
+
+/// The least and the most; a single value gets some room.
+fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let mut span = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in values.filter(|value| value.is_finite()) {
+        span = (span.0.min(value), span.1.max(value));
+    }
+    match span {
+        (low, high) if low < high => span,
+        (low, _) if low.is_finite() => (
+            low - 0.1 * low.abs().max(0.5),
+            low + 0.1 * low.abs().max(0.5),
+        ),
+        _ => (0.0, 1.0),
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, not below `least`.
+fn nice_step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let factors = [1.0, 2.0, 5.0, 10.0].into_iter();
+    let fits = |factor: &f64| factor * power >= least * (1.0 - 1e-9);
+    factors.clone().find(fits).unwrap_or(10.0) * power
+}
+
+fn labelled(ticks: Vec<f64>, step: f64) -> Vec<(f64, String)> {
+    let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 6.0) as usize;
+    let text = |tick: f64| {
+        // No "-0".
+        let tick = if tick.abs() < step / 1e6 { 0.0 } else { tick };
+        match tick.abs() {
+            large if large >= 10_000.0 && decimals == 0 => thousands(tick),
+            _ => format!("{tick:.decimals$}").replace('-', "\u{2212}"),
+        }
+    };
+    ticks.into_iter().map(|tick| (tick, text(tick))).collect()
+}
+
+fn thousands(value: f64) -> String {
+    format!("{}k", value / 1000.0).replace('-', "\u{2212}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(scale: &Scale) -> Vec<&str> {
+        scale.ticks.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_enclose_the_data() {
+        let scale = Scale::round([0.87, 1.13].into_iter(), Extent::Reference(1.0), 5);
+        assert_eq!(texts(&scale), ["0.8", "0.9", "1.0", "1.1", "1.2"]);
+        assert!(scale.low == 0.8 && (scale.high - 1.2).abs() < 1e-12);
+        let scale = Scale::round([403.0, 788.0].into_iter(), Extent::FromZero, 4);
+        assert_eq!(texts(&scale), ["0", "500", "1000"]);
+    }
+
+    #[test]
+    fn a_tight_scale_has_its_ticks_inside() {
+        let scale = Scale::tight([0.25, 2.15].into_iter(), Extent::FromZero, 4);
+        assert_eq!(texts(&scale), ["0", "1", "2"]);
+        assert!(scale.low == 0.0 && scale.high < 2.3);
+    }
+
+    #[test]
+    fn measured_values_are_the_ticks() {
+        let scale = Scale::measured([10.0, 50.0, 90.0, 10.0].into_iter());
+        assert_eq!(texts(&scale), ["10", "50", "90"]);
+        assert!((scale.position(50.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_value_and_none_have_a_scale() {
+        let scale = Scale::round([1.0].into_iter(), Extent::Data, 4);
+        assert!(scale.low < 1.0 && scale.high > 1.0);
+        let scale = Scale::round([f64::NAN].into_iter(), Extent::Data, 4);
+        assert_eq!((scale.low, scale.high), (0.0, 1.0));
+    }
+}

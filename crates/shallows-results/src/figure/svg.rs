@@ -1,0 +1,457 @@
+//! Drawing.
+
+use std::fmt::Write as _;
+
+use super::scale::Scale;
+use super::style::{class, dash, file_style, marker};
+use super::{Curve, Extent, Figure, Panel, Plot, Row};
+
+const WIDTH: f64 = 262.0;
+const HEIGHT: f64 = 226.0;
+const TOP: f64 = 26.0;
+const BOTTOM: f64 = 42.0;
+const RIGHT: f64 = 14.0;
+const LEGEND: f64 = 26.0;
+/// A row of a panel of rows.
+const ROW: f64 = 21.0;
+/// The values beside the rows.
+const VALUES: f64 = 40.0;
+/// A row beyond so many times the median is off the scale, or it would squeeze the others.
+const OFF_SCALE: f64 = 2.0;
+/// Panels beside each other in a file.
+const COLUMNS: usize = 4;
+
+/// The whole figure.
+pub(super) fn document(figure: &Figure) -> String {
+    let sizes: Vec<(f64, f64)> = figure.panels.iter().map(size).collect();
+    let rows: Vec<&[(f64, f64)]> = sizes.chunks(COLUMNS).collect();
+    let panels = rows
+        .iter()
+        .map(|row| row.iter().map(|size| size.0).sum::<f64>());
+    let legend = if figure.legend().len() > 1 {
+        LEGEND
+    } else {
+        0.0
+    };
+    let width = panels.fold(0.0, f64::max).max(legend_width(figure));
+    let heights: Vec<f64> = rows
+        .iter()
+        .map(|row| row.iter().map(|size| size.1).fold(0.0, f64::max))
+        .collect();
+    let height = legend + heights.iter().sum::<f64>();
+    let mut out = open(&figure.name, &figure.alt, width, height);
+    let _ = write!(out, "<style>{}</style>", file_style());
+    let _ = write!(
+        out,
+        "<rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#ffffff\"/>"
+    );
+    if legend > 0.0 {
+        let left = (width - legend_width(figure)) / 2.0;
+        let _ = write!(
+            out,
+            "<g transform=\"translate({left:.1} 0)\">{}</g>",
+            legend_items(figure)
+        );
+    }
+    let mut top = legend;
+    let mut panels = figure.panels.iter().zip(&sizes);
+    for (row, height) in rows.iter().zip(&heights) {
+        let mut left = (width - row.iter().map(|size| size.0).sum::<f64>()) / 2.0;
+        for (panel, size) in panels.by_ref().take(row.len()) {
+            let _ = write!(out, "<g transform=\"translate({left:.1} {top:.1})\">");
+            draw(panel, &mut out);
+            out += "</g>";
+            left += size.0;
+        }
+        top += height;
+    }
+    out + "</svg>\n"
+}
+
+/// One panel for a page.
+pub(super) fn inline_panel(figure: &Figure, index: usize, panel: &Panel) -> String {
+    let (width, height) = size(panel);
+    let name = format!("{}-{index}", figure.name);
+    let mut out = open(&name, &describe(panel), width, height);
+    draw(panel, &mut out);
+    out + "</svg>"
+}
+
+/// The legend for a page; empty if there is nothing to tell apart.
+pub(super) fn inline_legend(figure: &Figure) -> String {
+    let legend = figure.legend();
+    if legend.len() < 2 {
+        return String::new();
+    }
+    let item = |(label, style): &(&str, usize)| {
+        format!(
+            "<li><svg class=\"fig\" width=\"30\" height=\"14\" aria-hidden=\"true\">{}</svg>{}</li>",
+            key(figure, *style, 0.0, 7.0),
+            escape(label)
+        )
+    };
+    let items: String = legend.iter().map(item).collect();
+    format!("<ul class=\"legend\">{items}</ul>")
+}
+
+fn open(name: &str, alt: &str, width: f64, height: f64) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"fig\" role=\"img\" \
+         aria-labelledby=\"{name}-alt\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\"><title id=\"{name}-alt\">{}</title>",
+        escape(alt)
+    )
+}
+
+/// What a panel shows, in words.
+fn describe(panel: &Panel) -> String {
+    let Panel { title, x, y, .. } = panel;
+    let ends = |curve: &Curve| {
+        let values = curve.points.iter().map(|point| point.y);
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        format!("{} from {} to {}", curve.label, short(low), short(high))
+    };
+    let parts: Vec<String> = match &panel.plot {
+        Plot::Points(curves) | Plot::Lines(curves) => curves.iter().map(ends).collect(),
+        Plot::Rows(rows) => rows
+            .iter()
+            .map(|row| format!("{} {}", row.label, short(row.value)))
+            .collect(),
+    };
+    format!("{title}. {} by {}: {}.", y.label, x.label, parts.join("; "))
+}
+
+/// Three digits.
+fn short(value: f64) -> String {
+    match value.abs() {
+        large if large >= 100.0 => format!("{value:.0}"),
+        some if some >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn size(panel: &Panel) -> (f64, f64) {
+    match &panel.plot {
+        Plot::Rows(rows) => {
+            let height = TOP + ROW * rows.len() as f64 + BOTTOM;
+            (WIDTH + row_labels(rows) + VALUES - 60.0, height)
+        }
+        _ => (WIDTH, HEIGHT),
+    }
+}
+
+fn row_labels(rows: &[Row]) -> f64 {
+    rows.iter()
+        .map(|row| text_width(&row.label))
+        .fold(0.0, f64::max)
+}
+
+/// About as wide as the text will be.
+fn text_width(text: &str) -> f64 {
+    let width = |c: char| match c {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' => 3.6,
+        'f' | 't' | 'r' | '(' | ')' | '[' | ']' | '-' => 4.5,
+        'm' | 'w' | 'M' | 'W' | '=' | '<' | '>' => 9.4,
+        'A'..='Z' => 7.8,
+        _ => 6.9,
+    };
+    text.chars().map(width).sum()
+}
+
+fn legend_width(figure: &Figure) -> f64 {
+    let legend = figure.legend();
+    legend.iter().map(|(label, _)| item_width(label)).sum()
+}
+
+fn item_width(label: &str) -> f64 {
+    36.0 + text_width(label) + 16.0
+}
+
+fn legend_items(figure: &Figure) -> String {
+    let mut out = String::new();
+    let mut left = 8.0;
+    for (label, style) in figure.legend() {
+        out += &key(figure, style, left, 14.0);
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"18\">{}</text>",
+            left + 36.0,
+            escape(label)
+        );
+        left += item_width(label);
+    }
+    out
+}
+
+/// The sample of a curve in a legend.
+fn key(figure: &Figure, style: usize, left: f64, y: f64) -> String {
+    let marked = figure
+        .panels
+        .iter()
+        .any(|panel| matches!(panel.plot, Plot::Points(_)));
+    let plain = figure
+        .panels
+        .iter()
+        .any(|panel| matches!(panel.plot, Plot::Lines(_)));
+    let dash = if plain { dash(style) } else { "" };
+    let right = left + 28.0;
+    let mut out = format!(
+        "<path class=\"curve {}\" stroke-dasharray=\"{dash}\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>",
+        class(style)
+    );
+    if marked {
+        out += &mark(style, left + 14.0, y);
+    }
+    out
+}
+
+fn mark(style: usize, x: f64, y: f64) -> String {
+    let fill = class(style).replace('c', "m");
+    format!(
+        "<path class=\"mark {fill}\" d=\"{}\"/>",
+        marker(style, x, y)
+    )
+}
+
+/// Where the data goes.
+struct Frame {
+    x: Scale,
+    y: Scale,
+    left: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Frame {
+    fn x(&self, value: f64) -> f64 {
+        self.left + self.width * self.x.position(value)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        TOP + self.height * (1.0 - self.y.position(value))
+    }
+
+    fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    fn bottom(&self) -> f64 {
+        TOP + self.height
+    }
+}
+
+fn draw(panel: &Panel, out: &mut String) {
+    let frame = frame(panel);
+    let middle = frame.left + frame.width / 2.0;
+    let _ = write!(
+        out,
+        "<text class=\"title\" x=\"{middle:.1}\" y=\"16\" text-anchor=\"middle\">{}</text>",
+        escape(&panel.title)
+    );
+    draw_axes(panel, &frame, out);
+    match &panel.plot {
+        Plot::Points(curves) => {
+            for curve in curves {
+                draw_spread(curve, &frame, out);
+            }
+            for curve in curves {
+                draw_curve(curve, &frame, "", out);
+                for point in &curve.points {
+                    *out += &mark(curve.style, frame.x(point.x), frame.y(point.y));
+                }
+            }
+        }
+        Plot::Lines(curves) => {
+            for curve in curves {
+                draw_curve(curve, &frame, dash(curve.style), out);
+            }
+        }
+        Plot::Rows(rows) => draw_rows(rows, &frame, out),
+    }
+}
+
+fn frame(panel: &Panel) -> Frame {
+    let points = || panel.curves().iter().flat_map(|curve| &curve.points);
+    let (x, y, height) = match &panel.plot {
+        Plot::Rows(rows) => {
+            let most = off_scale(rows);
+            let values = rows.iter().flat_map(|row| [row.low, row.high]);
+            let x = Scale::round(values.filter(|&value| value <= most), panel.x.extent, 4);
+            let y = Scale {
+                low: rows.len() as f64,
+                high: 0.0,
+                ticks: Vec::new(),
+            };
+            (x, y, ROW * rows.len() as f64)
+        }
+        plot => {
+            let xs = points().map(|point| point.x);
+            let x = match plot {
+                Plot::Points(_) => Scale::measured(xs),
+                _ => Scale::tight(xs, panel.x.extent, 5),
+            };
+            let y = points().flat_map(|point| [point.low, point.high]);
+            (x, Scale::round(y, panel.y.extent, 5), HEIGHT - TOP - BOTTOM)
+        }
+    };
+    let ticks = y.ticks.iter().map(|(_, text)| text_width(text));
+    let left = match &panel.plot {
+        Plot::Rows(rows) => row_labels(rows) + 14.0,
+        _ => ticks.fold(0.0, f64::max) + 27.0,
+    };
+    let right = match &panel.plot {
+        Plot::Rows(_) => VALUES + RIGHT,
+        _ => RIGHT,
+    };
+    let (width, _) = size(panel);
+    Frame {
+        x,
+        y,
+        left,
+        width: width - left - right,
+        height,
+    }
+}
+
+fn draw_axes(panel: &Panel, frame: &Frame, out: &mut String) {
+    let (left, right, bottom) = (frame.left, frame.right(), frame.bottom());
+    for (value, text) in &frame.y.ticks {
+        let y = frame.y(*value);
+        let _ = write!(
+            out,
+            "<path class=\"grid\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+            left - 5.0,
+            y + 3.8
+        );
+    }
+    let vertical_grid = matches!(panel.plot, Plot::Rows(_));
+    for (value, text) in &frame.x.ticks {
+        let x = frame.x(*value);
+        if vertical_grid {
+            let _ = write!(
+                out,
+                "<path class=\"grid\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/>"
+            );
+        }
+        let _ = write!(
+            out,
+            "<path class=\"axis\" d=\"M{x:.1} {bottom:.1}v4\"/>\
+             <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+            bottom + 15.0
+        );
+    }
+    if let Extent::Reference(value) = panel.y.extent {
+        let y = frame.y(value);
+        let _ = write!(
+            out,
+            "<path class=\"reference\" d=\"M{left:.1} {y:.1}H{right:.1}\"/>"
+        );
+    }
+    if let Extent::Reference(value) = panel.x.extent {
+        let x = frame.x(value);
+        let _ = write!(
+            out,
+            "<path class=\"reference\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/>"
+        );
+    }
+    let _ = write!(
+        out,
+        "<path class=\"axis\" d=\"M{left:.1} {TOP}V{bottom:.1}H{right:.1}\"/>\
+         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+        left + frame.width / 2.0,
+        bottom + 33.0,
+        escape(&panel.x.label)
+    );
+    if !panel.y.label.is_empty() {
+        let middle = TOP + frame.height / 2.0;
+        let _ = write!(
+            out,
+            "<text transform=\"translate(12 {middle:.1}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
+            escape(&panel.y.label)
+        );
+    }
+}
+
+fn draw_curve(curve: &Curve, frame: &Frame, dash: &str, out: &mut String) {
+    let mut path = String::new();
+    for (index, point) in curve.points.iter().enumerate() {
+        let command = if index == 0 { 'M' } else { 'L' };
+        let _ = write!(
+            path,
+            "{command}{:.2} {:.2}",
+            frame.x(point.x),
+            frame.y(point.y)
+        );
+    }
+    let class = class(curve.style);
+    let _ = write!(
+        out,
+        "<path class=\"curve {class}\" stroke-dasharray=\"{dash}\" d=\"{path}\"/>"
+    );
+}
+
+fn draw_spread(curve: &Curve, frame: &Frame, out: &mut String) {
+    let class = class(curve.style);
+    for point in curve.points.iter().filter(|point| point.low < point.high) {
+        let (x, low, high) = (frame.x(point.x), frame.y(point.low), frame.y(point.high));
+        let _ = write!(
+            out,
+            "<path class=\"bar {class}\" d=\"M{x:.2} {low:.2}V{high:.2}M{:.2} {low:.2}h6M{:.2} \
+             {high:.2}h6\"/>",
+            x - 3.0,
+            x - 3.0
+        );
+    }
+}
+
+fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
+    let most = off_scale(rows);
+    for (index, row) in rows.iter().enumerate() {
+        let y = frame.y(index as f64 + 0.5);
+        let (label, value) = (escape(&row.label), short(row.value));
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{label}</text>\
+             <text class=\"tick\" x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{value}</text>",
+            frame.left - 6.0,
+            frame.right() + VALUES,
+            base = y + 3.8,
+        );
+        if row.value > most {
+            let x = frame.right() - 9.0;
+            let arrow = format!("M{x:.1} {:.1}l8 3.5l-8 3.5Z", y - 3.5);
+            let _ = write!(out, "<path class=\"mark m0\" d=\"{arrow}\"/>");
+            continue;
+        }
+        let (low, high) = (frame.x(row.low), frame.x(row.high.min(most)));
+        if low < high {
+            let _ = write!(
+                out,
+                "<path class=\"bar c0\" d=\"M{low:.2} {y:.2}H{high:.2}M{low:.2} {:.2}v6M{high:.2} \
+                 {:.2}v6\"/>",
+                y - 3.0,
+                y - 3.0
+            );
+        }
+        *out += &mark(0, frame.x(row.value), y);
+    }
+}
+
+/// Rows above this are off the scale.
+fn off_scale(rows: &[Row]) -> f64 {
+    let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let median = values.get(values.len() / 2);
+    median.map_or(f64::INFINITY, |median| OFF_SCALE * median)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

@@ -1,0 +1,298 @@
+//! A reproduction as a page: figures, claims with verdicts, parameters, deviations.
+//!
+//! The page is one file that fetches nothing and runs no script. Equal input gives equal bytes.
+
+mod page;
+
+use std::fmt::{self, Display, Formatter, Write as _};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::figure::{Figure, PngError};
+use crate::{ResultsError, write_bytes, write_text};
+
+/// What became of a paper's figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reproduction {
+    /// The paper.
+    pub paper: Paper,
+    /// Its figures, in its order.
+    pub figures: Vec<FigureOutcome>,
+    /// Where we knowingly differ.
+    pub deviations: Vec<Deviation>,
+}
+
+/// A paper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Paper {
+    /// What commands call it, such as `mq-ecn`.
+    #[serde(default)]
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Who wrote it.
+    pub authors: String,
+    /// Where it appeared.
+    pub venue: String,
+    /// A sentence or two: what it is about.
+    pub about: String,
+}
+
+/// A place where we knowingly differ from the paper.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deviation {
+    /// Where the paper says it.
+    pub section: String,
+    /// What it says.
+    pub quote: String,
+    /// What we do.
+    pub ours: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What became of one figure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FigureOutcome {
+    /// What commands call it, such as `fig9`.
+    pub id: String,
+    /// What it shows, in our words.
+    pub title: String,
+    /// The paper's caption.
+    pub caption: String,
+    /// Where the paper has it.
+    pub section: String,
+    /// What a reader should know of our version of it.
+    pub note: Option<String>,
+    /// Scaled down or as large as the paper's.
+    pub size: Size,
+    /// Version of the program.
+    pub version: String,
+    /// Runs behind each point.
+    pub seeds: u64,
+    /// Runs behind the figure.
+    pub runs: usize,
+    /// The drawing and its data.
+    pub figure: Figure,
+    /// What the paper says it shows.
+    pub claims: Vec<ClaimOutcome>,
+    /// What its curves differ in: a label and the settings behind it.
+    pub variants: Vec<(String, Vec<String>)>,
+    /// The settings that all its runs have on top of the scenario.
+    pub settings: Vec<String>,
+    /// The scenario that all its runs start from.
+    pub scenario: String,
+}
+
+/// How large a reproduction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Size {
+    /// Fewer flows, loads and hosts: minutes, and no more than the trend.
+    Quick,
+    /// As large as the paper's.
+    Full,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimOutcome {
+    /// Unique in its figure.
+    pub id: String,
+    /// The paper's sentence.
+    pub quote: String,
+    /// What is compared, in a few words.
+    pub what: String,
+    /// The paper's value, with its unit.
+    pub paper: String,
+    /// Ours.
+    pub ours: String,
+    /// What ours varies between over the seeds, where there are several.
+    pub spread: Option<String>,
+    /// Ours as a number, or two where the paper gives a range.
+    pub values: Vec<f64>,
+    /// How the two compare.
+    pub verdict: Verdict,
+    /// Why ours differs, where that was found out.
+    pub explanation: Option<String>,
+}
+
+/// How our value compares with the paper's. The rules are in `docs/reproduce.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As the paper has it.
+    Reproduced,
+    /// The effect is there with another size.
+    SameDirection,
+    /// The effect is not there.
+    NotReproduced,
+    /// This size of the figure has no runs for it.
+    NotMeasured,
+}
+
+impl Display for Verdict {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Reproduced => "reproduced",
+            Self::SameDirection => "same direction",
+            Self::NotReproduced => "not reproduced",
+            Self::NotMeasured => "not measured",
+        })
+    }
+}
+
+impl Display for Size {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// Why a report could not be made.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// There is nothing to report on.
+    #[error(
+        "there is no reproduction in {}; make one with: shallows repro mq-ecn --quick --out {}",
+        .0.display(), .0.display()
+    )]
+    Nothing(PathBuf),
+    /// A file of the reproduction is not readable.
+    #[error("cannot read {}: {problem}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A figure could not be drawn.
+    #[error("{figure}: {error}")]
+    Png {
+        /// Its name.
+        figure: String,
+        /// What went wrong.
+        error: PngError,
+    },
+    /// The page's own template is wrong.
+    #[error("the page cannot be made: {0}")]
+    Template(#[from] minijinja::Error),
+    /// A file could not be written.
+    #[error(transparent)]
+    Write(#[from] ResultsError),
+}
+
+impl Reproduction {
+    /// The name of the file that a reproduction is kept in, in its directory.
+    pub fn file(paper: &str) -> String {
+        format!("{paper}.json")
+    }
+
+    /// Writes the reproduction so that [`read_all`] finds it.
+    pub fn write(&self, directory: &Path) -> Result<(), ReportError> {
+        let path = directory.join(Self::file(&self.paper.id));
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        Ok(write_text(&path, &json)?)
+    }
+
+    /// Reads one file.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let unreadable = |problem: String| ReportError::Unreadable {
+            path: path.to_owned(),
+            problem,
+        };
+        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
+    }
+
+    /// How many claims have each verdict.
+    pub fn tally(&self) -> [(Verdict, usize); 4] {
+        let all = [
+            Verdict::Reproduced,
+            Verdict::SameDirection,
+            Verdict::NotReproduced,
+            Verdict::NotMeasured,
+        ];
+        let claims = || self.figures.iter().flat_map(|figure| &figure.claims);
+        all.map(|verdict| {
+            let count = claims().filter(|claim| claim.verdict == verdict).count();
+            (verdict, count)
+        })
+    }
+
+    /// The claims as a table in Markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut table = "| figure | claim | paper | ours | over seeds | verdict |\n\
+                         |---|---|---|---|---|---|\n"
+            .to_owned();
+        for figure in &self.figures {
+            for claim in &figure.claims {
+                let ClaimOutcome {
+                    what,
+                    paper,
+                    ours,
+                    verdict,
+                    ..
+                } = claim;
+                let spread = claim.spread.as_deref().unwrap_or("");
+                let id = &figure.id;
+                let _ = writeln!(
+                    table,
+                    "| {id} | {what} | {paper} | {ours} | {spread} | {verdict} |"
+                );
+            }
+        }
+        table
+    }
+}
+
+/// The reproductions in a directory, by the name of their paper.
+pub fn read_all(directory: &Path) -> Result<Vec<Reproduction>, ReportError> {
+    let nothing = || ReportError::Nothing(directory.to_owned());
+    let entries = fs::read_dir(directory).map_err(|_| nothing())?;
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
+    paths.sort_unstable();
+    if paths.is_empty() {
+        return Err(nothing());
+    }
+    paths.iter().map(|path| Reproduction::read(path)).collect()
+}
+
+/// Writes `report.html`, and beside it each figure as SVG and PNG with its data as CSV, and the
+/// claims as `<paper>-claims.md`. Answers with the path of the page.
+pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf, ReportError> {
+    let figures = directory.join("figures");
+    fs::create_dir_all(&figures).map_err(|error| ReportError::Unreadable {
+        path: figures.clone(),
+        problem: error.to_string(),
+    })?;
+    for reproduction in reproductions {
+        for outcome in &reproduction.figures {
+            let figure = &outcome.figure;
+            let path = |end: &str| figures.join(format!("{}.{end}", figure.name));
+            write_text(&path("svg"), &figure.to_svg())?;
+            write_text(&path("csv"), &figure.to_csv())?;
+            let png = figure.to_png().map_err(|error| ReportError::Png {
+                figure: figure.name.clone(),
+                error,
+            })?;
+            write_bytes(&path("png"), &png)?;
+        }
+        let claims = directory.join(format!("{}-claims.md", reproduction.paper.id));
+        write_text(&claims, &reproduction.to_markdown())?;
+    }
+    let page = directory.join("report.html");
+    write_text(&page, &page::render(reproductions)?)?;
+    Ok(page)
+}

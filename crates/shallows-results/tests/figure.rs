@@ -1,0 +1,167 @@
+//! Figures and the report from outside.
+
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row};
+use shallows_results::report::{
+    self, ClaimOutcome, Deviation, FigureOutcome, Paper, Reproduction, Size, Verdict,
+};
+
+fn axis(label: &str, extent: Extent) -> Axis {
+    Axis {
+        label: label.to_owned(),
+        extent,
+    }
+}
+
+fn figure() -> Figure {
+    let point = |x: f64, y: f64| Point {
+        x,
+        y,
+        low: y - 0.1,
+        high: y + 0.1,
+    };
+    let curve = |label: &str, style: usize, y: f64| Curve {
+        label: label.to_owned(),
+        style,
+        points: vec![point(10.0, y), point(90.0, y / 2.0)],
+    };
+    Figure {
+        name: "toy-fig1".to_owned(),
+        alt: "Less <is> more".to_owned(),
+        panels: vec![
+            Panel {
+                title: "(a) A & B".to_owned(),
+                x: axis("Load (%)", Extent::Data),
+                y: axis("Normalised FCT", Extent::Reference(1.0)),
+                plot: Plot::Points(vec![curve("One", 0, 1.0), curve("Two", 1, 0.8)]),
+            },
+            Panel {
+                title: "(b) Rows".to_owned(),
+                x: axis("FCT", Extent::Reference(1.0)),
+                y: axis("", Extent::Data),
+                plot: Plot::Rows(vec![Row {
+                    label: "Two".to_owned(),
+                    value: 0.8,
+                    low: 0.7,
+                    high: 0.9,
+                }]),
+            },
+        ],
+    }
+}
+
+fn reproduction() -> Reproduction {
+    let claim = |id: &str, verdict| ClaimOutcome {
+        id: id.to_owned(),
+        quote: "Less <script>alert(1)</script> is more.".to_owned(),
+        what: "less".to_owned(),
+        paper: "4.1%".to_owned(),
+        ours: "3.9%".to_owned(),
+        spread: Some("3.1 to 4.4%".to_owned()),
+        values: vec![3.9],
+        verdict,
+        explanation: None,
+    };
+    Reproduction {
+        paper: Paper {
+            id: "toy".to_owned(),
+            title: "On Toys".to_owned(),
+            authors: "A. Nobody".to_owned(),
+            venue: "TOYS 2020".to_owned(),
+            about: "About toys.".to_owned(),
+        },
+        figures: vec![FigureOutcome {
+            id: "fig1".to_owned(),
+            title: "Figure 1".to_owned(),
+            caption: "A figure".to_owned(),
+            section: "§1".to_owned(),
+            note: None,
+            size: Size::Full,
+            version: "0".to_owned(),
+            seeds: 3,
+            runs: 12,
+            figure: figure(),
+            claims: vec![
+                claim("a", Verdict::Reproduced),
+                claim("b", Verdict::NotReproduced),
+            ],
+            variants: vec![("One".to_owned(), vec!["a.b=1".to_owned()])],
+            settings: vec!["c=2".to_owned()],
+            scenario: "seed = 1\n".to_owned(),
+        }],
+        deviations: vec![Deviation {
+            section: "§1".to_owned(),
+            quote: "Real toys.".to_owned(),
+            ours: "Simulated toys.".to_owned(),
+            reason: "We have none.".to_owned(),
+        }],
+    }
+}
+
+#[test]
+fn a_figure_is_drawn_with_all_its_parts_and_no_broken_number() {
+    let svg = figure().to_svg();
+    for part in [
+        "Less &lt;is&gt; more",
+        "(a) A &amp; B",
+        "One",
+        "Two",
+        "Normalised FCT",
+    ] {
+        assert!(svg.contains(part), "{part}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    // Two curves with two points each, a row, and two samples in the legend.
+    assert_eq!(svg.matches("class=\"mark ").count(), 2 * 2 + 1 + 2);
+    // An error bar for each point and the row.
+    assert_eq!(svg.matches("class=\"bar ").count(), 5);
+}
+
+#[test]
+fn pixels_show_ink_and_text() {
+    let png = figure().to_png().unwrap();
+    assert_eq!(&png[1..4], b"PNG");
+    assert!(
+        png.len() > 5_000,
+        "{} bytes are an empty picture",
+        png.len()
+    );
+}
+
+#[test]
+fn a_figure_without_data_is_still_a_figure() {
+    let mut empty = figure();
+    empty.panels[0].plot = Plot::Lines(Vec::new());
+    empty.panels[1].plot = Plot::Rows(Vec::new());
+    assert!(!empty.to_svg().contains("NaN"));
+    empty.to_png().unwrap();
+}
+
+#[test]
+fn data_has_a_row_for_each_point() {
+    let csv = figure().to_csv();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 1 + 4 + 1);
+    assert_eq!(lines[0], "panel,curve,x,y,low,high");
+    assert_eq!(lines[1], "(a) A & B,One,10,1,0.9,1.1");
+    assert_eq!(lines[5], "(b) Rows,Two,,0.8,0.7,0.9");
+}
+
+#[test]
+fn the_page_is_self_contained_and_escapes_what_it_quotes() {
+    let directory = tempfile::tempdir().unwrap();
+    let reproduction = reproduction();
+    reproduction.write(directory.path()).unwrap();
+    let read = report::read_all(directory.path()).unwrap();
+    assert_eq!(read, [reproduction]);
+    let page = report::write(directory.path(), &read).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(!page.contains("<script"));
+    assert!(page.contains("&lt;script&gt;"));
+    for attribute in ["src=", "@import", "url(", "<link rel=\"stylesheet\""] {
+        assert!(!page.contains(attribute), "{attribute}");
+    }
+    let far = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!far.contains("http://") && !far.contains("https://"));
+    let markdown = std::fs::read_to_string(directory.path().join("toy-claims.md")).unwrap();
+    assert!(markdown.contains("| fig1 | less | 4.1% | 3.9% | 3.1 to 4.4% | reproduced |"));
+}

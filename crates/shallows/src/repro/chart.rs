@@ -1,0 +1,195 @@
+//! From runs to a figure.
+
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row};
+
+use super::metric::Metric;
+use super::plan::Plan;
+use super::results::Results;
+use super::spec::{CurveSpec, PanelKind, PanelSpec};
+
+/// Points of a distribution's curve.
+const STEPS: usize = 200;
+
+/// The first style of curves that are no variants, so that a scheme has the same colour in all
+/// figures.
+const OTHER_CURVES: usize = 3;
+
+pub(super) fn draw(paper: &str, plan: &Plan, results: &Results) -> Figure {
+    let chart = Chart { plan, results };
+    let spec = &plan.spec;
+    Figure {
+        name: format!("{paper}-{}", plan.id),
+        alt: match &spec.caption[..] {
+            "" => spec.title.clone(),
+            caption => format!("{}. {caption}", spec.title),
+        },
+        panels: spec.panel.iter().map(|panel| chart.panel(panel)).collect(),
+    }
+}
+
+struct Chart<'a> {
+    plan: &'a Plan,
+    results: &'a Results,
+}
+
+impl Chart<'_> {
+    fn panel(&self, panel: &PanelSpec) -> Panel {
+        let normalised = panel.normalise.is_some();
+        let value_extent = match panel.kind {
+            PanelKind::Distribution => Extent::Unit,
+            _ if normalised => Extent::Reference(1.0),
+            PanelKind::OverTime => Extent::FromZero,
+            _ if panel.from_zero => Extent::FromZero,
+            _ => Extent::Data,
+        };
+        let (plot, extents) = match panel.kind {
+            PanelKind::BySweep => (
+                Plot::Points(self.by_sweep(panel)),
+                (Extent::Data, value_extent),
+            ),
+            PanelKind::OverTime => (
+                Plot::Lines(self.over_time(panel)),
+                (Extent::FromZero, value_extent),
+            ),
+            PanelKind::Distribution => (
+                Plot::Lines(self.distributions()),
+                (Extent::FromZero, value_extent),
+            ),
+            PanelKind::Rows => (Plot::Rows(self.rows(panel)), (value_extent, Extent::Data)),
+        };
+        let sweep = self.plan.spec.x.as_ref().map(|sweep| sweep.label.clone());
+        let axis = |label: String, extent| Axis { label, extent };
+        Panel {
+            title: panel.title.clone(),
+            x: axis(panel.x.clone().or(sweep).unwrap_or_default(), extents.0),
+            y: axis(panel.y.clone(), extents.1),
+            plot,
+        }
+    }
+
+    fn by_sweep(&self, panel: &PanelSpec) -> Vec<Curve> {
+        let scale = match &self.plan.spec.x {
+            Some(sweep) if sweep.percent => 100.0,
+            _ => 1.0,
+        };
+        let curve = |style: usize, label: &str, metric: Metric, variant: &str| {
+            let points = self.results.xs().iter().filter_map(|&x| {
+                let (y, low, high) = self.spread(metric, variant, panel.normalise.as_deref(), x)?;
+                // 0.7 is not exactly 70 hundredths.
+                let x = (x * scale * 1e9).round() / 1e9;
+                Some(Point { x, y, low, high })
+            });
+            Curve {
+                label: label.to_owned(),
+                style,
+                points: points.collect(),
+            }
+        };
+        if let Some(variant) = &panel.variant {
+            let curves = panel.curves.iter().enumerate();
+            return curves
+                .map(|(index, CurveSpec { label, metric })| {
+                    curve(OTHER_CURVES + index, label, *metric, variant)
+                })
+                .collect();
+        }
+        let variants = self.plan.spec.variant.iter().enumerate();
+        panel.metric.map_or_else(Vec::new, |metric| {
+            variants
+                .map(|(style, variant)| curve(style, &variant.label, metric, &variant.id))
+                .collect()
+        })
+    }
+
+    /// Mean, least and most over the seeds. What is normalised is divided seed by seed: equal seeds
+    /// have equal flows.
+    fn spread(
+        &self,
+        metric: Metric,
+        variant: &str,
+        normalise: Option<&str>,
+        x: f64,
+    ) -> Option<(f64, f64, f64)> {
+        let mut values: Vec<f64> = self
+            .results
+            .values(metric, variant, x)
+            .into_iter()
+            .collect::<Option<_>>()?;
+        if let Some(base) = normalise {
+            let base = self.results.values(metric, base, x);
+            for (value, base) in values.iter_mut().zip(base) {
+                *value /= base?;
+            }
+        }
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        mean.is_finite().then_some((mean, low, high))
+    }
+
+    /// Goodput in the run with the first seed.
+    fn over_time(&self, panel: &PanelSpec) -> Vec<Curve> {
+        let variant = panel.variant.as_deref().unwrap_or_default();
+        let x = panel.at.unwrap_or(self.results.xs()[0]);
+        let Some(run) = self.results.runs(variant, x).first() else {
+            return Vec::new();
+        };
+        let curve = |(index, spec): (usize, &CurveSpec)| {
+            let samples = run.goodput.iter().filter_map(|sample| {
+                let Metric::Goodput(queue) = spec.metric else {
+                    return None;
+                };
+                let mbps = match queue {
+                    Some(queue) => *sample.mbps.get(queue)?,
+                    None => sample.mbps.iter().sum(),
+                };
+                Some(Point::new(sample.at_s, mbps))
+            });
+            Curve {
+                label: spec.label.clone(),
+                style: OTHER_CURVES + index,
+                points: samples.collect(),
+            }
+        };
+        panel.curves.iter().enumerate().map(curve).collect()
+    }
+
+    /// RTTs of all seeds together, by variant.
+    fn distributions(&self) -> Vec<Curve> {
+        let spec = &self.plan.spec;
+        let x = self.results.xs()[0];
+        let curve = |(style, variant): (usize, &super::spec::Variant)| {
+            let runs = self.results.runs(&variant.id, x);
+            let mut rtts: Vec<f64> = runs.iter().flat_map(|run| &run.rtt_us).copied().collect();
+            rtts.sort_unstable_by(f64::total_cmp);
+            let step = |step: usize| {
+                let index = (rtts.len().saturating_sub(1) * step) / STEPS;
+                let rtt = rtts.get(index)?;
+                Some(Point::new(*rtt, step as f64 / STEPS as f64))
+            };
+            Curve {
+                label: variant.label.clone(),
+                style,
+                points: (0..=STEPS).filter_map(step).collect(),
+            }
+        };
+        spec.variant.iter().enumerate().map(curve).collect()
+    }
+
+    fn rows(&self, panel: &PanelSpec) -> Vec<Row> {
+        let x = panel.at.unwrap_or(self.results.xs()[0]);
+        let variants = self.plan.spec.variant.iter();
+        let row = |variant: &super::spec::Variant| {
+            let normalise = panel.normalise.as_deref();
+            let (value, low, high) = self.spread(panel.metric?, &variant.id, normalise, x)?;
+            Some(Row {
+                label: variant.label.clone(),
+                value,
+                low,
+                high,
+            })
+        };
+        variants.filter_map(row).collect()
+    }
+}

@@ -1,0 +1,138 @@
+//! The files of `repro/`: those that are built in, or those of a directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::de::DeserializeOwned;
+use shallows_results::report::{Deviation, Paper};
+
+use super::spec::{Deviations, FigureSpec, PaperSpec};
+
+/// Embeds files of `repro/`.
+macro_rules! files {
+    ($($name:literal,)*) => {
+        [$(($name, include_str!(concat!("../../../../repro/", $name))),)*]
+    };
+}
+/// Names relative to `repro/`, and texts.
+const BUILT_IN: &[(&str, &str)] = &files![
+    "mq-ecn/paper.toml",
+    "mq-ecn/deviations.toml",
+    "mq-ecn/motivation.toml",
+    "mq-ecn/testbed.toml",
+    "mq-ecn/simulation.toml",
+    "mq-ecn/fig1.toml",
+    "mq-ecn/fig2.toml",
+    "mq-ecn/fig3.toml",
+    "mq-ecn/fig6.toml",
+    "mq-ecn/fig7.toml",
+    "mq-ecn/fig8.toml",
+    "mq-ecn/fig9.toml",
+    "mq-ecn/fig10.toml",
+    "mq-ecn/fig11.toml",
+    "mq-ecn/fig12.toml",
+    "mq-ecn/fig13.toml",
+    "mq-ecn/beyond.toml",
+    "mq-ecn/beyond-100g.toml",
+];
+
+/// Papers that can be reproduced.
+#[derive(Debug)]
+pub(super) struct Library {
+    directory: Option<PathBuf>,
+}
+
+impl Library {
+    pub(super) fn new(directory: Option<&Path>) -> Self {
+        Self {
+            directory: directory.map(Path::to_owned),
+        }
+    }
+
+    /// The papers, by name.
+    pub(super) fn papers(&self) -> anyhow::Result<Vec<String>> {
+        let mut papers: Vec<String> = match &self.directory {
+            None => {
+                let names = BUILT_IN
+                    .iter()
+                    .filter_map(|(name, _)| name.strip_suffix("/paper.toml"));
+                names.map(str::to_owned).collect()
+            }
+            Some(directory) => {
+                let entries = fs::read_dir(directory)
+                    .with_context(|| format!("cannot read {}", directory.display()))?;
+                let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+                names
+                    .filter(|name| directory.join(name).join("paper.toml").exists())
+                    .collect()
+            }
+        };
+        papers.sort_unstable();
+        Ok(papers)
+    }
+
+    /// A paper and the names of its figures.
+    pub(super) fn paper(&self, id: &str) -> anyhow::Result<(Paper, Vec<String>)> {
+        let papers = self.papers()?;
+        if !papers.iter().any(|paper| paper == id) {
+            bail!("there is no paper {id:?}; there are: {}", papers.join(", "));
+        }
+        let PaperSpec { mut paper, figures } = self.parse(&format!("{id}/paper.toml"))?;
+        id.clone_into(&mut paper.id);
+        Ok((paper, figures))
+    }
+
+    pub(super) fn deviations(&self, paper: &str) -> anyhow::Result<Vec<Deviation>> {
+        let Deviations { deviation } = self.parse(&format!("{paper}/deviations.toml"))?;
+        Ok(deviation)
+    }
+
+    pub(super) fn figure(&self, paper: &str, figure: &str) -> anyhow::Result<FigureSpec> {
+        self.parse(&format!("{paper}/{figure}.toml"))
+    }
+
+    /// A file of a paper.
+    pub(super) fn text(&self, name: &str) -> anyhow::Result<String> {
+        match &self.directory {
+            Some(directory) => {
+                let path = directory.join(name);
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+            }
+            None => BUILT_IN
+                .iter()
+                .find(|(built_in, _)| *built_in == name)
+                .map(|(_, text)| (*text).to_owned())
+                .with_context(|| format!("there is no {name}")),
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, name: &str) -> anyhow::Result<T> {
+        toml::from_str(&self.text(name)?).map_err(|error| anyhow!("{name}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_built_in() {
+        let repro = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro");
+        let directory = Library::new(Some(&repro));
+        let built_in = Library::new(None);
+        assert_eq!(built_in.papers().unwrap(), directory.papers().unwrap());
+        for paper in directory.papers().unwrap() {
+            let entries = fs::read_dir(repro.join(&paper)).unwrap();
+            let paths = entries.map(|entry| entry.unwrap().path());
+            for path in paths.filter(|path| path.extension().is_some_and(|end| end == "toml")) {
+                let name = path.file_name().unwrap().to_string_lossy();
+                let name = format!("{paper}/{name}");
+                assert_eq!(
+                    built_in.text(&name).unwrap(),
+                    directory.text(&name).unwrap()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! `shallows repro` and `shallows report`, on a paper that takes no time.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command as Process, Stdio};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use snapbox::str;
+use tempfile::TempDir;
+
+use crate::{directory, read_text, shallows, write};
+
+const PAPER: &str = r#"
+title = "On Toys"
+authors = "A. Nobody"
+venue = "TOYS 2020"
+about = "Toys <are> & small."
+figures = ["fig1"]
+"#;
+
+const FIGURE: &str = r#"
+title = "Figure 1: marking"
+caption = "Marking helps."
+section = "§1"
+scenario = "base.toml"
+
+[x]
+label = "Load (%)"
+percent = true
+values = [0.3, 0.6, 0.9]
+set = ["workload.poisson.load={x}"]
+
+[full]
+seeds = 3
+set = []
+
+[quick]
+seeds = 2
+x = [0.3, 0.9]
+set = ["workload.poisson.flows=100"]
+
+[[variant]]
+id = "low"
+label = "K = 5"
+set = ["ports.switch.marker.scheme.per-queue.threshold=5pkts"]
+
+[[variant]]
+id = "none"
+label = "No marks"
+set = ["ports.switch.marker.scheme=none"]
+
+[[panel]]
+title = "(a) Overall"
+metric = "all.mean"
+normalise = "none"
+y = "Normalised FCT"
+
+[[panel]]
+kind = "rows"
+title = "(b) At 90%"
+metric = "small.p99"
+at = 0.9
+x = "FCT (ms)"
+y = ""
+
+[[claim]]
+id = "a"
+quote = "It is better."
+what = "average FCT, largest reduction"
+paper = { about = 20 }
+measure = "reduction"
+metric = "all.mean"
+of = "low"
+to = "none"
+at = "largest"
+
+[[claim]]
+id = "b"
+quote = "At 60% too."
+what = "average FCT at 60%, reduction"
+paper = { about = 20 }
+measure = "reduction"
+metric = "all.mean"
+of = "low"
+to = "none"
+at = 0.6
+"#;
+
+const DEVIATIONS: &str = r#"
+[[deviation]]
+section = "§1"
+quote = "Real toys."
+ours = "Simulated toys."
+reason = "We have none."
+"#;
+
+/// A directory with the paper in `papers`.
+fn with_paper() -> TempDir {
+    let directory = directory();
+    fs::create_dir_all(directory.path().join("papers/toy")).expect("there is room");
+    write(&directory, "papers/toy/paper.toml", PAPER);
+    write(&directory, "papers/toy/deviations.toml", DEVIATIONS);
+    write(&directory, "papers/toy/base.toml", crate::TINY);
+    write(&directory, "papers/toy/fig1.toml", FIGURE);
+    directory
+}
+
+fn reproduce(directory: &TempDir) -> serde_json::Value {
+    let output = shallows(directory)
+        .args([
+            "repro", "toy", "--quick", "--from", "papers", "--out", "out", "--json",
+        ])
+        .args(["--threads", "2"])
+        .assert()
+        .success();
+    serde_json::from_slice(&output.get_output().stdout).expect("it is JSON")
+}
+
+/// The results of single runs and when they were written.
+fn results(directory: &TempDir) -> Vec<(PathBuf, SystemTime)> {
+    let runs = fs::read_dir(directory.path().join("out/runs")).expect("there are runs");
+    let mut results: Vec<_> = runs
+        .map(|run| {
+            let path = run.expect("it can be read").path().join("result.json");
+            let written = fs::metadata(&path).and_then(|data| data.modified());
+            (path, written.expect("it is complete"))
+        })
+        .collect();
+    results.sort();
+    results
+}
+
+#[test]
+fn built_in_figures_are_listed() {
+    let output = shallows(&directory())
+        .args(["repro", "--list"])
+        .assert()
+        .success();
+    let text = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
+    for figure in [
+        "mq-ecn/fig1 ",
+        "mq-ecn/fig9 ",
+        "mq-ecn/fig13 ",
+        "mq-ecn/beyond ",
+    ] {
+        assert!(text.contains(figure), "{figure} in {text}");
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_refused_with_what_does() {
+    let directory = with_paper();
+    shallows(&directory)
+        .args(["repro", "tcp"])
+        .assert()
+        .failure()
+        .stderr_eq(str![[r#"
+error: there is no paper "tcp"; there are: mq-ecn
+
+"#]]);
+    shallows(&directory)
+        .args(["repro", "toy/fig2", "--from", "papers"])
+        .assert()
+        .failure()
+        .stderr_eq(str![[r#"
+error: toy has no figure "fig2"; it has: fig1
+
+"#]]);
+    shallows(&directory)
+        .args(["report", "nowhere"])
+        .assert()
+        .failure()
+        .stderr_eq(str![[r#"
+error: there is no reproduction in nowhere; make one with: shallows repro mq-ecn --quick --out nowhere
+
+"#]]);
+}
+
+#[test]
+fn a_figure_has_runs_claims_and_files() {
+    let directory = with_paper();
+    let outcomes = reproduce(&directory);
+    let figure = &outcomes[0];
+    // Two variants, two loads, two seeds.
+    assert_eq!(figure["runs"], 8);
+    assert_eq!(results(&directory).len(), 8);
+    let points = &figure["figure"]["panels"][0]["plot"]["points"];
+    assert_eq!(points[0]["points"][1]["x"], 90.0);
+    assert_eq!(points[1]["points"][0]["y"], 1.0);
+    let (first, second) = (&figure["claims"][0], &figure["claims"][1]);
+    assert!(first["spread"].is_string(), "{first}");
+    assert_ne!(first["verdict"], "not-measured");
+    assert_eq!(second["verdict"], "not-measured");
+    for end in ["svg", "csv"] {
+        let text = read_text(&directory, &format!("out/figures/toy-fig1.{end}"));
+        assert!(text.contains("No marks"), "{end}");
+    }
+    let png = fs::read(directory.path().join("out/figures/toy-fig1.png")).expect("it is there");
+    assert_eq!(&png[1..4], b"PNG");
+    let page = read_text(&directory, "out/report.html");
+    for text in [
+        "On Toys",
+        "&lt;are&gt; &amp; small",
+        "It is better.",
+        "Simulated toys.",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn finished_runs_are_kept_and_missing_ones_made() {
+    let directory = with_paper();
+    let first = reproduce(&directory);
+    let page = read_text(&directory, "out/report.html");
+    let before = results(&directory);
+    fs::remove_file(&before[3].0).expect("it is there");
+    let second = reproduce(&directory);
+    let after = results(&directory);
+    assert_eq!(first, second);
+    for (index, (before, after)) in before.iter().zip(&after).enumerate() {
+        assert_eq!(before.0, after.0);
+        assert_eq!(before.1 == after.1, index != 3, "run {index}");
+    }
+    assert_eq!(page, read_text(&directory, "out/report.html"));
+}
+
+#[test]
+fn values_of_x_and_seeds_can_be_chosen() {
+    let directory = with_paper();
+    shallows(&directory)
+        .args([
+            "repro", "toy/fig1", "--quick", "--from", "papers", "--out", "out",
+        ])
+        .args(["--at", "0.6", "--seeds", "1"])
+        .assert()
+        .success();
+    assert_eq!(results(&directory).len(), 2);
+    shallows(&directory)
+        .args([
+            "repro", "toy/fig1", "--quick", "--from", "papers", "--at", "0.7",
+        ])
+        .assert()
+        .failure()
+        .stderr_eq(str![[r#"
+error: fig1 has no point at these values of x; it has 0.3, 0.6, 0.9
+
+"#]]);
+}
+
+#[test]
+fn ctrl_c_keeps_the_runs_that_are_done() {
+    let directory = with_paper();
+    let endless = FIGURE.replace(
+        "set = [\"ports.switch.marker.scheme=none\"]",
+        "set = [\"workload.poisson.flows=2000000\"]",
+    );
+    write(&directory, "papers/toy/fig1.toml", &endless);
+    let repro = Process::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args([
+            "repro", "toy", "--quick", "--from", "papers", "--out", "out",
+        ])
+        .args(["--at", "0.3", "--seeds", "1", "--threads", "2"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let runs = directory.path().join("out/runs");
+    let is_done = || {
+        let runs = fs::read_dir(&runs).into_iter().flatten().flatten();
+        runs.into_iter()
+            .any(|run| run.path().join("result.json").exists())
+    };
+    while !is_done() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let id = repro.id().to_string();
+    let sent = Process::new("kill").args(["-INT", &id]).status();
+    assert!(sent.expect("there is kill").success());
+    let output = repro.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let kept = "1 of 2 runs are done and kept; the same command goes on from there\n";
+    assert!(messages.contains(kept), "{messages}");
+    assert_eq!(results(&directory).len(), 1);
+}
+
+/// Where a browser is, if there is one.
+fn chromium() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = |name: &&str| Process::new(name).arg("--version").output().is_ok();
+    names.into_iter().find(found)
+}
+
+#[test]
+fn a_browser_shows_the_page_fetches_nothing_and_has_no_error() {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: there is no chromium; apt install chromium");
+        return;
+    };
+    let directory = with_paper();
+    reproduce(&directory);
+    let path = directory.path();
+    let output = Process::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ])
+        .args([
+            "--no-first-run",
+            "--enable-logging=stderr",
+            "--disable-dev-shm-usage",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            path.join("profile").display()
+        ))
+        .arg(format!("file://{}", path.join("out/report.html").display()))
+        .output()
+        .expect("the browser starts");
+    let page = String::from_utf8_lossy(&output.stdout);
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{messages}");
+    // The page's policy lets it fetch nothing; the browser would complain here, as of scripts.
+    assert!(page.contains("default-src 'none'"), "{page}");
+    assert!(!messages.contains("CONSOLE"), "{messages}");
+    assert_eq!(page.matches("role=\"img\"").count(), 2, "two panels");
+    assert_eq!(page.matches("<table class=\"claims\">").count(), 1);
+    assert_eq!(
+        page.matches("<tr><td><a href=\"#toy-fig1\">").count(),
+        2,
+        "two claims"
+    );
+    assert_eq!(page.matches("<h3>§1</h3>").count(), 1, "one deviation");
+}
