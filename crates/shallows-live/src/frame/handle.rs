@@ -29,6 +29,12 @@ impl Frame {
             flow: header.flow,
         }
     }
+
+    /// The same frame, copied to another slot.
+    #[must_use]
+    pub fn at(self, slot: u32) -> Self {
+        Self { slot, ..self }
+    }
 }
 
 impl Packet for Frame {
