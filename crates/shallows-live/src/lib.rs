@@ -5,7 +5,9 @@
 //! | [`frame`] | what the switch reads of an Ethernet frame, CE marking, frame memory |
 //! | [`io`] | frames in and out of network devices: AF_PACKET and TAP |
 //! | [`switch`] | the userspace switch: configuration, forwarding, the loop, its counters |
+//! | [`lab`] | hosts as network namespaces, cabled to a switch and removed on every way out |
 
 pub mod frame;
 pub mod io;
+pub mod lab;
 pub mod switch;
