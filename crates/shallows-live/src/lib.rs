@@ -6,8 +6,12 @@
 //! | [`io`] | frames in and out of network devices: AF_PACKET and TAP |
 //! | [`switch`] | the userspace switch: configuration, forwarding, the loop, its counters |
 //! | [`lab`] | hosts as network namespaces, cabled to a switch and removed on every way out |
+//! | [`traffic`] | flows over persistent connections between the hosts of a lab, and ping |
+//! | [`experiment`] | one run of all that |
 
+pub mod experiment;
 pub mod frame;
 pub mod io;
 pub mod lab;
 pub mod switch;
+pub mod traffic;

@@ -1,4 +1,4 @@
-//! The command line: simulates datacenter fabrics from scenario files.
+//! The command line: runs datacenter fabrics from scenario files, simulated and live.
 
 #![forbid(unsafe_code)]
 
@@ -6,17 +6,19 @@ mod bench;
 mod cli;
 mod failure;
 mod ideal;
+mod live;
 mod output;
 mod progress;
 mod report;
 mod run;
 mod scenario;
+mod switch;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, LabCommand};
 use failure::Failure;
 
 /// What an editor needs to complete and check scenarios. Kept by hand beside their types; tests
@@ -25,7 +27,12 @@ const SCHEMA: &str = include_str!("../scenario.schema.json");
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Run(args) if args.live => live::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Switch(args) => switch::switch(&args),
+        Command::Lab {
+            command: LabCommand::Clean,
+        } => live::clean(),
         Command::Bench(args) => bench::bench(&args),
         Command::Schema => output::print(SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {

@@ -53,8 +53,8 @@ pub struct LabPlan {
     pub mtu: u32,
     /// Kernel settings of each host, such as `net.ipv4.tcp_ecn` and `1`.
     pub settings: Vec<(String, String)>,
-    /// Initial congestion window in segments, if not the kernel's.
-    pub initial_window: Option<u32>,
+    /// Options of each host's route to the others, such as `initcwnd` and `16`.
+    pub route: Vec<(String, String)>,
     /// Who runs where.
     pub cpus: Cpus,
 }
@@ -160,21 +160,6 @@ impl Lab {
         &self.hosts[number]
     }
 
-    /// The switch's device of a host's cable.
-    pub fn port(&self, host: usize) -> String {
-        format!("p{host}")
-    }
-
-    /// A host's address.
-    pub fn address(&self, host: usize) -> Ipv4Addr {
-        address(host)
-    }
-
-    /// A host's Ethernet address.
-    pub fn station(&self, host: usize) -> Mac {
-        station(host)
-    }
-
     /// Removes everything and waits until it is gone.
     pub fn remove(self) {
         drop(self.guard);
@@ -187,7 +172,7 @@ impl Lab {
             writeln!(namespaces, "netns add {}", namespace.name()).expect("a text takes any line");
         }
         for (number, host) in self.hosts.iter().enumerate() {
-            let (port, mtu, station) = (self.port(number), plan.mtu, station(number));
+            let (port, mtu, station) = (port(number), plan.mtu, station(number));
             writeln!(
                 cables,
                 "link add {port} mtu {mtu} gso_max_segs 1 type veth \
@@ -200,7 +185,7 @@ impl Lab {
         batch(&[], &namespaces)?;
         self.switch.set("net.ipv6.conf.default.disable_ipv6", "1")?;
         batch(&["-n", self.switch.name()], &cables)?;
-        let ports: Vec<String> = (0..plan.hosts).map(|host| self.port(host)).collect();
+        let ports: Vec<String> = (0..plan.hosts).map(port).collect();
         self.switch
             .enter(|| ports.iter().try_for_each(|port| without_offloads(port)))??;
         Ok(())
@@ -223,12 +208,12 @@ impl Lab {
             )
             .expect("a text takes any line");
         }
-        if let Some(window) = plan.initial_window {
-            writeln!(
-                commands,
-                "route replace 10.83.0.0/16 dev {DEVICE} initcwnd {window}"
-            )
-            .expect("a text takes any line");
+        if !plan.route.is_empty() {
+            write!(commands, "route replace 10.83.0.0/16 dev {DEVICE}").expect("a text takes it");
+            for (name, value) in &plan.route {
+                write!(commands, " {name} {value}").expect("a text takes it");
+            }
+            commands.push('\n');
         }
         batch(&["-n", host.name()], &commands)?;
         // Or what the switch sends would be received on the switch's own CPU.
@@ -250,11 +235,18 @@ fn without_offloads(device: &str) -> Result<(), IoError> {
         .try_for_each(|offload| set_offload(device, offload, false))
 }
 
-fn address(host: usize) -> Ipv4Addr {
+/// The switch's device of a host's cable.
+pub fn port(host: usize) -> String {
+    format!("p{host}")
+}
+
+/// A host's address.
+pub fn address(host: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 83, 0, host as u8 + 1)
 }
 
-fn station(host: usize) -> Mac {
+/// A host's Ethernet address.
+pub fn station(host: usize) -> Mac {
     Mac([0x02, 0x53, 0, 0, 0, host as u8 + 1])
 }
 

@@ -20,6 +20,7 @@ mod counters;
 mod engine;
 mod fidelity;
 mod monitor;
+mod place;
 mod run;
 mod samples;
 mod snapshot;

@@ -2,11 +2,10 @@ use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::time::TimeSpec;
-use nix::unistd::Pid;
 use shallows_core::units::Time;
 
+use super::place::Place;
 use super::samples::Sampler;
 use super::{
     Control, Delivery, Engine, Fidelity, IngressCounters, Refusal, Samples, Snapshot, SwitchConfig,
@@ -38,13 +37,6 @@ pub struct Switch {
     sampler: Option<Sampler>,
     deliveries: Vec<Delivery>,
     epoch: Instant,
-}
-
-/// Where the switch's thread runs.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    cpu: Option<usize>,
-    nice: Option<i32>,
 }
 
 #[derive(Debug)]
@@ -96,7 +88,7 @@ impl Switch {
 
     /// Switches until it is told to stop, then sends what it holds.
     pub fn run(mut self, control: &Control) -> Result<Report, SwitchError> {
-        self.place.take()?;
+        let _urgency = self.place.take()?;
         let mut before = self.now();
         while !control.is_stopped() {
             let now = self.now();
@@ -250,28 +242,5 @@ impl IngressCounters {
             Network::Other => self.not_ip += 1,
             Network::Malformed(problem) => self.malformed[problem as usize] += 1,
         }
-    }
-}
-
-impl Place {
-    /// Moves the calling thread there.
-    fn take(self) -> Result<(), SwitchError> {
-        if let Some(cpu) = self.cpu {
-            let mut set = CpuSet::new();
-            set.set(cpu)
-                .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
-                .map_err(|error| {
-                    IoError::new(format!("pinning the switch to CPU {cpu}"), error.into())
-                })?;
-        }
-        if let Some(nice) = self.nice {
-            // On Linux this is the calling thread alone.
-            // SAFETY: plain arguments.
-            let answer = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-            if answer != 0 {
-                return Err(IoError::last(format!("setting the niceness to {nice}")).into());
-            }
-        }
-        Ok(())
     }
 }

@@ -3,8 +3,9 @@
 //! Each test takes a few seconds. Without root they say so and pass; nothing here looks at how fast
 //! the machine is.
 
-mod lab;
+mod leftovers;
 mod switching;
+mod traffic;
 
 use std::fs::{self, File};
 use std::process::{Command, Output};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
 use shallows_core::units::Rate;
-use shallows_live::lab::{Cpus, Lab, LabPlan};
+use shallows_live::lab::{self, Cpus, Lab, LabPlan};
 use shallows_live::switch::{Control, Forwarding, PortPlan, Report, Switch, SwitchConfig};
 
 /// Says why a test cannot run here, if it cannot.
@@ -59,21 +60,21 @@ fn plan(hosts: usize) -> LabPlan {
             set("net.ipv4.tcp_congestion_control", "reno"),
             set("net.ipv4.tcp_no_metrics_save", "1"),
         ],
-        initial_window: None,
+        route: Vec::new(),
         cpus: Cpus::split().unwrap(),
     }
 }
 
 /// A switch for a lab with this egress at every port.
-fn switch_config(lab: &Lab, hosts: usize, rate: Rate, egress: &str) -> SwitchConfig {
+fn switch_config(hosts: usize, rate: Rate, egress: &str) -> SwitchConfig {
     let text = format!("port = []\n[egress]\nframing = \"ethernet\"\n{egress}");
     let mut config = SwitchConfig::parse(&text).unwrap();
     config.cpu = Cpus::split().unwrap().switch;
     config.nice = Some(-20);
     config.forwarding = Forwarding::Static;
     for host in 0..hosts {
-        let mut port = PortPlan::new(lab.port(host), rate);
-        port.stations = vec![lab.station(host).to_string()];
+        let mut port = PortPlan::new(lab::port(host), rate);
+        port.stations = vec![lab::station(host).to_string()];
         config.ports.push(port);
     }
     config

@@ -3,7 +3,7 @@ use std::thread;
 use std::time::Duration;
 
 use shallows_core::units::Rate;
-use shallows_live::lab::Lab;
+use shallows_live::lab::{self, Lab};
 use shallows_live::switch::Forwarding;
 
 use crate::{Running, at, need_a_lab, plan, switch_config};
@@ -25,7 +25,7 @@ fn a_learning_switch_carries_arp_and_ping() {
         return;
     }
     let lab = Lab::build(&plan(3)).unwrap();
-    let mut config = switch_config(&lab, 3, Rate::from_mbps(100), FIFO);
+    let mut config = switch_config(3, Rate::from_mbps(100), FIFO);
     config.forwarding = Forwarding::Learning;
     let switch = Running::start(&lab, config);
     // Without the neighbours that the lab knows, hosts have to ask.
@@ -33,7 +33,7 @@ fn a_learning_switch_carries_arp_and_ping() {
     let ping = at(
         &lab,
         0,
-        &format!("ping -c 5 -i 0.05 -W 2 {}", lab.address(2)),
+        &format!("ping -c 5 -i 0.05 -W 2 {}", lab::address(2)),
     );
     let report = switch.stop();
     assert!(
@@ -63,10 +63,10 @@ fn iperf3_is_shaped_and_nothing_is_lost_on_the_way() {
     let lab = Lab::build(&plan(2)).unwrap();
     let egress = "buffer = { shared = { size = \"300KB\" } }\nscheduler = \"fifo\"
         marker = { scheme = { per-queue = { threshold = \"32KB\" } } }";
-    let switch = Running::start(&lab, switch_config(&lab, 2, Rate::from_mbps(50), egress));
+    let switch = Running::start(&lab, switch_config(2, Rate::from_mbps(50), egress));
     at(&lab, 1, "iperf3 -s -D -1");
     thread::sleep(Duration::from_millis(300));
-    let client = at(&lab, 0, &format!("iperf3 -c {} -t 2 -J", lab.address(1)));
+    let client = at(&lab, 0, &format!("iperf3 -c {} -t 2 -J", lab::address(1)));
     let report = switch.stop();
     let text = String::from_utf8_lossy(&client.stdout);
     assert!(client.status.success(), "{text}");

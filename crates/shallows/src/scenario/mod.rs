@@ -3,6 +3,7 @@
 mod build;
 mod diagnostic;
 mod inputs;
+mod live;
 mod setting;
 mod source;
 
@@ -26,6 +27,7 @@ use toml::de::DeTable;
 
 pub(crate) use build::Built;
 pub(crate) use diagnostic::Diagnostic;
+pub(crate) use live::{Live, Probe, Role};
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
@@ -63,6 +65,9 @@ pub(crate) struct Scenario {
     /// How results are reported.
     #[serde(default)]
     pub(crate) report: Report,
+    /// What only live runs have.
+    #[serde(default)]
+    pub(crate) live: Live,
 }
 
 /// Egress ports.
