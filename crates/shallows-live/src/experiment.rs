@@ -11,7 +11,7 @@ use shallows_core::units::Time;
 use thiserror::Error;
 
 use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
-use crate::switch::{Control, Report, Switch, SwitchConfig, SwitchError};
+use crate::switch::{Control, Report, Snapshot, Switch, SwitchConfig, SwitchError};
 use crate::traffic::{
     Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
 };
@@ -136,7 +136,7 @@ impl Experiment {
         for (host, plan) in &self.probes {
             probers.push(Prober::start(lab.host(*host), *plan, epoch)?);
         }
-        let go_on = || !interrupted.load(Ordering::Relaxed) && !switch.thread.is_finished();
+        let go_on = || !interrupted.load(Ordering::Relaxed) && !switch.has_ended();
         let until = self.until;
         let over = AtomicBool::new(false);
         let (traffic, outputs) = thread::scope(|scope| {
@@ -211,22 +211,28 @@ impl Seen {
 }
 
 /// A switch on a thread of its own.
-struct RunningSwitch {
+pub(crate) struct RunningSwitch {
     control: Control,
-    thread: thread::JoinHandle<Result<Report, ExperimentError>>,
+    thread: Option<thread::JoinHandle<Result<Report, ExperimentError>>>,
 }
 
 impl RunningSwitch {
-    fn start(namespace: &Namespace, config: &SwitchConfig) -> Result<Self, ExperimentError> {
+    pub(crate) fn start(
+        namespace: &Namespace,
+        config: &SwitchConfig,
+    ) -> Result<Self, ExperimentError> {
         let control = Control::default();
         let (namespace, config, inside) = (namespace.clone(), config.clone(), control.clone());
         let thread = thread::spawn(move || {
             namespace.join()?;
             Ok(Switch::open(&config)?.run(&inside)?)
         });
-        let switch = Self { control, thread };
+        let switch = Self {
+            control,
+            thread: Some(thread),
+        };
         let deadline = Instant::now() + START;
-        while Instant::now() < deadline && !switch.thread.is_finished() {
+        while Instant::now() < deadline && !switch.has_ended() {
             if switch.control.snapshot(Duration::from_millis(50)).is_some() {
                 return Ok(switch);
             }
@@ -235,14 +241,31 @@ impl RunningSwitch {
         Err(ExperimentError::NoSwitch)
     }
 
-    fn stop(self) -> Result<Report, ExperimentError> {
-        let lost = self.thread.is_finished();
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        self.control.snapshot(START)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_none_or(thread::JoinHandle::is_finished)
+    }
+
+    pub(crate) fn stop(mut self) -> Result<Report, ExperimentError> {
+        let lost = self.has_ended();
         self.control.stop();
-        match self.thread.join() {
+        let thread = self.thread.take().ok_or(ExperimentError::SwitchLost)?;
+        match thread.join() {
             Ok(Ok(_)) if lost => Err(ExperimentError::SwitchLost),
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+impl Drop for RunningSwitch {
+    fn drop(&mut self) {
+        self.control.stop();
     }
 }
 

@@ -121,7 +121,10 @@ impl FileFormat {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<BenchCommand>,
     /// Print JSON instead of lines.
     #[arg(long)]
     pub(crate) json: bool,
@@ -131,4 +134,17 @@ pub(crate) struct BenchArgs {
     /// Run one workload once, in this process.
     #[arg(long, hide = true)]
     pub(crate) only: Option<crate::bench::Reference>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Measure how many frames a second the live switch carries. Needs root.
+    Live {
+        /// Print JSON instead of lines.
+        #[arg(long)]
+        json: bool,
+        /// How long each length of frames is sent, in seconds.
+        #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+    },
 }

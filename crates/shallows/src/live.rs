@@ -4,10 +4,10 @@ mod plan;
 mod results;
 mod scale;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use shallows_live::lab;
+use shallows_live::{bench, lab};
 use shallows_results::flows::write_flows;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
@@ -125,6 +125,31 @@ pub(crate) fn clean() -> Result<(), Failure> {
         lines.push("nothing was left".to_owned());
     }
     let text = lines.join("\n") + "\n";
+    output::print(&text)?;
+    Ok(())
+}
+
+/// `shallows bench live`: the shortest and the longest frames.
+pub(crate) fn bench(json: bool, seconds: u64) -> Result<(), Failure> {
+    let time = Duration::from_secs(seconds);
+    let run = |length| bench::throughput(length, time).map_err(anyhow::Error::from);
+    let results = [run(60)?, run(1514)?];
+    let text = if json {
+        serde_json::to_string_pretty(&results).context("cannot write JSON")? + "\n"
+    } else {
+        let line = |of: &bench::Throughput| {
+            format!(
+                "{:>4} B frames: {:>8.0} frames/s, {:.0} ns each, of which {:.0} ns for marking \
+                 and scheduling; {:.1}% lost\n",
+                of.frame_bytes,
+                of.frames_per_s,
+                of.total_ns,
+                of.engine_ns,
+                100.0 * of.lost
+            )
+        };
+        results.iter().map(line).collect::<Vec<_>>().concat()
+    };
     output::print(&text)?;
     Ok(())
 }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use cli::{Cli, Command, LabCommand};
+use cli::{BenchCommand, Cli, Command, LabCommand};
 use failure::Failure;
 
 /// What an editor needs to complete and check scenarios. Kept by hand beside their types; tests
@@ -33,7 +33,10 @@ fn main() -> ExitCode {
         Command::Lab {
             command: LabCommand::Clean,
         } => live::clean(),
-        Command::Bench(args) => bench::bench(&args),
+        Command::Bench(args) => match args.command {
+            Some(BenchCommand::Live { json, seconds }) => live::bench(json, seconds),
+            None => bench::bench(&args),
+        },
         Command::Schema => output::print(SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();

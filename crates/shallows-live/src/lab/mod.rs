@@ -36,7 +36,7 @@ pub use steal::StealClock;
 pub(crate) const PREFIX: &str = "shallows-";
 
 /// The device of every host.
-const DEVICE: &str = "eth0";
+pub(crate) const DEVICE: &str = "eth0";
 
 /// Most hosts: beyond it addresses would run out, long after CPUs.
 pub const MOST_HOSTS: usize = 250;

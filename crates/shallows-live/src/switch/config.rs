@@ -223,9 +223,6 @@ pub enum SwitchError {
     /// The endpoint would be open to others.
     #[error("metrics = \"{0}\" is open to other machines: use an address such as 127.0.0.1:9461")]
     OpenEndpoint(SocketAddr),
-    /// The endpoint cannot be served.
-    #[error("cannot serve metrics at {0}: {1}")]
-    Endpoint(SocketAddr, std::io::Error),
     /// A share that is none.
     #[error("fidelity.share is a fraction: it must be from 0 to 1")]
     Share,

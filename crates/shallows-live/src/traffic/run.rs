@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use shallows_core::units::Time;
 
 use super::client::{Connection, Done, Task};
-use super::server::{self, Senders};
+use super::server::{self, Senders, Server};
 use super::{Barrier, Flow, Outcome, TrafficError};
 use crate::lab::{self, Lab};
 
@@ -29,6 +29,8 @@ pub struct Traffic<'a> {
     flows: &'a [Flow],
     barriers: &'a [Barrier],
     senders: Senders,
+    /// Held, so that they serve.
+    servers: Vec<Server>,
     connections: Vec<Connection>,
     /// Connections without a flow, by source and destination.
     free: HashMap<(usize, usize), Vec<usize>>,
@@ -75,6 +77,7 @@ impl<'a> Traffic<'a> {
             flows,
             barriers,
             senders: Senders::default(),
+            servers: Vec::new(),
             connections: Vec::new(),
             free: HashMap::new(),
             outcomes: vec![Outcome::default(); flows.len()],
@@ -95,7 +98,9 @@ impl<'a> Traffic<'a> {
         };
         let servers: BTreeSet<usize> = flows.iter().map(|flow| flow.src).collect();
         for host in servers {
-            server::start(lab.host(host), lab::address(host), traffic.senders.clone())?;
+            let senders = traffic.senders.clone();
+            let server = server::start(lab.host(host), lab::address(host), senders)?;
+            traffic.servers.push(server);
         }
         let pairs: BTreeSet<(usize, usize)> =
             flows.iter().map(|flow| (flow.src, flow.dst)).collect();

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -43,17 +43,35 @@ impl Senders {
     }
 }
 
-/// Starts a server at a host. It runs until the program ends.
+/// A server at a host, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    listener: Arc<TcpListener>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its thread then sees an error and ends, and with its socket the namespace can go.
+        let _ = SockRef::from(&*self.listener).shutdown(Shutdown::Both);
+    }
+}
+
+/// Starts a server at a host.
 pub(super) fn start(
     host: &Namespace,
     address: Ipv4Addr,
     senders: Senders,
-) -> Result<(), TrafficError> {
+) -> Result<Server, TrafficError> {
     let listener = host.enter(|| TcpListener::bind((address, PORT)))?;
     let listener = listener
         .map_err(|error| TrafficError::new(format!("listening at {address}:{PORT}"), error))?;
+    let listener = Arc::new(listener);
+    let server = Server {
+        listener: Arc::clone(&listener),
+    };
     let accept = move || {
-        for stream in listener.incoming().flatten() {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
             let stream = Arc::new(stream);
             if senders.add(&stream).is_ok() {
                 // The connection is over when either end says so; the client knows what it lacks.
@@ -65,7 +83,7 @@ pub(super) fn start(
         .name("server".to_owned())
         .spawn(accept);
     spawned.map_err(|error| TrafficError::new("starting a server", error))?;
-    Ok(())
+    Ok(server)
 }
 
 /// Answers requests until the client hangs up.

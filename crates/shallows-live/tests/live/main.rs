@@ -7,7 +7,7 @@ mod leftovers;
 mod switching;
 mod traffic;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::process::{Command, Output};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -43,7 +43,6 @@ pub(crate) use need_a_lab;
 
 /// One live test at a time, or they would take each other's CPUs.
 fn turn() -> Flock<File> {
-    fs::create_dir_all("/run/shallows").unwrap();
     let file = File::create("/run/shallows-test-turn").unwrap();
     Flock::lock(file, FlockArg::LockExclusive)
         .map_err(|(_, error)| error)

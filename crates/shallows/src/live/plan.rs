@@ -95,18 +95,23 @@ fn controller(loaded: &Loaded) -> Result<String, Diagnostic> {
             return Err(loaded.error("transport.controller", problem).help(help));
         }
     };
-    let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-    let available = fs::read_to_string(list).unwrap_or_default();
+    let available = controllers("available");
     let candidates = [format!("{OURS}{}", name.replace('-', "_")), name.to_owned()];
-    let known = |name: &&String| available.split_whitespace().any(|known| known == *name);
-    if let Some(name) = candidates.iter().find(known) {
+    if let Some(name) = candidates.iter().find(|name| available.contains(name)) {
         return Ok(name.clone());
     }
-    let problem = format!("the kernel has no {name}; it has {}", available.trim());
+    let problem = format!("the kernel has no {name}; it has {}", available.join(", "));
     let help = format!(
         "`shallows cc load {name}` brings it; or run with --set transport.controller=cubic"
     );
     Err(loaded.error("transport.controller", problem).help(help))
+}
+
+/// The kernel's list of `available` or of `allowed` controllers.
+fn controllers(kind: &str) -> Vec<String> {
+    let path = format!("/proc/sys/net/ipv4/tcp_{kind}_congestion_control");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The experiment of a scenario that was not refused.
@@ -128,8 +133,7 @@ fn lab_plan(loaded: &Loaded, built: &Built, cpus: Cpus) -> Result<LabPlan, Diagn
     let set = |name: &str, value: String| (format!("net.ipv4.{name}"), value);
     let on = |yes: bool| u8::from(yes).to_string();
     let minimum = transport.rto.minimum.ps() / 1_000_000;
-    let settings = vec![
-        set("tcp_congestion_control", controller(loaded)?),
+    let mut settings = vec![
         set("tcp_ecn", on(transport.echo() != EcnEcho::Off)),
         set("tcp_rto_min_us", minimum.max(1).to_string()),
         set("tcp_sack", on(transport.recovery == Recovery::Sack)),
@@ -140,6 +144,13 @@ fn lab_plan(loaded: &Loaded, built: &Built, cpus: Cpus) -> Result<LabPlan, Diagn
         set("tcp_no_metrics_save", on(true)),
     ];
     let mut route = vec![("initcwnd".to_owned(), transport.initial_window.to_string())];
+    let controller = controller(loaded)?;
+    if controllers("allowed").contains(&controller) {
+        settings.push(set("tcp_congestion_control", controller));
+    } else {
+        // Namespaces may not make it their default, but may have it on a route.
+        route.push(("congctl".to_owned(), controller));
+    }
     if transport.delayed_ack.is_none() {
         route.push(("quickack".to_owned(), on(true)));
     }

@@ -2,6 +2,7 @@
 
 mod errors;
 mod interrupt;
+mod live;
 mod other_commands;
 mod results;
 mod scenarios;
