@@ -52,7 +52,8 @@ impl Scale {
 
     fn value(self, value: &mut Value) {
         match value {
-            Value::String(text) => {
+            // A number without a unit, such as "0", is a host.
+            Value::String(text) if text.ends_with(char::is_alphabetic) => {
                 if let Ok(rate) = text.parse::<Rate>() {
                     *text = self.rate(rate).to_string();
                 } else if let Ok(time) = text.parse::<Time>() {
@@ -106,6 +107,8 @@ mod tests {
             load = 0.5
             size = "20KB"
             duration = "100ms"
+            from = 0
+            to = 1
         "#;
         let scenario = Loaded::parse(Path::new("x.toml"), text, &[])
             .unwrap()
@@ -122,9 +125,10 @@ mod tests {
             "threshold = \"32KB\"",
             "t-idle = \"60us\"",
             "rate = \"199Mbps\"",
-            "bucket = \"2500B\"",
+            "bucket = \"2.5KB\"",
             "size = \"20KB\"",
             "duration = \"500ms\"",
+            "from = \"0\"",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
