@@ -1,5 +1,6 @@
 //! How many frames a second the switch carries, and what they cost.
 
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,11 +8,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use shallows_core::units::{Rate, Time};
 
-use crate::experiment::{ExperimentError, RunningSwitch};
+use crate::experiment::{ExperimentError, HOSTS_NICE, RunningSwitch};
 use crate::frame::ETHERNET_HEADER;
 use crate::io::{Device, IoKind};
-use crate::lab::{self, Cpus, Lab, LabPlan};
-use crate::switch::{Engine, Forwarding, PortPlan, SwitchConfig, SwitchError};
+use crate::lab::{self, Cpus, Lab, LabError, LabPlan};
+use crate::switch::{Engine, Forwarding, PortPlan, SwitchConfig, SwitchError, set_nice};
 
 /// Faster than any device here, so that the port holds nothing back.
 const UNSHAPED: Rate = Rate::from_gbps(1000);
@@ -50,6 +51,7 @@ pub fn throughput(frame_bytes: usize, time: Duration) -> Result<Throughput, Expe
     };
     let flood = || {
         plan.cpus.pin_to_hosts()?;
+        set_nice(HOSTS_NICE).map_err(LabError::from)?;
         let lab = Lab::build(&plan)?;
         let switch = RunningSwitch::start(lab.switch(), &config(&cpus)?)?;
         let stop = AtomicBool::new(false);
@@ -153,4 +155,19 @@ fn engine_cost(length: usize) -> Result<f64, SwitchError> {
         let _ = engine.arrive(now, 0, (&frame, &[]));
     }
     Ok(begun.elapsed().as_nanos() as f64 / f64::from(ENGINE_FRAMES))
+}
+
+impl Display for Throughput {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:>4} B frames: {:>8.0} frames/s, {:.0} ns each, of which {:.0} ns for marking and \
+             scheduling; {:.1}% lost",
+            self.frame_bytes,
+            self.frames_per_s,
+            self.total_ns,
+            self.engine_ns,
+            100.0 * self.lost
+        )
+    }
 }

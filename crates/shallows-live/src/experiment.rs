@@ -11,13 +11,16 @@ use shallows_core::units::Time;
 use thiserror::Error;
 
 use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
-use crate::switch::{Control, Report, Snapshot, Switch, SwitchConfig, SwitchError};
+use crate::switch::{Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice};
 use crate::traffic::{
     Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
 };
 
 /// How long a switch may take to open its devices.
 const START: Duration = Duration::from_secs(20);
+
+/// Niceness of the hosts' programs: ahead of what else the machine does, behind the switch.
+pub(crate) const HOSTS_NICE: i32 = -10;
 
 /// Everything about a live run.
 #[derive(Clone, Debug)]
@@ -107,6 +110,7 @@ impl Experiment {
 
     fn run_here(&self, interrupted: &AtomicBool) -> Result<Observed, ExperimentError> {
         self.lab.cpus.pin_to_hosts()?;
+        set_nice(HOSTS_NICE).map_err(LabError::from)?;
         sharpen_timers();
         let lab = Lab::build(&self.lab)?;
         let switch = RunningSwitch::start(lab.switch(), &self.switch)?;

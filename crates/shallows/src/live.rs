@@ -137,18 +137,8 @@ pub(crate) fn bench(json: bool, seconds: u64) -> Result<(), Failure> {
     let text = if json {
         serde_json::to_string_pretty(&results).context("cannot write JSON")? + "\n"
     } else {
-        let line = |of: &bench::Throughput| {
-            format!(
-                "{:>4} B frames: {:>8.0} frames/s, {:.0} ns each, of which {:.0} ns for marking \
-                 and scheduling; {:.1}% lost\n",
-                of.frame_bytes,
-                of.frames_per_s,
-                of.total_ns,
-                of.engine_ns,
-                100.0 * of.lost
-            )
-        };
-        results.iter().map(line).collect::<Vec<_>>().concat()
+        let lines = results.iter().map(|result| format!("{result}\n"));
+        lines.collect::<Vec<_>>().concat()
     };
     output::print(&text)?;
     Ok(())

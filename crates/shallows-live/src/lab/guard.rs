@@ -13,8 +13,10 @@ const DIRECTORY: &str = "/run/shallows";
 
 /// Waits for the end of its input, which is the end of the program that started it, then removes
 /// the namespaces in its arguments with whatever runs in them. The first argument is the lab's file.
+/// A switch that was killed has left its session's niceness raised, which ends here too.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
+nice=$(sed 's/.*nice //' /proc/self/autogroup 2>/dev/null)
 read -r _
 file=$1
 shift
@@ -22,6 +24,7 @@ for name in "$@"; do
     for process in $(ip netns pids "$name" 2>/dev/null); do kill -9 "$process"; done
     ip netns delete "$name" 2>/dev/null
 done
+if [ -n "$nice" ]; then echo "$nice" > /proc/self/autogroup; fi
 rm -f "$file"
 "#;
 

@@ -34,6 +34,7 @@ pub use counters::IngressCounters;
 pub use engine::{Delivery, Engine, Refusal};
 pub use fidelity::{Fidelity, Lateness, Verdict};
 pub use monitor::{Monitor, fetch_status};
+pub(crate) use place::set_nice;
 pub use run::{Report, Switch};
 pub use samples::Samples;
 pub use snapshot::{LinkSnapshot, QueueSnapshot, Snapshot};

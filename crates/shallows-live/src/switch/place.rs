@@ -35,13 +35,18 @@ impl Place {
         let Some(nice) = self.nice else {
             return Ok(Urgency { before: None });
         };
-        // On Linux this is the calling thread alone.
-        // SAFETY: plain arguments.
-        if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } != 0 {
-            return Err(IoError::last(format!("setting the niceness to {nice}")));
-        }
+        set_nice(nice)?;
         Ok(Urgency::raise(nice))
     }
+}
+
+/// Sets the niceness of the calling thread alone, and of what it starts.
+pub(crate) fn set_nice(nice: i32) -> Result<(), IoError> {
+    // SAFETY: plain arguments. On Linux a "process" here is a thread.
+    if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } != 0 {
+        return Err(IoError::last(format!("setting the niceness to {nice}")));
+    }
+    Ok(())
 }
 
 impl Urgency {
