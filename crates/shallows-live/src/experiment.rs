@@ -11,7 +11,9 @@ use shallows_core::units::Time;
 use thiserror::Error;
 
 use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
-use crate::switch::{Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice};
+use crate::switch::{
+    Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice, sharpen_timers,
+};
 use crate::traffic::{
     Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
 };
@@ -322,14 +324,6 @@ impl CommandPlan {
                 package: "iproute2",
                 error,
             })
-    }
-}
-
-/// Lets sleeps of this thread, and of those that it starts, end when they should.
-fn sharpen_timers() {
-    // SAFETY: plain arguments. A kernel without it sleeps a little longer.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1_000);
     }
 }
 

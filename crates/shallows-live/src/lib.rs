@@ -8,7 +8,7 @@
 //! | [`lab`] | hosts as network namespaces, cabled to a switch and removed on every way out |
 //! | [`traffic`] | flows over persistent connections between the hosts of a lab, and ping |
 //! | [`experiment`] | one run of all that |
-//! | [`bench`] | how many frames a second the switch carries |
+//! | [`mod@bench`] | how many frames a second the switch carries |
 
 pub mod bench;
 pub mod experiment;

@@ -34,7 +34,7 @@ pub use counters::IngressCounters;
 pub use engine::{Delivery, Engine, Refusal};
 pub use fidelity::{Fidelity, Lateness, Verdict};
 pub use monitor::{Monitor, fetch_status};
-pub(crate) use place::set_nice;
+pub(crate) use place::{set_nice, sharpen_timers};
 pub use run::{Report, Switch};
 pub use samples::Samples;
 pub use snapshot::{LinkSnapshot, QueueSnapshot, Snapshot};
