@@ -1,11 +1,12 @@
 //! Commands and their options.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-/// Simulates datacenter fabrics, packet by packet.
+/// Simulates datacenter fabrics, packet by packet, and runs them live on Linux.
 #[derive(Debug, Parser)]
 #[command(name = "shallows", version, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -20,6 +21,13 @@ pub(crate) enum Command {
     /// Exit codes: 0 the run came to its end; 1 it failed or no flow finished; 2 the scenario or
     /// the command line is wrong; 130 it was interrupted and its partial results are kept.
     Run(RunArgs),
+    /// Forward Ethernet frames between network devices, through the egress ports of a file.
+    Switch(SwitchArgs),
+    /// Look after the network namespaces of live runs.
+    Lab {
+        #[command(subcommand)]
+        command: LabCommand,
+    },
     /// Measure the simulator on two reference workloads.
     Bench(BenchArgs),
     /// Congestion controllers for this machine's TCP, as BPF programs in the kernel.
@@ -74,6 +82,43 @@ pub(crate) struct RunArgs {
     /// End the run at this simulated time, such as 100ms.
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
+    /// Run it on this machine: hosts are network namespaces that speak the kernel's TCP, and the
+    /// switches are ours. Needs root.
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// Run it live so much slower: rates are multiplied by this and times divided, so that windows,
+    /// buffers and thresholds stay what they are in packets.
+    #[arg(long, value_name = "X", requires = "live")]
+    pub(crate) scale: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct SwitchArgs {
+    /// The switch, a TOML file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Option<SwitchCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SwitchCommand {
+    /// Show what a running switch counts.
+    Status {
+        /// Where it serves its metrics.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9461")]
+        at: SocketAddr,
+        /// Print JSON instead of a table.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Remove what live runs that were killed have left.
+    Clean,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -93,7 +138,10 @@ impl FileFormat {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<BenchCommand>,
     /// Print JSON instead of lines.
     #[arg(long)]
     pub(crate) json: bool,
@@ -142,4 +190,17 @@ pub(crate) struct ReproArgs {
     /// Make runs again that are kept from before.
     #[arg(long)]
     pub(crate) fresh: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Measure how many frames a second the live switch carries. Needs root.
+    Live {
+        /// Print JSON instead of lines.
+        #[arg(long)]
+        json: bool,
+        /// How long each length of frames is sent, in seconds.
+        #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+    },
 }

@@ -1,4 +1,4 @@
-//! The command line: simulates datacenter fabrics from scenario files.
+//! The command line: runs datacenter fabrics from scenario files, simulated and live.
 
 #![forbid(unsafe_code)]
 
@@ -7,18 +7,20 @@ mod cc;
 mod cli;
 mod failure;
 mod ideal;
+mod live;
 mod output;
 mod progress;
 mod report;
 mod repro;
 mod run;
 mod scenario;
+mod switch;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use cli::{Cli, Command};
+use cli::{BenchCommand, Cli, Command, LabCommand};
 use failure::Failure;
 
 /// What an editor needs to complete and check scenarios. Kept by hand beside their types; tests
@@ -27,11 +29,19 @@ const SCHEMA: &str = include_str!("../scenario.schema.json");
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Run(args) if args.live => live::run(&args),
         Command::Run(args) => run::run(&args),
-        Command::Bench(args) => bench::bench(&args),
         Command::Cc(command) => cc::cc(&command),
         Command::Repro(args) => repro::repro(&args),
         Command::Report { directory } => repro::report_on(&directory),
+        Command::Switch(args) => switch::switch(&args),
+        Command::Lab {
+            command: LabCommand::Clean,
+        } => live::clean(),
+        Command::Bench(args) => match args.command {
+            Some(BenchCommand::Live { json, seconds }) => live::bench(json, seconds),
+            None => bench::bench(&args),
+        },
         Command::Schema => output::print(SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();

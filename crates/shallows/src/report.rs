@@ -92,7 +92,7 @@ fn marks(
 ) -> Vec<ReasonCounts> {
     let totals = MarkReason::ALL.map(|reason| {
         let total: u64 = queues(simulation, fabric, |counters| counters.marks(reason)).sum();
-        (name(reason), total)
+        (mark_name(reason), total)
     });
     let mut arrived = ClassCounts::default();
     for record in records {
@@ -126,7 +126,7 @@ fn drops(simulation: &Simulation, fabric: &Fabric) -> Vec<ReasonCounts> {
     DropReason::ALL.map(count).into()
 }
 
-fn unclassified(total: u64) -> ClassCounts {
+pub(crate) fn unclassified(total: u64) -> ClassCounts {
     ClassCounts {
         other: total,
         ..ClassCounts::default()
@@ -147,7 +147,7 @@ fn queues(
     })
 }
 
-fn name(reason: MarkReason) -> &'static str {
+pub(crate) fn mark_name(reason: MarkReason) -> &'static str {
     match reason {
         MarkReason::Queue => "queue above threshold",
         MarkReason::Port => "port above threshold",
@@ -157,7 +157,7 @@ fn name(reason: MarkReason) -> &'static str {
     }
 }
 
-fn drop_name(reason: DropReason) -> &'static str {
+pub(crate) fn drop_name(reason: DropReason) -> &'static str {
     match reason {
         DropReason::PortFull => "port full",
         DropReason::QueueFull => "queue full",

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// The options that change the scenario; a later one wins.
-fn settings(args: &RunArgs) -> Result<Vec<Setting>, Failure> {
+pub(crate) fn settings(args: &RunArgs) -> Result<Vec<Setting>, Failure> {
     let mut settings = Vec::new();
     let mut add = |shown: String, assignment: String| settings.push(Setting { shown, assignment });
     for assignment in &args.set {
@@ -98,7 +98,7 @@ fn settings(args: &RunArgs) -> Result<Vec<Setting>, Failure> {
     Ok(settings)
 }
 
-fn warn_of_another_version(loaded: &Loaded) {
+pub(crate) fn warn_of_another_version(loaded: &Loaded) {
     let this = env!("CARGO_PKG_VERSION");
     if let Some(version) = &loaded.scenario.version
         && version != this
@@ -132,7 +132,7 @@ pub(crate) fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Fa
     Ok(fcts.map_err(|error| loaded.error("workload", error.to_string()))?)
 }
 
-fn prepare_out(args: &RunArgs, loaded: &Loaded) -> Result<PathBuf, Failure> {
+pub(crate) fn prepare_out(args: &RunArgs, loaded: &Loaded) -> Result<PathBuf, Failure> {
     let name = loaded.scenario.name.as_deref().unwrap_or("scenario");
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| Path::new("out").join(name));
@@ -172,7 +172,7 @@ fn simulate(
 }
 
 /// Writes the scenario as it was run, and copies of the files that it reads.
-fn write_resolved(out: &Path, loaded: &Loaded) -> Result<(), Failure> {
+pub(crate) fn write_resolved(out: &Path, loaded: &Loaded) -> Result<(), Failure> {
     let (text, inputs) = loaded.scenario.resolved()?;
     for input in inputs {
         let path = out.join(&input.path);
@@ -190,7 +190,7 @@ fn write_resolved(out: &Path, loaded: &Loaded) -> Result<(), Failure> {
 }
 
 /// Lines about the loads that were asked for, if any were.
-fn loads(built: &Built) -> String {
+pub(crate) fn loads(built: &Built) -> String {
     let line = |load: &OfferedLoad| {
         let (requested, offered) = (100.0 * load.requested, 100.0 * load.offered);
         let gbps = load.capacity / 1e9;
@@ -202,7 +202,7 @@ fn loads(built: &Built) -> String {
     }
 }
 
-fn nothing(happened: &str, loaded: &Loaded) -> anyhow::Error {
+pub(crate) fn nothing(happened: &str, loaded: &Loaded) -> anyhow::Error {
     match loaded.scenario.until {
         Some(until) => anyhow!("no flow {happened} before {until}; let the run last longer"),
         None => anyhow!("no flow {happened}"),

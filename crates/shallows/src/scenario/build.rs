@@ -80,7 +80,7 @@ impl Loaded {
     fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {
         let Self { scenario, .. } = self;
         let configs = &scenario.workload.0;
-        if configs.is_empty() {
+        if configs.is_empty() && scenario.live.commands.is_empty() {
             let error = self.error("workload", "there is no workload, and no flows are given");
             return Err(
                 error.help("add [workload.poisson] or another one, or use --flows FILE.csv")

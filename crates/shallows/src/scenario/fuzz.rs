@@ -155,7 +155,9 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     if takes_long(text) {
         return Ok(());
     }
-    let simulation = loaded.build().and_then(|built| loaded.simulation(&built, 1));
+    let simulation = loaded
+        .build()
+        .and_then(|built| loaded.simulation(&built, 1));
     match simulation {
         Ok(mut simulation) => {
             simulation.run(Time::from_ms(1), 2_000);

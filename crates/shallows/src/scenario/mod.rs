@@ -5,6 +5,7 @@ mod diagnostic;
 #[cfg(test)]
 mod fuzz;
 mod inputs;
+mod live;
 mod setting;
 mod source;
 
@@ -28,6 +29,7 @@ use toml::de::DeTable;
 
 pub(crate) use build::Built;
 pub(crate) use diagnostic::Diagnostic;
+pub(crate) use live::{Live, Probe, Role};
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
@@ -68,6 +70,9 @@ pub(crate) struct Scenario {
     /// How results are reported.
     #[serde(default)]
     pub(crate) report: Report,
+    /// What only live runs have.
+    #[serde(default)]
+    pub(crate) live: Live,
 }
 
 /// Egress ports.

@@ -3,6 +3,7 @@
 mod cc;
 mod errors;
 mod interrupt;
+mod live;
 mod other_commands;
 mod repro;
 mod results;

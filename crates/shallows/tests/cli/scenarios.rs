@@ -8,7 +8,12 @@ use crate::{directory, read_text, shallows, shipped, write};
 
 #[test]
 fn every_shipped_scenario_runs() {
-    for name in ["quickstart.toml", "incast.toml", "dumbbell.toml"] {
+    for name in [
+        "quickstart.toml",
+        "incast.toml",
+        "dumbbell.toml",
+        "live.toml",
+    ] {
         let directory = directory();
         let run = ["run", "--json", "--set", "name=shipped"];
         let output = shallows(&directory)
@@ -22,7 +27,7 @@ fn every_shipped_scenario_runs() {
         assert_eq!(summary["classes"]["all"]["unfinished"], 0, "{name}");
     }
     let count = fs::read_dir(shipped(".")).unwrap().count();
-    assert_eq!(count, 4, "a new scenario belongs into this test");
+    assert_eq!(count, 5, "a new scenario belongs into this test");
 }
 
 /// The two times that the authors' own simulator gives, and that the ideal must be too.

@@ -163,6 +163,12 @@ fn every_resolved_scenario_fits() {
         &["--set", "workload.all-to-all.size=1KB"],
         &["--set", "workload.incast={receiver=1, size=\"1KB\"}"],
         &["--set", "workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
+        &[
+            "--set",
+            "live.probes=[{from=0, to=1}]",
+            "--set",
+            "live.commands=[{host=0, run=\"true\"}]",
+        ],
     ] {
         let directory = with_tiny();
         let run = shallows(&directory)
@@ -203,6 +209,7 @@ fn names_are_those_of_the_program() {
     for (table, definition) in [
         ("", ""),
         ("report", "/properties/report"),
+        ("live", "/properties/live"),
         ("topology", "/$defs/topology"),
         (
             "topology.leaf-spine",

@@ -1,0 +1,173 @@
+//! How many frames a second the switch carries, and what they cost.
+
+use std::fmt::{self, Display, Formatter};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use shallows_core::units::{Rate, Time};
+
+use crate::experiment::{ExperimentError, HOSTS_NICE, RunningSwitch};
+use crate::frame::ETHERNET_HEADER;
+use crate::io::{Device, IoKind};
+use crate::lab::{self, Cpus, Lab, LabError, LabPlan};
+use crate::switch::{Engine, Forwarding, PortPlan, SwitchConfig, SwitchError, set_nice};
+
+/// Faster than any device here, so that the port holds nothing back.
+const UNSHAPED: Rate = Rate::from_gbps(1000);
+
+/// Frames handed to the kernel at once.
+const BATCH: usize = 32;
+
+/// Frames for the engine's part.
+const ENGINE_FRAMES: u32 = 200_000;
+
+/// What one length of frames gave.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Throughput {
+    /// Length of a frame.
+    pub frame_bytes: usize,
+    /// Frames a second that left the switch.
+    pub frames_per_s: f64,
+    /// Share of the frames that came in and found no place.
+    pub lost: f64,
+    /// What parsing, forwarding, marking and scheduling of a frame take, without devices.
+    pub engine_ns: f64,
+    /// What the switch takes for a frame in all, devices included.
+    pub total_ns: f64,
+}
+
+/// Floods the switch with frames of this length for a while.
+pub fn throughput(frame_bytes: usize, time: Duration) -> Result<Throughput, ExperimentError> {
+    let engine_ns = engine_cost(frame_bytes)?;
+    let cpus = Cpus::split()?;
+    let plan = LabPlan {
+        hosts: 2,
+        mtu: 1500,
+        settings: Vec::new(),
+        route: Vec::new(),
+        cpus: cpus.clone(),
+    };
+    let flood = || {
+        plan.cpus.pin_to_hosts()?;
+        set_nice(HOSTS_NICE).map_err(LabError::from)?;
+        let lab = Lab::build(&plan)?;
+        let switch = RunningSwitch::start(lab.switch(), &config(&cpus)?)?;
+        let stop = AtomicBool::new(false);
+        let (first, last) = thread::scope(|scope| {
+            let sender = scope.spawn(|| send(&lab, frame_bytes, &stop));
+            thread::sleep(time / 4);
+            let first = switch.snapshot();
+            thread::sleep(time);
+            let last = switch.snapshot();
+            stop.store(true, Ordering::Relaxed);
+            match sender.join() {
+                Ok(result) => result.map(|()| (first, last)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })?;
+        switch.stop()?;
+        lab.remove();
+        let (first, last) = first.zip(last).ok_or(ExperimentError::NoSwitch)?;
+        let seconds = last.uptime_s - first.uptime_s;
+        let sent = (last.devices[1].1.sent - first.devices[1].1.sent) as f64;
+        let came = (last.devices[0].1.frames - first.devices[0].1.frames) as f64;
+        let missed = (last.devices[0].1.missed - first.devices[0].1.missed) as f64;
+        Ok(Throughput {
+            frame_bytes,
+            frames_per_s: sent / seconds,
+            lost: 1.0 - sent / (came + missed).max(1.0),
+            engine_ns,
+            total_ns: 1e9 * seconds / sent.max(1.0),
+        })
+    };
+    thread::scope(|scope| match scope.spawn(flood).join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+/// MQ-ECN over DWRR, as in the experiments, with no rate to hold anything back.
+fn config(cpus: &Cpus) -> Result<SwitchConfig, SwitchError> {
+    let mut config = SwitchConfig::parse(
+        "port = []
+        [egress]
+        queues = 4
+        buffer = { shared = { size = \"300KB\" } }
+        scheduler = { dwrr = { quantum = \"1500B\" } }
+        marker = { scheme = { mq-ecn = { threshold = \"32KB\" } } }",
+    )?;
+    let port = |host: usize| PortPlan {
+        stations: vec![lab::station(host).to_string()],
+        ..PortPlan::new(lab::port(host), UNSHAPED)
+    };
+    config.cpu = cpus.switch;
+    config.nice = Some(-20);
+    config.forwarding = Forwarding::Static;
+    config.ports = vec![port(0), port(1)];
+    Ok(config)
+}
+
+/// An ECN-capable IPv4 packet from host 0 to host 1, of a protocol that nobody listens to.
+fn frame(length: usize) -> Vec<u8> {
+    let total = (length - ETHERNET_HEADER) as u16;
+    let mut frame = [lab::station(1).0, lab::station(0).0].concat();
+    frame.extend([0x08, 0x00, 0x45, 0x02]);
+    frame.extend(total.to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 253, 0, 0]);
+    frame.extend(lab::address(0).octets());
+    frame.extend(lab::address(1).octets());
+    frame.resize(length, 0);
+    frame
+}
+
+/// Sends as fast as the kernel takes frames.
+fn send(lab: &Lab, length: usize, stop: &AtomicBool) -> Result<(), ExperimentError> {
+    let device = lab
+        .host(0)
+        .enter(|| Device::open(lab::DEVICE, IoKind::Packet))?;
+    let mut device = device.map_err(SwitchError::from)?;
+    let frame = frame(length);
+    while !stop.load(Ordering::Relaxed) {
+        device.send(std::iter::repeat_n(&frame[..], BATCH));
+    }
+    Ok(())
+}
+
+/// Nanoseconds that the engine takes for a frame: what the loop does without devices.
+fn engine_cost(length: usize) -> Result<f64, SwitchError> {
+    let cpus = Cpus {
+        switch: None,
+        hosts: Vec::new(),
+    };
+    let mut engine = Engine::new(&config(&cpus)?, 2048)?;
+    let frame = frame(length);
+    let mut deliveries = Vec::new();
+    let begun = Instant::now();
+    for number in 0..ENGINE_FRAMES {
+        let now = Time::from_us(u64::from(number));
+        engine.advance(now, &mut deliveries);
+        for delivery in deliveries.drain(..) {
+            engine.release(&delivery.frame);
+        }
+        // The bench's frames always fit.
+        let _ = engine.arrive(now, 0, (&frame, &[]));
+    }
+    Ok(begun.elapsed().as_nanos() as f64 / f64::from(ENGINE_FRAMES))
+}
+
+impl Display for Throughput {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:>4} B frames: {:>8.0} frames/s, {:.0} ns each, of which {:.0} ns for marking and \
+             scheduling; {:.1}% lost",
+            self.frame_bytes,
+            self.frames_per_s,
+            self.total_ns,
+            self.engine_ns,
+            100.0 * self.lost
+        )
+    }
+}

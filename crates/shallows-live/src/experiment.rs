@@ -1,0 +1,332 @@
+//! One live run: a lab, a switch, traffic, and what was seen of them.
+
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SIGTERM, killpg};
+use nix::unistd::Pid;
+use shallows_core::units::Time;
+use thiserror::Error;
+
+use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
+use crate::switch::{
+    Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice, sharpen_timers,
+};
+use crate::traffic::{
+    Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
+};
+
+/// How long a switch may take to open its devices.
+const START: Duration = Duration::from_secs(20);
+
+/// Niceness of the hosts' programs: ahead of what else the machine does, behind the switch.
+pub(crate) const HOSTS_NICE: i32 = -10;
+
+/// Everything about a live run.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The hosts.
+    pub lab: LabPlan,
+    /// The switch, whose port `n` is [`lab::port`]`(n)`.
+    pub switch: SwitchConfig,
+    /// The flows.
+    pub flows: Vec<Flow>,
+    /// Which of them wait for others.
+    pub barriers: Vec<Barrier>,
+    /// Pings, each from a host.
+    pub probes: Vec<(usize, ProbePlan)>,
+    /// Programs.
+    pub commands: Vec<CommandPlan>,
+    /// When the run ends, if not with its last flow and command.
+    pub until: Option<Time>,
+}
+
+/// A program to run at a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandPlan {
+    /// Where.
+    pub host: usize,
+    /// When it starts.
+    pub start: Time,
+    /// A line for the shell. `{h3}` is the address of host 3.
+    pub line: String,
+    /// Whether the run waits for its end. What still runs then is terminated.
+    pub awaited: bool,
+}
+
+/// What was seen of a run.
+#[derive(Debug)]
+pub struct Observed {
+    /// What became of each flow.
+    pub outcomes: Vec<Outcome>,
+    /// Bytes that arrived over time.
+    pub goodput: Goodput,
+    /// The pings of each probe.
+    pub pings: Vec<Vec<Ping>>,
+    /// What each command printed.
+    pub outputs: Vec<Output>,
+    /// The switch's own report.
+    pub report: Report,
+    /// From the switch's first instant to the flows'.
+    pub offset: Time,
+    /// Share of CPU time that the hypervisor took away.
+    pub steal: Option<f64>,
+    /// How long the traffic ran.
+    pub duration: Time,
+}
+
+/// Why an experiment cannot run.
+#[derive(Debug, Error)]
+pub enum ExperimentError {
+    /// The lab.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The switch.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// The traffic.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// The switch does not begin to work.
+    #[error("the switch did not start within {START:?}; is its CPU free?")]
+    NoSwitch,
+    /// The switch stopped in the middle of the run.
+    #[error("the switch ended before the traffic did; this is a bug")]
+    SwitchLost,
+}
+
+impl Experiment {
+    /// Builds the lab, runs everything and removes the lab. Ends early when `interrupted`.
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Observed, ExperimentError> {
+        thread::scope(|scope| {
+            // On a thread of its own, because it is pinned and so is all that it starts.
+            let run = scope.spawn(|| self.run_here(interrupted));
+            match run.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    fn run_here(&self, interrupted: &AtomicBool) -> Result<Observed, ExperimentError> {
+        self.lab.cpus.pin_to_hosts()?;
+        set_nice(HOSTS_NICE).map_err(LabError::from)?;
+        sharpen_timers();
+        let lab = Lab::build(&self.lab)?;
+        let switch = RunningSwitch::start(lab.switch(), &self.switch)?;
+        let steal = StealClock::start();
+        let seen = self.watch(&lab, &switch, interrupted);
+        let report = switch.stop()?;
+        let (mut observed, epoch) = seen?.into_observed(report);
+        observed.offset = Time::from_ns(
+            epoch
+                .saturating_duration_since(observed.report.epoch)
+                .as_nanos() as u64,
+        );
+        observed.steal = steal.share();
+        lab.remove();
+        Ok(observed)
+    }
+
+    fn watch(
+        &self,
+        lab: &Lab,
+        switch: &RunningSwitch,
+        interrupted: &AtomicBool,
+    ) -> Result<Seen, ExperimentError> {
+        let traffic = Traffic::prepare(lab, &self.flows, &self.barriers)?;
+        let epoch = Instant::now();
+        let mut probers = Vec::new();
+        for (host, plan) in &self.probes {
+            probers.push(Prober::start(lab.host(*host), *plan, epoch)?);
+        }
+        let go_on = || !interrupted.load(Ordering::Relaxed) && !switch.has_ended();
+        let until = self.until;
+        let over = AtomicBool::new(false);
+        let (traffic, outputs) = thread::scope(|scope| {
+            let commands = self.commands.iter().map(|command| {
+                let (go_on, over) = (&go_on, &over);
+                let stop = move || {
+                    let late = until.is_some_and(|until| since(epoch) >= until);
+                    !go_on() || late || (over.load(Ordering::Relaxed) && !command.awaited)
+                };
+                scope.spawn(move || command.run(lab.host(command.host), epoch, stop))
+            });
+            let commands: Vec<_> = commands.collect();
+            let traffic = traffic.run(epoch, until, go_on);
+            let (awaited, others): (Vec<_>, Vec<_>) = commands
+                .into_iter()
+                .enumerate()
+                .partition(|(n, _)| self.commands[*n].awaited);
+            let mut outputs = Vec::new();
+            for (number, command) in awaited {
+                outputs.push((number, command.join()));
+            }
+            over.store(true, Ordering::Relaxed);
+            for (number, command) in others {
+                outputs.push((number, command.join()));
+            }
+            outputs.sort_by_key(|(number, _)| *number);
+            (traffic, outputs)
+        });
+        let pings = probers.into_iter().map(Prober::finish).collect();
+        let (outcomes, goodput) = traffic?;
+        let mut printed = Vec::new();
+        for (_, output) in outputs {
+            match output {
+                Ok(output) => printed.push(output?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(Seen {
+            outcomes,
+            goodput,
+            pings,
+            outputs: printed,
+            epoch,
+            duration: since(epoch),
+        })
+    }
+}
+
+struct Seen {
+    outcomes: Vec<Outcome>,
+    goodput: Goodput,
+    pings: Vec<Vec<Ping>>,
+    outputs: Vec<Output>,
+    epoch: Instant,
+    duration: Time,
+}
+
+impl Seen {
+    fn into_observed(self, report: Report) -> (Observed, Instant) {
+        let observed = Observed {
+            outcomes: self.outcomes,
+            goodput: self.goodput,
+            pings: self.pings,
+            outputs: self.outputs,
+            report,
+            offset: Time::ZERO,
+            steal: None,
+            duration: self.duration,
+        };
+        (observed, self.epoch)
+    }
+}
+
+/// A switch on a thread of its own.
+pub(crate) struct RunningSwitch {
+    control: Control,
+    thread: Option<thread::JoinHandle<Result<Report, ExperimentError>>>,
+}
+
+impl RunningSwitch {
+    pub(crate) fn start(
+        namespace: &Namespace,
+        config: &SwitchConfig,
+    ) -> Result<Self, ExperimentError> {
+        let control = Control::default();
+        let (namespace, config, inside) = (namespace.clone(), config.clone(), control.clone());
+        let thread = thread::spawn(move || {
+            namespace.join()?;
+            Ok(Switch::open(&config)?.run(&inside)?)
+        });
+        let switch = Self {
+            control,
+            thread: Some(thread),
+        };
+        let deadline = Instant::now() + START;
+        while Instant::now() < deadline && !switch.has_ended() {
+            if switch.control.snapshot(Duration::from_millis(50)).is_some() {
+                return Ok(switch);
+            }
+        }
+        switch.stop()?;
+        Err(ExperimentError::NoSwitch)
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        self.control.snapshot(START)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_none_or(thread::JoinHandle::is_finished)
+    }
+
+    pub(crate) fn stop(mut self) -> Result<Report, ExperimentError> {
+        let lost = self.has_ended();
+        self.control.stop();
+        let thread = self.thread.take().ok_or(ExperimentError::SwitchLost)?;
+        match thread.join() {
+            Ok(Ok(_)) if lost => Err(ExperimentError::SwitchLost),
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for RunningSwitch {
+    fn drop(&mut self) {
+        self.control.stop();
+    }
+}
+
+impl CommandPlan {
+    fn run(
+        &self,
+        host: &Namespace,
+        epoch: Instant,
+        stop: impl Fn() -> bool,
+    ) -> Result<Output, ExperimentError> {
+        let tick = Duration::from_millis(5);
+        while since(epoch) < self.start && !stop() {
+            let left = Duration::from_nanos((self.start.saturating_sub(since(epoch))).ps() / 1_000);
+            thread::sleep(left.min(tick));
+        }
+        let child = self.spawn(host)?;
+        let group = Pid::from_raw(child.id().cast_signed());
+        let reader = thread::spawn(move || child.wait_with_output());
+        while !stop() && !reader.is_finished() {
+            thread::sleep(tick);
+        }
+        if !reader.is_finished() {
+            // The whole group, because the shell has children; it may end by itself just now.
+            let _ = killpg(group, SIGTERM);
+        }
+        match reader.join() {
+            Ok(output) => output.map_err(|error| {
+                let what = format!("running {:?}", self.line);
+                LabError::File { what, error }.into()
+            }),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn spawn(&self, host: &Namespace) -> Result<Child, LabError> {
+        use std::os::unix::process::CommandExt as _;
+        let mut line = self.line.clone();
+        for number in 0..lab::MOST_HOSTS {
+            line = line.replace(&format!("{{h{number}}}"), &lab::address(number).to_string());
+        }
+        Command::new("ip")
+            .args(["netns", "exec", host.name(), "sh", "-c", &line])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| LabError::Program {
+                program: "ip".to_owned(),
+                package: "iproute2",
+                error,
+            })
+    }
+}
+
+fn since(epoch: Instant) -> Time {
+    Time::from_ns(epoch.elapsed().as_nanos() as u64)
+}

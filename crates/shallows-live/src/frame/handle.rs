@@ -1,0 +1,67 @@
+use shallows_core::packet::{Ecn, Packet};
+
+use super::{ETHERNET_HEADER, Header};
+
+/// A frame as the egress port sees it: its bytes stay in a [`FrameStore`](super::FrameStore).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Where its bytes are.
+    pub slot: u32,
+    /// Length of the frame, without check sequence.
+    pub length: u32,
+    /// What the classifier sees: DSCP, or the priority of a VLAN tag.
+    pub class: u8,
+    /// Whether its bytes have still to be marked.
+    pub marked: bool,
+    ecn: Ecn,
+    flow: u64,
+}
+
+impl Frame {
+    /// The frame of `length` bytes in `slot` with this header, classified by its DSCP.
+    pub fn new(slot: u32, length: u32, header: &Header) -> Self {
+        Self {
+            slot,
+            length,
+            class: header.dscp,
+            marked: false,
+            ecn: header.ecn,
+            flow: header.flow,
+        }
+    }
+
+    /// The same frame, copied to another slot.
+    #[must_use]
+    pub fn at(self, slot: u32) -> Self {
+        Self { slot, ..self }
+    }
+}
+
+impl Packet for Frame {
+    /// Without the Ethernet header, as for simulated packets: the port's framing adds it again.
+    #[inline]
+    fn size(&self) -> u32 {
+        self.length - ETHERNET_HEADER as u32
+    }
+
+    #[inline]
+    fn flow(&self) -> u64 {
+        self.flow
+    }
+
+    #[inline]
+    fn dscp(&self) -> u8 {
+        self.class
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    #[inline]
+    fn mark_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+        self.marked = true;
+    }
+}

@@ -1,0 +1,129 @@
+//! What the kernel says about a device by name, in the namespace of the calling thread.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::IoError;
+use crate::frame::ETHERNET_HEADER;
+
+/// Something that a device does for the stack and that a switch must not be lied to about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Transmit checksums: frames between namespaces would carry none.
+    TransmitChecksum,
+    /// Receive checksums.
+    ReceiveChecksum,
+    /// Segmentation of TCP: frames would be longer than the MTU.
+    TcpSegmentation,
+    /// Segmentation in software.
+    GenericSegmentation,
+    /// Gluing of received segments.
+    GenericReceive,
+}
+
+impl Offload {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::TransmitChecksum,
+        Self::ReceiveChecksum,
+        Self::TcpSegmentation,
+        Self::GenericSegmentation,
+        Self::GenericReceive,
+    ];
+
+    /// The command of linux/ethtool.h that sets it.
+    fn command(self) -> u32 {
+        match self {
+            Self::ReceiveChecksum => 0x15,
+            Self::TransmitChecksum => 0x17,
+            Self::TcpSegmentation => 0x1f,
+            Self::GenericSegmentation => 0x24,
+            Self::GenericReceive => 0x2c,
+        }
+    }
+}
+
+/// A socket to ask the kernel about devices.
+fn query() -> Result<OwnedFd, IoError> {
+    // SAFETY: plain arguments; the descriptor is checked and then owned by no one else.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return Err(IoError::last("opening a socket"));
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// A request about the device called `name`.
+pub(super) fn request(name: &str) -> Result<libc::ifreq, IoError> {
+    // SAFETY: ifreq is plain data, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= request.ifr_name.len() {
+        return Err(IoError::NoDevice(name.to_owned()));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    Ok(request)
+}
+
+fn ask(name: &str, what: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), IoError> {
+    let socket = query()?;
+    // SAFETY: `request` is the structure that these ioctls read and write.
+    let answer = unsafe { libc::ioctl(socket.as_raw_fd(), what, request) };
+    if answer == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::ENODEV) => IoError::NoDevice(name.to_owned()),
+        _ => IoError::new(format!("asking about the device {name}"), error),
+    })
+}
+
+/// The longest frame that a device carries, without tag.
+pub(super) fn longest(name: &str) -> Result<usize, IoError> {
+    let mut request = request(name)?;
+    ask(name, libc::SIOCGIFMTU as libc::Ioctl, &mut request)?;
+    // SAFETY: SIOCGIFMTU fills this member.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(mtu.max(0) as usize + ETHERNET_HEADER)
+}
+
+/// The device's number.
+pub(super) fn index(name: &str) -> Result<i32, IoError> {
+    let mut request = request(name)?;
+    ask(name, libc::SIOCGIFINDEX as libc::Ioctl, &mut request)?;
+    // SAFETY: SIOCGIFINDEX fills this member.
+    Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+}
+
+/// Refuses a device that is down.
+pub(super) fn check_up(name: &str) -> Result<(), IoError> {
+    let mut request = request(name)?;
+    ask(name, libc::SIOCGIFFLAGS as libc::Ioctl, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS fills this member.
+    let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
+    if flags & libc::IFF_UP == 0 {
+        return Err(IoError::Down(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Switches an offload off or on, as `ethtool -K` does.
+pub fn set_offload(name: &str, offload: Offload, on: bool) -> Result<(), IoError> {
+    /// struct ethtool_value
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let mut value = Value {
+        command: offload.command(),
+        data: u32::from(on),
+    };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    ask(name, libc::SIOCETHTOOL as libc::Ioctl, &mut request)
+}

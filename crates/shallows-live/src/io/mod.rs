@@ -1,0 +1,152 @@
+//! Frames in and out of network devices.
+//!
+//! [`Device`] hides how: an AF_PACKET socket with a receive ring works on any Ethernet device, a TAP
+//! device is a cable end made of a file. Both never wait.
+
+mod device;
+mod packet;
+mod tap;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use device::{Offload, set_offload};
+pub use packet::PacketSocket;
+pub use tap::Tap;
+
+/// How frames get in and out of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoKind {
+    /// An AF_PACKET socket with a TPACKET_V2 receive ring: any Ethernet device.
+    #[default]
+    Packet,
+    /// A TAP device, which is made if there is none of that name.
+    Tap,
+}
+
+/// A device that is open for frames.
+#[derive(Debug)]
+pub enum Device {
+    /// See [`PacketSocket`].
+    Packet(PacketSocket),
+    /// See [`Tap`].
+    Tap(Tap),
+}
+
+/// A frame that came in. Its bytes are valid until the next one is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// The frame, as far as the kernel kept it.
+    pub bytes: &'a [u8],
+    /// The VLAN tag that the kernel took out of it: its type and control information.
+    pub tag: Option<(u16, u16)>,
+    /// Whether the kernel cut it off: it is longer than the device's MTU allows.
+    pub cut: bool,
+    /// Whether its transport checksum has still to be computed: the sender's offloads are on.
+    pub unfinished: bool,
+}
+
+/// What became of frames that were to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Frames that the kernel took.
+    pub sent: u64,
+    /// Frames that it refused: the device is down, or its queue is full.
+    pub refused: u64,
+}
+
+/// Why a device cannot be used.
+#[derive(Debug, Error)]
+pub enum IoError {
+    /// There is no device of this name.
+    #[error("there is no network device {0} here: `ip link` lists those that there are")]
+    NoDevice(String),
+    /// The device is down.
+    #[error("the device {0} is down: ip link set {0} up")]
+    Down(String),
+    /// Not allowed.
+    #[error("{what} needs root (CAP_NET_ADMIN and CAP_NET_RAW)")]
+    Privilege {
+        /// What was tried.
+        what: String,
+    },
+    /// Anything else that the kernel said.
+    #[error("{what}: {error}")]
+    Kernel {
+        /// What was tried.
+        what: String,
+        /// The answer.
+        error: io::Error,
+    },
+}
+
+impl IoError {
+    pub(crate) fn new(what: impl Into<String>, error: io::Error) -> Self {
+        let what = what.into();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Privilege { what },
+            _ => Self::Kernel { what, error },
+        }
+    }
+
+    /// What `errno` says about the call that just failed.
+    pub(crate) fn last(what: impl Into<String>) -> Self {
+        Self::new(what, io::Error::last_os_error())
+    }
+}
+
+impl Device {
+    /// Opens the device called `name`.
+    pub fn open(name: &str, kind: IoKind) -> Result<Self, IoError> {
+        Ok(match kind {
+            IoKind::Packet => Self::Packet(PacketSocket::open(name)?),
+            IoKind::Tap => Self::Tap(Tap::open(name)?),
+        })
+    }
+
+    /// The next frame, if one has come in.
+    #[inline]
+    pub fn receive(&mut self) -> Option<Received<'_>> {
+        match self {
+            Self::Packet(socket) => socket.receive(),
+            Self::Tap(tap) => tap.receive(),
+        }
+    }
+
+    /// Sends frames in one go where the kernel can.
+    pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> Sent {
+        match self {
+            Self::Packet(socket) => socket.send(frames),
+            Self::Tap(tap) => tap.send(frames),
+        }
+    }
+
+    /// Frames that the kernel had to drop since the last call because nobody took them.
+    pub fn take_missed(&mut self) -> u64 {
+        match self {
+            Self::Packet(socket) => socket.take_missed(),
+            Self::Tap(_) => 0,
+        }
+    }
+
+    /// The longest frame that the device is meant to carry, without tag.
+    pub fn longest(&self) -> usize {
+        match self {
+            Self::Packet(socket) => socket.longest(),
+            Self::Tap(tap) => tap.longest(),
+        }
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Packet(socket) => socket.as_fd(),
+            Self::Tap(tap) => tap.as_fd(),
+        }
+    }
+}

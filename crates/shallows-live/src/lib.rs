@@ -1,0 +1,19 @@
+//! The live world: real frames and real Linux TCP around the egress port of `shallows-core`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`frame`] | what the switch reads of an Ethernet frame, CE marking, frame memory |
+//! | [`io`] | frames in and out of network devices: AF_PACKET and TAP |
+//! | [`switch`] | the userspace switch: configuration, forwarding, the loop, its counters |
+//! | [`lab`] | hosts as network namespaces, cabled to a switch and removed on every way out |
+//! | [`traffic`] | flows over persistent connections between the hosts of a lab, and ping |
+//! | [`experiment`] | one run of all that |
+//! | [`mod@bench`] | how many frames a second the switch carries |
+
+pub mod bench;
+pub mod experiment;
+pub mod frame;
+pub mod io;
+pub mod lab;
+pub mod switch;
+pub mod traffic;

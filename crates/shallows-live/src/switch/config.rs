@@ -1,0 +1,300 @@
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+use shallows_core::port::{self, PortConfig};
+use shallows_core::units::{Bytes, Rate, Time};
+use thiserror::Error;
+
+use crate::frame::Mac;
+use crate::io::{IoError, IoKind};
+
+/// A switch, as written in its file.
+///
+/// ```
+/// use shallows_live::switch::SwitchConfig;
+///
+/// let config: SwitchConfig = toml::from_str(
+///     r#"
+///     cpu = 1
+///     [egress]
+///     queues = 2
+///     buffer = { shared = { size = "96KB" } }
+///     scheduler = { dwrr = { quantum = "1500B" } }
+///     marker = { scheme = { mq-ecn = { threshold = "32KB" } } }
+///     framing = "ethernet"
+///
+///     [[port]]
+///     device = "eth1"
+///     rate = "200Mbps"
+///
+///     [[port]]
+///     device = "eth2"
+///     rate = "200Mbps"
+///     "#,
+/// )?;
+/// assert_eq!(config.ports.len(), 2);
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SwitchConfig {
+    /// The CPU that the switch keeps to, which should have nothing else to do.
+    pub cpu: Option<usize>,
+    /// Its niceness: -20 is the most urgent.
+    pub nice: Option<i32>,
+    /// What it does when there is nothing to do.
+    #[serde(default)]
+    pub wait: Wait,
+    /// How it knows where stations are.
+    #[serde(default)]
+    pub forwarding: Forwarding,
+    /// What classifiers see as DSCP.
+    #[serde(default)]
+    pub classify: Classify,
+    /// Seed of random marking.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where to serve `/metrics` for Prometheus and `/status`: an address of this machine only.
+    pub metrics: Option<SocketAddr>,
+    /// How late it may be.
+    #[serde(default)]
+    pub fidelity: FidelityConfig,
+    /// Samples of queue lengths, for reports.
+    pub sample: Option<SampleConfig>,
+    /// Memory that the ports of a bridge share, for buffers that do.
+    pub pool: Option<Bytes>,
+    /// The egress of ports that have none of their own.
+    pub egress: PortConfig,
+    /// The ports.
+    #[serde(rename = "port")]
+    pub ports: Vec<PortPlan>,
+    /// Links between bridges, if there is more than one in this switch.
+    #[serde(default, rename = "trunk")]
+    pub trunks: Vec<TrunkPlan>,
+}
+
+/// One port: a device and the link behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PortPlan {
+    /// The network device.
+    pub device: String,
+    /// How frames get in and out of it.
+    #[serde(default)]
+    pub io: IoKind,
+    /// Rate of the link.
+    pub rate: Rate,
+    /// Propagation delay that is added to frames leaving here.
+    #[serde(default)]
+    pub delay: Time,
+    /// The bridge that it belongs to; bridges are numbered from 0.
+    #[serde(default)]
+    pub bridge: usize,
+    /// Its egress, if not that of the switch.
+    pub egress: Option<PortConfig>,
+    /// The other direction of the link, if it is to be modelled: frames from the device then reach
+    /// the bridge one after the other at this rate.
+    pub uplink: Option<UplinkPlan>,
+    /// Addresses behind it, for static forwarding.
+    #[serde(default)]
+    pub stations: Vec<String>,
+}
+
+/// The direction towards the switch of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct UplinkPlan {
+    /// Its rate.
+    pub rate: Rate,
+    /// Its propagation delay.
+    #[serde(default)]
+    pub delay: Time,
+    /// The port of the host.
+    pub egress: PortConfig,
+}
+
+/// A link between two bridges of this switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TrunkPlan {
+    /// The two bridges.
+    pub between: [usize; 2],
+    /// Rate of each direction.
+    pub rate: Rate,
+    /// Delay of each direction.
+    #[serde(default)]
+    pub delay: Time,
+    /// Egress at both ends, if not that of the switch.
+    pub egress: Option<PortConfig>,
+}
+
+/// What the switch does when there is nothing to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// It looks again at once: exact, and takes a whole CPU.
+    #[default]
+    Poll,
+    /// It sleeps until a frame comes in or is due: for laptops, and up to some 100 Mbps.
+    Block,
+}
+
+/// How a bridge knows where stations are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// From the sources of frames; what is unknown goes everywhere.
+    #[default]
+    Learning,
+    /// From the ports' `stations`; what is unknown is dropped, groups go everywhere.
+    Static,
+}
+
+/// What classifiers see as DSCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Classify {
+    /// The DSCP field of IP packets; 0 for other frames.
+    #[default]
+    Dscp,
+    /// The priority in VLAN tags; 0 for untagged frames.
+    Pcp,
+}
+
+/// When a run is too late to be believed: more than `share` of the frames by more than `late`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct FidelityConfig {
+    /// How late a frame may be.
+    pub late: Time,
+    /// How many may be later, as a fraction.
+    pub share: f64,
+}
+
+impl Default for FidelityConfig {
+    fn default() -> Self {
+        Self {
+            late: Time::from_us(100),
+            share: 0.01,
+        }
+    }
+}
+
+/// Samples of queue lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SampleConfig {
+    /// How often.
+    pub every: Time,
+}
+
+/// Why a switch cannot be built.
+#[derive(Debug, Error)]
+pub enum SwitchError {
+    /// The file is not what a switch's file is.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// A switch needs ports.
+    #[error("the switch has no ports: write [[port]] with a device and a rate for each")]
+    NoPorts,
+    /// Two ports name one device.
+    #[error("the device {0} is given twice")]
+    TwiceTheDevice(String),
+    /// An egress port cannot be built.
+    #[error("{of}: {error}")]
+    Port {
+        /// Which port.
+        of: String,
+        /// The reason.
+        error: port::ConfigError,
+    },
+    /// An address does not read as one.
+    #[error("{0}")]
+    Station(String),
+    /// Trunks must join the bridges as a tree.
+    #[error(
+        "bridges and trunks must form a tree, so that frames cannot circle: {bridges} bridges need \
+         {} trunks between different ones, each reachable", .bridges - 1
+    )]
+    NoTree {
+        /// Number of bridges.
+        bridges: usize,
+    },
+    /// The endpoint would be open to others.
+    #[error("metrics = \"{0}\" is open to other machines: use an address such as 127.0.0.1:9461")]
+    OpenEndpoint(SocketAddr),
+    /// A share that is none.
+    #[error("fidelity.share is a fraction: it must be from 0 to 1")]
+    Share,
+    /// A period that is none.
+    #[error("sample.every must not be zero")]
+    Period,
+    /// A device cannot be used.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+impl SwitchConfig {
+    /// Reads a switch's file.
+    pub fn parse(text: &str) -> Result<Self, SwitchError> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// Refuses what is wrong before any device is touched.
+    pub(super) fn check(&self) -> Result<(), SwitchError> {
+        if self.ports.is_empty() {
+            return Err(SwitchError::NoPorts);
+        }
+        if self.bridges() != self.trunks.len() + 1 {
+            return Err(SwitchError::NoTree {
+                bridges: self.bridges(),
+            });
+        }
+        for (index, port) in self.ports.iter().enumerate() {
+            let same = |other: &PortPlan| other.device == port.device;
+            if self.ports[..index].iter().any(same) {
+                return Err(SwitchError::TwiceTheDevice(port.device.clone()));
+            }
+        }
+        if let Some(address) = self.metrics
+            && !address.ip().is_loopback()
+        {
+            return Err(SwitchError::OpenEndpoint(address));
+        }
+        if !(0.0..=1.0).contains(&self.fidelity.share) {
+            return Err(SwitchError::Share);
+        }
+        if self.sample.is_some_and(|sample| sample.every == Time::ZERO) {
+            return Err(SwitchError::Period);
+        }
+        Ok(())
+    }
+
+    /// Number of bridges: as many as are named.
+    pub(super) fn bridges(&self) -> usize {
+        let of_ports = self.ports.iter().map(|port| port.bridge);
+        let of_trunks = self.trunks.iter().flat_map(|trunk| trunk.between);
+        of_ports.chain(of_trunks).max().map_or(1, |last| last + 1)
+    }
+}
+
+impl PortPlan {
+    /// A port of a device with a link of this rate, and the defaults for the rest.
+    pub fn new(device: impl Into<String>, rate: Rate) -> Self {
+        Self {
+            device: device.into(),
+            io: IoKind::default(),
+            rate,
+            delay: Time::ZERO,
+            bridge: 0,
+            egress: None,
+            uplink: None,
+            stations: Vec::new(),
+        }
+    }
+
+    pub(super) fn macs(&self) -> Result<Vec<Mac>, SwitchError> {
+        let macs = self.stations.iter().map(|text| text.parse());
+        macs.collect::<Result<_, _>>().map_err(SwitchError::Station)
+    }
+}

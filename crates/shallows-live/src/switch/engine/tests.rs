@@ -1,0 +1,175 @@
+use shallows_core::packet::Ecn;
+use shallows_core::port::{BufferConfig, Framing};
+
+use super::*;
+use crate::switch::{PortPlan, TrunkPlan, UplinkPlan};
+
+const SLOT: usize = 1522;
+
+fn fifo() -> PortConfig {
+    PortConfig {
+        framing: Framing::ETHERNET,
+        ..PortConfig::fifo(BufferConfig::Unlimited)
+    }
+}
+
+/// Ports at 100 Mbps, each with one station: 02..00, 02..01 and so on.
+fn config(ports: usize, egress: PortConfig) -> SwitchConfig {
+    let mut config =
+        SwitchConfig::parse("egress = { buffer = \"unlimited\", scheduler = \"fifo\" }\nport = []")
+            .unwrap();
+    config.egress = egress;
+    config.forwarding = Forwarding::Static;
+    for number in 0..ports {
+        let mut port = PortPlan::new(format!("p{number}"), Rate::from_mbps(100));
+        port.stations = vec![format!("02:00:00:00:00:{number:02x}")];
+        config.ports.push(port);
+    }
+    config
+}
+
+/// An ECN-capable packet of 1500 bytes.
+fn frame(from: u8, to: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 0];
+    frame.extend([0x45, 0x02, 0x05, 0xdc, 0, 0, 0, 0, 64, 253, 0, 0]);
+    frame.extend([10, 0, 0, from, 10, 0, 0, to]);
+    frame.resize(1514, 0);
+    frame
+}
+
+fn arrive(engine: &mut Engine, now: Time, device: usize, frame: &[u8]) {
+    assert_eq!(
+        engine.arrive(now, device, (frame, &[])),
+        Ok(Network::Ipv4(14))
+    );
+}
+
+/// Devices and due times of everything that leaves until `now`.
+fn leaving(engine: &mut Engine, now: Time) -> Vec<(usize, Time)> {
+    let mut deliveries = Vec::new();
+    engine.advance(now, &mut deliveries);
+    for delivery in &deliveries {
+        engine.release(&delivery.frame);
+    }
+    deliveries.iter().map(|d| (d.device, d.due)).collect()
+}
+
+/// 1538 B at 100 Mbps.
+const FULL: Time = Time::from_ns(123_040);
+
+#[test]
+fn a_late_driver_loses_no_bandwidth() {
+    let mut engine = Engine::new(&config(2, fifo()), SLOT).unwrap();
+    for _ in 0..3 {
+        arrive(&mut engine, Time::ZERO, 0, &frame(0, 1));
+    }
+    assert_eq!(engine.next(), Some(FULL));
+    assert_eq!(leaving(&mut engine, FULL - Time::from_ps(1)), []);
+    // Long after: every frame still has the time at which it should have left.
+    let times = [FULL, FULL * 2, FULL * 3].map(|time| (1, time));
+    assert_eq!(leaving(&mut engine, Time::from_secs(1)), times);
+    assert_eq!(engine.frames(), 0);
+}
+
+#[test]
+fn an_uplink_and_delays_add_up() {
+    let mut config = config(2, fifo());
+    for port in &mut config.ports {
+        port.delay = Time::from_us(10);
+        port.uplink = Some(UplinkPlan {
+            rate: Rate::from_mbps(200),
+            delay: Time::from_us(5),
+            egress: fifo(),
+        });
+    }
+    let mut engine = Engine::new(&config, SLOT).unwrap();
+    arrive(&mut engine, Time::ZERO, 0, &frame(0, 1));
+    arrive(&mut engine, Time::ZERO, 0, &frame(0, 1));
+    // Half a full time on the uplink, 5 us, a full time on the downlink, 10 us; the second frame
+    // waits for the first there.
+    let first = FULL / 2 + FULL + Time::from_us(15);
+    assert_eq!(
+        leaving(&mut engine, Time::MAX),
+        [(1, first), (1, first + FULL)]
+    );
+}
+
+#[test]
+fn a_trunk_joins_two_bridges() {
+    let mut config = config(4, fifo());
+    config.ports[2].bridge = 1;
+    config.ports[3].bridge = 1;
+    config.trunks.push(TrunkPlan {
+        between: [0, 1],
+        rate: Rate::from_mbps(50),
+        delay: Time::from_us(1),
+        egress: None,
+    });
+    let mut engine = Engine::new(&config, SLOT).unwrap();
+    arrive(&mut engine, Time::ZERO, 0, &frame(0, 3));
+    arrive(&mut engine, Time::ZERO, 2, &frame(2, 3));
+    arrive(&mut engine, Time::ZERO, 1, &frame(1, 0));
+    let across = FULL * 2 + Time::from_us(1) + FULL;
+    assert_eq!(
+        leaving(&mut engine, Time::MAX),
+        [(0, FULL), (3, FULL), (3, across)]
+    );
+    // To all: on its own bridge at once, on the other over the trunk.
+    let mut broadcast = frame(1, 0);
+    broadcast[..6].fill(0xff);
+    arrive(&mut engine, Time::from_secs(1), 1, &broadcast);
+    let devices: Vec<usize> = leaving(&mut engine, Time::MAX)
+        .iter()
+        .map(|d| d.0)
+        .collect();
+    assert_eq!(devices, [0, 2, 3]);
+    assert_eq!(engine.frames(), 0);
+}
+
+#[test]
+fn bridges_must_form_a_tree() {
+    let mut config = config(2, fifo());
+    config.ports[1].bridge = 1;
+    let error = Engine::new(&config, SLOT).unwrap_err().to_string();
+    assert!(error.contains("2 bridges need 1 trunks"), "{error}");
+}
+
+#[test]
+fn frames_above_the_threshold_leave_marked_and_their_copies_do_not() {
+    let mut egress = fifo();
+    egress.marker = toml::from_str("scheme = { per-queue = { threshold = \"2pkts\" } }").unwrap();
+    let mut engine = Engine::new(&config(3, egress), SLOT).unwrap();
+    for _ in 0..4 {
+        arrive(&mut engine, Time::ZERO, 0, &frame(0, 1));
+    }
+    let mut broadcast = frame(0, 1);
+    broadcast[..6].fill(0xff);
+    arrive(&mut engine, Time::ZERO, 0, &broadcast);
+    let mut deliveries = Vec::new();
+    engine.advance(Time::MAX, &mut deliveries);
+    let ecn = |device: usize| -> Vec<Ecn> {
+        let of = deliveries.iter().filter(|d| d.device == device);
+        of.map(|d| Header::parse(engine.bytes(&d.frame)).unwrap().ecn)
+            .collect()
+    };
+    // The first is on the wire; the fourth makes three in the queue.
+    assert_eq!(ecn(1), [Ecn::Ect0, Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::Ce]);
+    assert_eq!(ecn(2), [Ecn::Ect0]);
+}
+
+#[test]
+fn dropped_frames_give_their_memory_back() {
+    let mut egress = fifo();
+    egress.buffer = BufferConfig::Shared {
+        size: "3000B".parse().unwrap(),
+    };
+    let mut engine = Engine::new(&config(2, egress), SLOT).unwrap();
+    for _ in 0..10 {
+        arrive(&mut engine, Time::ZERO, 0, &frame(0, 1));
+    }
+    assert_eq!(engine.frames(), 3, "one on the wire and two in the queue");
+    arrive(&mut engine, Time::ZERO, 0, &frame(0, 9));
+    assert_eq!(engine.filtered(), 1);
+    assert_eq!(leaving(&mut engine, Time::MAX).len(), 3);
+    assert_eq!(engine.frames(), 0);
+}

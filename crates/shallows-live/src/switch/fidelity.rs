@@ -1,0 +1,160 @@
+use std::fmt::{self, Display, Formatter};
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use shallows_core::units::Time;
+
+use super::FidelityConfig;
+
+/// The longest lateness that is told apart from longer ones: 10 s, in nanoseconds.
+const LONGEST: u64 = 10_000_000_000;
+
+/// How late a switch sent its frames, and how long its loop took.
+#[derive(Debug)]
+pub struct Fidelity {
+    config: FidelityConfig,
+    lateness: Histogram<u32>,
+    gaps: Histogram<u32>,
+    late: u64,
+}
+
+/// A distribution in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Lateness {
+    /// How many values.
+    pub count: u64,
+    /// Their mean.
+    pub mean_us: f64,
+    /// Half of them are at most this.
+    pub p50_us: f64,
+    /// 99 of 100.
+    pub p99_us: f64,
+    /// 999 of 1000.
+    pub p999_us: f64,
+    /// The largest.
+    pub max_us: f64,
+}
+
+/// Whether the timing of a run can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Verdict {
+    /// It can.
+    pub faithful: bool,
+    /// Fraction of frames that were too late.
+    pub late_share: f64,
+    /// The fraction that is allowed.
+    pub allowed_share: f64,
+    /// What is too late, in microseconds.
+    pub late_us: f64,
+}
+
+impl Fidelity {
+    /// Nothing measured yet.
+    ///
+    /// # Panics
+    /// Never: the bounds of the histograms are valid.
+    pub fn new(config: FidelityConfig) -> Self {
+        let histogram = || Histogram::new_with_bounds(1, LONGEST, 2).expect("the bounds are valid");
+        Self {
+            config,
+            lateness: histogram(),
+            gaps: histogram(),
+            late: 0,
+        }
+    }
+
+    /// A frame that was due at `due` was sent at `sent`.
+    #[inline]
+    pub fn sent(&mut self, due: Time, sent: Time) {
+        let late = sent.saturating_sub(due);
+        self.late += u64::from(late > self.config.late);
+        self.lateness.saturating_record(late.ps() / 1_000);
+    }
+
+    /// The loop took `gap` from one look at the devices to the next.
+    #[inline]
+    pub fn turned(&mut self, gap: Time) {
+        self.gaps.saturating_record(gap.ps() / 1_000);
+    }
+
+    /// How late frames were.
+    pub fn lateness(&self) -> Lateness {
+        Lateness::of(&self.lateness)
+    }
+
+    /// How long the loop took; nothing while it sleeps.
+    pub fn gaps(&self) -> Lateness {
+        Lateness::of(&self.gaps)
+    }
+
+    /// Whether the run can be believed.
+    pub fn verdict(&self) -> Verdict {
+        let count = self.lateness.len().max(1);
+        let late_share = self.late as f64 / count as f64;
+        Verdict {
+            faithful: late_share <= self.config.share,
+            late_share,
+            allowed_share: self.config.share,
+            late_us: self.config.late.as_secs_f64() * 1e6,
+        }
+    }
+}
+
+impl Lateness {
+    fn of(histogram: &Histogram<u32>) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        Self {
+            count: histogram.len(),
+            mean_us: histogram.mean() / 1e3,
+            p50_us: us(histogram.value_at_quantile(0.5)),
+            p99_us: us(histogram.value_at_quantile(0.99)),
+            p999_us: us(histogram.value_at_quantile(0.999)),
+            max_us: us(histogram.max()),
+        }
+    }
+}
+
+impl Display for Verdict {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let word = if self.faithful {
+            "faithful"
+        } else {
+            "TOO LATE"
+        };
+        write!(
+            f,
+            "{word}: {:.3}% of the frames were late by more than {} us, {}% may be",
+            100.0 * self.late_share,
+            self.late_us,
+            100.0 * self.allowed_share,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_late_frames_decides() {
+        let config = FidelityConfig {
+            late: Time::from_us(10),
+            share: 0.25,
+        };
+        let mut fidelity = Fidelity::new(config);
+        for late in [0, 10, 3, 11] {
+            fidelity.sent(Time::from_us(5), Time::from_us(5 + late));
+        }
+        assert!(fidelity.verdict().faithful, "10 us is not more than 10 us");
+        fidelity.sent(Time::ZERO, Time::from_us(50));
+        let verdict = fidelity.verdict();
+        assert!(!verdict.faithful);
+        assert_eq!(verdict.late_share, 0.4);
+        assert_eq!(
+            verdict.to_string(),
+            "TOO LATE: 40.000% of the frames were late by more than 10 us, 25% may be"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use shallows_core::units::Time;
+
+use super::place::Place;
+use super::samples::Sampler;
+use super::{
+    Control, Delivery, Engine, Fidelity, IngressCounters, Refusal, Samples, Snapshot, SwitchConfig,
+    SwitchError, Wait,
+};
+use crate::frame::Network;
+use crate::io::{Device, IoError, Received};
+
+/// Frames taken from one device before it is the next one's turn: more would make the others late.
+const FRAMES_AT_A_TURN: usize = 8;
+
+/// Room for two VLAN tags.
+const TAGS: usize = 8;
+
+/// How long a switch that was told to end may take to send what it holds.
+const LONGEST_DRAIN: Duration = Duration::from_secs(2);
+
+/// Most sleep in [`Wait::Block`], so that requests from other threads are seen.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// A switch with its devices open. It runs on the thread that calls [`run`](Self::run).
+#[derive(Debug)]
+pub struct Switch {
+    engine: Engine,
+    ports: Vec<Port>,
+    wait: Wait,
+    place: Place,
+    fidelity: Fidelity,
+    sampler: Option<Sampler>,
+    deliveries: Vec<Delivery>,
+    epoch: Instant,
+}
+
+#[derive(Debug)]
+struct Port {
+    name: String,
+    device: Device,
+    counters: IngressCounters,
+}
+
+/// What a switch has to say at its end.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// All counters.
+    pub snapshot: Snapshot,
+    /// Queue lengths, if they were asked for.
+    pub samples: Samples,
+    /// The instant that the switch counts its times from.
+    pub epoch: Instant,
+}
+
+impl Switch {
+    /// Opens the devices, in the network namespace of the calling thread.
+    pub fn open(config: &SwitchConfig) -> Result<Self, SwitchError> {
+        config.check()?;
+        let open = |plan: &super::PortPlan| {
+            Ok::<_, IoError>(Port {
+                name: plan.device.clone(),
+                device: Device::open(&plan.device, plan.io)?,
+                counters: IngressCounters::default(),
+            })
+        };
+        let ports: Vec<Port> = config.ports.iter().map(open).collect::<Result<_, _>>()?;
+        let longest = ports.iter().map(|port| port.device.longest()).max();
+        let engine = Engine::new(config, longest.unwrap_or_default() + TAGS)?;
+        Ok(Self {
+            sampler: config.sample.map(|sample| Sampler::new(sample, &engine)),
+            engine,
+            ports,
+            wait: config.wait,
+            place: Place {
+                cpu: config.cpu,
+                nice: config.nice,
+            },
+            fidelity: Fidelity::new(config.fidelity),
+            deliveries: Vec::new(),
+            epoch: Instant::now(),
+        })
+    }
+
+    /// Switches until it is told to stop, then sends what it holds.
+    pub fn run(mut self, control: &Control) -> Result<Report, SwitchError> {
+        let _urgency = self.place.take()?;
+        let mut before = self.now();
+        while !control.is_stopped() {
+            let now = self.now();
+            self.fidelity.turned(now - before);
+            before = now;
+            self.send_due(now);
+            let idle = !self.receive(now);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.look(now, &self.engine);
+            }
+            if control.take_request() {
+                control.answer(self.snapshot());
+            }
+            if idle && self.wait == Wait::Block {
+                self.sleep();
+                before = self.now();
+            }
+        }
+        self.drain();
+        let snapshot = self.snapshot();
+        Ok(Report {
+            snapshot,
+            samples: self.sampler.map(Sampler::finish).unwrap_or_default(),
+            epoch: self.epoch,
+        })
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// Sends what has reached the end of its link by `now`.
+    #[inline]
+    fn send_due(&mut self, now: Time) {
+        self.engine.advance(now, &mut self.deliveries);
+        if self.deliveries.is_empty() {
+            return;
+        }
+        // Stable, so that the frames of a device stay in order.
+        self.deliveries.sort_by_key(|delivery| delivery.device);
+        for batch in self.deliveries.chunk_by(|a, b| a.device == b.device) {
+            let port = &mut self.ports[batch[0].device];
+            let frames = batch
+                .iter()
+                .map(|delivery| self.engine.bytes(&delivery.frame));
+            let sent = port.device.send(frames);
+            port.counters.sent += sent.sent;
+            port.counters.refused += sent.refused;
+        }
+        let sent = self.now();
+        for delivery in self.deliveries.drain(..) {
+            self.fidelity.sent(delivery.due, sent);
+            self.engine.release(&delivery.frame);
+        }
+    }
+
+    /// Takes what has come in, a few frames from each device; false if there was nothing.
+    #[inline]
+    fn receive(&mut self, now: Time) -> bool {
+        let mut any = false;
+        for (number, port) in self.ports.iter_mut().enumerate() {
+            let longest = port.device.longest();
+            for _ in 0..FRAMES_AT_A_TURN {
+                let Some(received) = port.device.receive() else {
+                    break;
+                };
+                any = true;
+                take(
+                    &mut self.engine,
+                    &mut port.counters,
+                    now,
+                    (number, longest),
+                    received,
+                );
+            }
+        }
+        any
+    }
+
+    fn drain(&mut self) {
+        let deadline = Instant::now() + LONGEST_DRAIN;
+        while self.engine.next().is_some() && Instant::now() < deadline {
+            let now = self.now();
+            self.send_due(now);
+        }
+    }
+
+    /// Sleeps until a frame is due or comes in.
+    fn sleep(&self) {
+        let due = self.engine.next().map(|due| due.saturating_sub(self.now()));
+        let due = due.map(|left| Duration::from_nanos(left.ps() / 1_000));
+        let longest = due.map_or(LONGEST_SLEEP, |left| left.min(LONGEST_SLEEP));
+        let files = self.ports.iter();
+        let files = files.map(|port| PollFd::new(port.device.as_fd(), PollFlags::POLLIN));
+        let mut files: Vec<PollFd<'_>> = files.collect();
+        // An interrupted or failed sleep is a short one.
+        let _ = ppoll(&mut files, Some(TimeSpec::from_duration(longest)), None);
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let devices = self.ports.iter_mut().map(|port| {
+            port.counters.missed += port.device.take_missed();
+            (port.name.clone(), port.counters.clone())
+        });
+        let devices = devices.collect();
+        let uptime = self.epoch.elapsed().as_secs_f64();
+        Snapshot::new(uptime, devices, &self.engine, &self.fidelity)
+    }
+}
+
+/// Looks at a frame that came in, counts it and hands it to the engine.
+#[inline]
+fn take(
+    engine: &mut Engine,
+    counters: &mut IngressCounters,
+    now: Time,
+    (device, longest): (usize, usize),
+    received: Received<'_>,
+) {
+    let bytes = received.bytes;
+    counters.frames += 1;
+    counters.bytes += bytes.len() as u64;
+    counters.unfinished += u64::from(received.unfinished);
+    if received.cut || bytes.len() > longest + TAGS {
+        counters.oversized += 1;
+        return;
+    }
+    let arrived = match received.tag {
+        None => engine.arrive(now, device, (bytes, &[])),
+        // The kernel has taken the outermost tag out; the frame goes on with it.
+        Some((kind, tci)) => {
+            let mut head = [0; 16];
+            let addresses = bytes.len().min(12);
+            head[..addresses].copy_from_slice(&bytes[..addresses]);
+            head[12..14].copy_from_slice(&kind.to_be_bytes());
+            head[14..].copy_from_slice(&tci.to_be_bytes());
+            engine.arrive(now, device, (&head, &bytes[addresses..]))
+        }
+    };
+    match arrived {
+        Ok(network) => counters.count(network),
+        Err(Refusal::NoMemory) => counters.no_memory += 1,
+        Err(Refusal::Runt) => counters.runts += 1,
+    }
+}
+
+impl IngressCounters {
+    fn count(&mut self, network: Network) {
+        match network {
+            Network::Ipv4(_) | Network::Ipv6(_) => {}
+            Network::Other => self.not_ip += 1,
+            Network::Malformed(problem) => self.malformed[problem as usize] += 1,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use serde::{Deserialize, Serialize};
+use shallows_core::port::{DropReason, EgressPort, MarkReason};
+
+use super::engine::{Engine, Link};
+use super::{Fidelity, IngressCounters, Lateness, Verdict};
+use crate::frame::{Frame, Malformed};
+
+/// All that a switch has counted, at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Snapshot {
+    /// Seconds since the switch began.
+    pub uptime_s: f64,
+    /// What came in, by device.
+    pub devices: Vec<(String, IngressCounters)>,
+    /// Egress ports, uplinks and trunks.
+    pub links: Vec<LinkSnapshot>,
+    /// Frames in the switch.
+    pub frames: u64,
+    /// Frames that had nowhere to go.
+    pub filtered: u64,
+    /// Copies of flooded frames that found no memory.
+    pub lost_copies: u64,
+    /// How late frames were sent.
+    pub lateness: Lateness,
+    /// How long the loop took.
+    pub gaps: Lateness,
+    /// Whether the timing can be believed.
+    pub verdict: Verdict,
+}
+
+/// One link and the port before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LinkSnapshot {
+    /// The device, or what the link is.
+    pub name: String,
+    /// Its rate.
+    pub rate_bps: u64,
+    /// Its queues.
+    pub queues: Vec<QueueSnapshot>,
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct QueueSnapshot {
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Packets in it.
+    pub packets: u64,
+    /// Above this length it is marked, in bytes, if the marker has such a threshold.
+    pub threshold: Option<u64>,
+    /// Packets that it has accepted.
+    pub accepted_packets: u64,
+    /// Bytes that it has accepted.
+    pub accepted_bytes: u64,
+    /// Packets marked, by reason.
+    pub marks: Vec<(String, u64)>,
+    /// Packets dropped, by reason.
+    pub drops: Vec<(String, u64)>,
+    /// Packets that should have been marked but are not ECN-capable.
+    pub unmarkable: u64,
+}
+
+impl Snapshot {
+    pub(super) fn new(
+        uptime_s: f64,
+        devices: Vec<(String, IngressCounters)>,
+        engine: &Engine,
+        fidelity: &Fidelity,
+    ) -> Self {
+        Self {
+            uptime_s,
+            devices,
+            links: engine.links().iter().map(LinkSnapshot::new).collect(),
+            frames: engine.frames() as u64,
+            filtered: engine.filtered(),
+            lost_copies: engine.lost_copies(),
+            lateness: fidelity.lateness(),
+            gaps: fidelity.gaps(),
+            verdict: fidelity.verdict(),
+        }
+    }
+
+    /// Packets marked at all ports.
+    pub fn marks(&self) -> u64 {
+        self.queues()
+            .flat_map(|queue| &queue.marks)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    /// Packets dropped at all ports.
+    pub fn drops(&self) -> u64 {
+        self.queues()
+            .flat_map(|queue| &queue.drops)
+            .map(|(_, count)| count)
+            .sum()
+    }
+
+    fn queues(&self) -> impl Iterator<Item = &QueueSnapshot> {
+        self.links.iter().flat_map(|link| &link.queues)
+    }
+
+    /// The text format of Prometheus.
+    pub fn prometheus(&self) -> String {
+        let mut text = Exposition::default();
+        text.gauge("uptime_seconds", "", self.uptime_s);
+        text.gauge("frames", "", self.frames as f64);
+        text.gauge("faithful", "", f64::from(u8::from(self.verdict.faithful)));
+        text.gauge("late_share", "", self.verdict.late_share);
+        for (quantile, value) in [
+            ("0.5", self.lateness.p50_us),
+            ("0.99", self.lateness.p99_us),
+            ("0.999", self.lateness.p999_us),
+        ] {
+            let label = format!("quantile=\"{quantile}\"");
+            text.gauge("lateness_seconds", &label, value / 1e6);
+        }
+        text.counter("filtered_frames_total", "", self.filtered);
+        text.counter("lost_copies_total", "", self.lost_copies);
+        for (device, counters) in &self.devices {
+            text.device(device, counters);
+        }
+        for link in &self.links {
+            for (number, queue) in link.queues.iter().enumerate() {
+                text.queue(&format!("link=\"{}\",queue=\"{number}\"", link.name), queue);
+            }
+        }
+        text.finish()
+    }
+}
+
+impl LinkSnapshot {
+    fn new(link: &Link) -> Self {
+        let queues = 0..link.port.queue_count();
+        Self {
+            name: link.name.clone(),
+            rate_bps: link.rate.bps(),
+            queues: queues
+                .map(|queue| QueueSnapshot::new(&link.port, queue))
+                .collect(),
+        }
+    }
+}
+
+impl QueueSnapshot {
+    fn new(port: &EgressPort<Frame>, queue: usize) -> Self {
+        let counters = port.counters(queue);
+        let accepted = port.queued(queue);
+        Self {
+            bytes: port.queue_bytes(queue).get(),
+            packets: u64::from(port.queue_packets(queue)),
+            threshold: port
+                .threshold(queue)
+                .filter(|t| t.is_finite())
+                .map(|t| t as u64),
+            accepted_packets: accepted.packets,
+            accepted_bytes: accepted.bytes,
+            marks: MarkReason::ALL
+                .map(|reason| (mark_name(reason).to_owned(), counters.marks(reason)))
+                .into(),
+            drops: DropReason::ALL
+                .map(|reason| (drop_name(reason).to_owned(), counters.drops(reason).packets))
+                .into(),
+            unmarkable: counters.unmarkable,
+        }
+    }
+}
+
+fn mark_name(reason: MarkReason) -> &'static str {
+    match reason {
+        MarkReason::Queue => "queue",
+        MarkReason::Port => "port",
+        MarkReason::Pool => "pool",
+        MarkReason::Probability => "probability",
+        MarkReason::Sojourn => "sojourn",
+    }
+}
+
+fn drop_name(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::PortFull => "port-full",
+        DropReason::QueueFull => "queue-full",
+        DropReason::PoolFull => "pool-full",
+        DropReason::DynamicThreshold => "dynamic-threshold",
+        DropReason::NotEct => "not-ect",
+        DropReason::Evicted => "evicted",
+    }
+}
+
+/// Metrics in the order in which they first appear, each with its samples together.
+#[derive(Default)]
+struct Exposition {
+    metrics: Vec<(&'static str, &'static str, String)>,
+}
+
+impl Exposition {
+    fn gauge(&mut self, name: &'static str, labels: &str, value: f64) {
+        self.sample(name, "gauge", labels, value);
+    }
+
+    fn counter(&mut self, name: &'static str, labels: &str, value: u64) {
+        self.sample(name, "counter", labels, value);
+    }
+
+    fn sample(
+        &mut self,
+        name: &'static str,
+        kind: &'static str,
+        labels: &str,
+        value: impl Display,
+    ) {
+        let at = self.metrics.iter().position(|(known, ..)| *known == name);
+        let at = at.unwrap_or_else(|| {
+            self.metrics.push((name, kind, String::new()));
+            self.metrics.len() - 1
+        });
+        let braces = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{labels}}}")
+        };
+        let text = &mut self.metrics[at].2;
+        writeln!(text, "shallows_{name}{braces} {value}").expect("a text takes any line");
+    }
+
+    fn device(&mut self, device: &str, counters: &IngressCounters) {
+        let label = format!("device=\"{device}\"");
+        self.counter("received_frames_total", &label, counters.frames);
+        self.counter("received_bytes_total", &label, counters.bytes);
+        self.counter("sent_frames_total", &label, counters.sent);
+        let mut bad = |reason: &str, count: u64| {
+            let labels = format!("{label},reason=\"{reason}\"");
+            self.counter("odd_frames_total", &labels, count);
+        };
+        bad("not-ip", counters.not_ip);
+        for (kind, &count) in Malformed::ALL.iter().zip(&counters.malformed) {
+            bad(&kind.name().replace(' ', "-"), count);
+        }
+        bad("runt", counters.runts);
+        bad("oversized", counters.oversized);
+        bad("unfinished-checksum", counters.unfinished);
+        bad("no-memory", counters.no_memory);
+        bad("missed", counters.missed);
+        bad("refused", counters.refused);
+    }
+
+    fn queue(&mut self, labels: &str, queue: &QueueSnapshot) {
+        self.gauge("queue_bytes", labels, queue.bytes as f64);
+        self.gauge("queue_packets", labels, queue.packets as f64);
+        if let Some(threshold) = queue.threshold {
+            self.gauge("threshold_bytes", labels, threshold as f64);
+        }
+        self.counter("accepted_packets_total", labels, queue.accepted_packets);
+        self.counter("accepted_bytes_total", labels, queue.accepted_bytes);
+        self.counter("unmarkable_packets_total", labels, queue.unmarkable);
+        for (reason, count) in &queue.marks {
+            let labels = format!("{labels},reason=\"{reason}\"");
+            self.counter("marked_packets_total", &labels, *count);
+        }
+        for (reason, count) in &queue.drops {
+            let labels = format!("{labels},reason=\"{reason}\"");
+            self.counter("dropped_packets_total", &labels, *count);
+        }
+    }
+
+    fn finish(self) -> String {
+        let mut text = String::new();
+        for (name, kind, samples) in self.metrics {
+            write!(text, "# TYPE shallows_{name} {kind}\n{samples}")
+                .expect("a text takes any line");
+        }
+        text
+    }
+}
+
+impl Display for Snapshot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "up {:.1} s, {} frames in store",
+            self.uptime_s, self.frames
+        )?;
+        writeln!(f, "{}", self.verdict)?;
+        let Lateness {
+            p50_us,
+            p99_us,
+            p999_us,
+            max_us,
+            ..
+        } = self.lateness;
+        writeln!(
+            f,
+            "late by p50 {p50_us:.1}, p99 {p99_us:.1}, p99.9 {p999_us:.1}, at most {max_us:.1} us\n"
+        )?;
+        writeln!(
+            f,
+            "{:<20} {:>5} {:>12} {:>10} {:>9} {:>9} {:>9} {:>9}",
+            "link", "queue", "packets", "MB", "now B", "K B", "marked", "dropped"
+        )?;
+        for link in &self.links {
+            for (number, queue) in link.queues.iter().enumerate() {
+                let sum = |counts: &[(String, u64)]| counts.iter().map(|(_, n)| n).sum::<u64>();
+                writeln!(
+                    f,
+                    "{:<20} {number:>5} {:>12} {:>10.3} {:>9} {:>9} {:>9} {:>9}",
+                    link.name,
+                    queue.accepted_packets,
+                    queue.accepted_bytes as f64 / 1e6,
+                    queue.bytes,
+                    queue.threshold.map_or("-".to_owned(), |k| k.to_string()),
+                    sum(&queue.marks),
+                    sum(&queue.drops),
+                )?;
+            }
+        }
+        self.write_odd(f)
+    }
+}
+
+impl Snapshot {
+    /// Lines about what should not have happened.
+    fn write_odd(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (device, counters) in &self.devices {
+            let IngressCounters {
+                oversized,
+                unfinished,
+                missed,
+                refused,
+                no_memory,
+                runts,
+                ..
+            } = counters;
+            for (count, what) in [
+                (
+                    oversized,
+                    "frames were longer than the MTU: ethtool -K DEVICE tso off gso off gro off",
+                ),
+                (
+                    unfinished,
+                    "frames had no checksum yet: ethtool -K DEVICE tx off at the sender",
+                ),
+                (
+                    missed,
+                    "frames were missed: the switch did not take them in time",
+                ),
+                (refused, "frames were refused by the device"),
+                (no_memory, "frames found no memory"),
+                (runts, "frames had no header"),
+            ] {
+                if *count > 0 {
+                    writeln!(f, "{device}: {count} {what}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Traffic between the hosts of a lab: flows over persistent connections, and ping.
+//!
+//! As in MQ-ECN §5.1.2 a client asks a server for a number of bytes over a connection that is kept,
+//! and the server answers with them, in packets of the DSCP that it was asked for. The flow's
+//! source is the server, its destination the client. Its completion time is taken at the client,
+//! from before the request to the last byte, so the request's way is part of it.
+//!
+//! A connection carries one flow at a time. A flow that finds none free between its hosts gets a
+//! new one, whose handshake comes before its time is taken.
+
+mod client;
+mod prober;
+mod run;
+mod server;
+mod tcp_info;
+
+use shallows_core::units::Time;
+use thiserror::Error;
+
+use crate::lab::LabError;
+
+pub use prober::{Ping, ProbePlan, Prober};
+pub use run::{Goodput, Traffic};
+
+/// Payload of a request: bytes that are wanted, and their DSCP.
+const REQUEST: usize = 9;
+
+/// A flow to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// When it starts, or `None` if a [`Barrier`] releases it.
+    pub start: Option<Time>,
+    /// The host that sends.
+    pub src: usize,
+    /// The host that receives.
+    pub dst: usize,
+    /// How much; `None` for as much as goes until `stop`.
+    pub bytes: Option<u64>,
+    /// When it stops if it has not finished.
+    pub stop: Option<Time>,
+    /// Its DSCP.
+    pub dscp: u8,
+}
+
+/// Flows that start when others have finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Barrier {
+    /// Positions of the flows that must have finished.
+    pub waits_for: Vec<usize>,
+    /// Positions of those that then start.
+    pub releases: Vec<usize>,
+    /// From the finish of the last to the start of the next.
+    pub pause: Time,
+}
+
+/// What became of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// When its request was sent, if it was.
+    pub start: Option<Time>,
+    /// From then to the last byte, if it came.
+    pub fct: Option<Time>,
+    /// Bytes that arrived.
+    pub received: u64,
+    /// Segments that its sender sent again.
+    pub retransmits: u32,
+    /// Retransmission timeouts of its sender.
+    pub timeouts: u32,
+    /// Segments whose marks the sender was told of.
+    pub marks: u32,
+}
+
+/// Why traffic cannot run.
+#[derive(Debug, Error)]
+pub enum TrafficError {
+    /// A namespace cannot be entered.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// A socket.
+    #[error("{what}: {error}")]
+    Socket {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+impl TrafficError {
+    fn new(what: impl Into<String>, error: std::io::Error) -> Self {
+        Self::Socket {
+            what: what.into(),
+            error,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use shallows_core::units::Time;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::TrafficError;
+use crate::lab::Namespace;
+
+/// An answer that takes longer is lost.
+const LONGEST: Duration = Duration::from_secs(1);
+
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+
+/// A ping, over and over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbePlan {
+    /// Where to.
+    pub to: Ipv4Addr,
+    /// DSCP of the requests, which answers have as well.
+    pub dscp: u8,
+    /// From one request to the next.
+    pub every: Duration,
+}
+
+/// One request and what came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ping {
+    /// When it was sent.
+    pub sent: Time,
+    /// How long the answer took, by the kernel's stamp of its arrival; `None` if it was lost.
+    pub rtt: Option<Time>,
+}
+
+/// ICMP echo requests from a host, one at a time.
+#[derive(Debug)]
+pub struct Prober {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Ping>>,
+}
+
+impl Prober {
+    /// Starts to ping from `host`; times count from `epoch`.
+    pub fn start(host: &Namespace, plan: ProbePlan, epoch: Instant) -> Result<Self, TrafficError> {
+        let failed = |error| TrafficError::new("opening a socket for ping", error);
+        let socket = host.enter(|| open(plan.dscp))?.map_err(failed)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let ping = move || {
+            let mut pings = Vec::new();
+            let mut next = Instant::now();
+            while !seen.load(Ordering::Relaxed) {
+                let sent = Time::from_ns(epoch.elapsed().as_nanos() as u64);
+                let rtt = echo(&socket, plan.to, pings.len() as u16).unwrap_or(None);
+                pings.push(Ping { sent, rtt });
+                next += plan.every;
+                thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+            pings
+        };
+        let thread = thread::Builder::new().name("ping".to_owned()).spawn(ping);
+        let thread = thread.map_err(|error| TrafficError::new("starting a ping", error))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it; what it has seen.
+    pub fn finish(self) -> Vec<Ping> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn open(dscp: u8) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
+    socket.set_tos_v4(u32::from(dscp) << 2)?;
+    socket.set_read_timeout(Some(LONGEST))?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    Ok(socket)
+}
+
+/// Sends a request and waits for its answer.
+fn echo(socket: &Socket, to: Ipv4Addr, sequence: u16) -> io::Result<Option<Time>> {
+    let identifier = std::process::id() as u16;
+    let request = request(identifier, sequence);
+    let sent = since_1970(SystemTime::now());
+    socket.send_to(&request, &SocketAddrV4::new(to, 0).into())?;
+    let deadline = Instant::now() + LONGEST;
+    let mut buffer = [0; 256];
+    while Instant::now() < deadline {
+        let (length, arrived) = receive(socket, &mut buffer)?;
+        let packet = &buffer[..length];
+        let header = usize::from(packet.first().copied().unwrap_or_default() & 0xf) * 4;
+        let Some(icmp) = packet.get(header..).filter(|icmp| icmp.len() >= 8) else {
+            continue;
+        };
+        if icmp[0] == ECHO_REPLY && icmp[4..8] == request[4..8] {
+            let arrived = arrived.unwrap_or_else(|| since_1970(SystemTime::now()));
+            let rtt = arrived.saturating_sub(sent);
+            return Ok(Some(Time::from_ns(rtt.as_nanos() as u64)));
+        }
+    }
+    Ok(None)
+}
+
+/// The next packet, and when the kernel got it.
+fn receive(socket: &Socket, buffer: &mut [u8]) -> io::Result<(usize, Option<Duration>)> {
+    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let fd = socket.as_raw_fd();
+    let message = recvmsg::<()>(fd, &mut parts, Some(&mut control), MsgFlags::empty())?;
+    let stamp = message.cmsgs()?.find_map(|part| match part {
+        ControlMessageOwned::ScmTimestampns(at) => Some(Duration::from(at)),
+        _ => None,
+    });
+    Ok((message.bytes, stamp))
+}
+
+fn since_1970(at: SystemTime) -> Duration {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// An echo request of 64 bytes with its checksum.
+fn request(identifier: u16, sequence: u16) -> [u8; 64] {
+    let mut packet = [0; 64];
+    packet[0] = ECHO_REQUEST;
+    packet[4..6].copy_from_slice(&identifier.to_be_bytes());
+    packet[6..8].copy_from_slice(&sequence.to_be_bytes());
+    let words = packet
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[2..4].copy_from_slice(&checksum.to_be_bytes());
+    packet
+}

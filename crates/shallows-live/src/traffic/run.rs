@@ -1,0 +1,267 @@
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shallows_core::units::Time;
+
+use super::client::{Connection, Done, Task};
+use super::server::{self, Senders, Server};
+use super::{Barrier, Flow, Outcome, TrafficError};
+use crate::lab::{self, Lab};
+
+/// How often bytes that have arrived are noted.
+const GOODPUT_EVERY: Time = Time::from_ms(10);
+
+/// How long flows that were cut off may take to say so.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// The longest time between two looks at whether to go on.
+const ATTENTION: Duration = Duration::from_millis(50);
+
+/// Flows between the hosts of a lab.
+#[derive(Debug)]
+pub struct Traffic<'a> {
+    lab: &'a Lab,
+    flows: &'a [Flow],
+    barriers: &'a [Barrier],
+    senders: Senders,
+    /// Held, so that they serve.
+    servers: Vec<Server>,
+    connections: Vec<Connection>,
+    /// Connections without a flow, by source and destination.
+    free: HashMap<(usize, usize), Vec<usize>>,
+    outcomes: Vec<Outcome>,
+    received: Vec<Arc<AtomicU64>>,
+    agenda: BinaryHeap<Reverse<(Time, Step)>>,
+    /// Flows in the agenda that have still to start.
+    upcoming: usize,
+    /// Flows that each barrier still waits for.
+    waiting: Vec<BTreeSet<usize>>,
+    /// The connection of each flow that runs.
+    running: HashMap<usize, usize>,
+    goodput: Goodput,
+    epoch: Instant,
+    done: (Sender<Done>, Receiver<Done>),
+}
+
+/// Bytes that have arrived over time, by DSCP.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Goodput {
+    /// The DSCP of each column.
+    pub dscps: Vec<u8>,
+    /// When, and how many bytes until then in each column.
+    pub rows: Vec<(Time, Vec<u64>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Stop(usize),
+    Start(usize),
+    Note,
+}
+
+impl<'a> Traffic<'a> {
+    /// Starts the servers that the flows need and opens a connection for each pair of hosts.
+    pub fn prepare(
+        lab: &'a Lab,
+        flows: &'a [Flow],
+        barriers: &'a [Barrier],
+    ) -> Result<Self, TrafficError> {
+        let dscps: BTreeSet<u8> = flows.iter().map(|flow| flow.dscp).collect();
+        let mut traffic = Self {
+            lab,
+            flows,
+            barriers,
+            senders: Senders::default(),
+            servers: Vec::new(),
+            connections: Vec::new(),
+            free: HashMap::new(),
+            outcomes: vec![Outcome::default(); flows.len()],
+            received: flows.iter().map(|_| Arc::default()).collect(),
+            agenda: BinaryHeap::new(),
+            upcoming: 0,
+            waiting: barriers
+                .iter()
+                .map(|b| b.waits_for.iter().copied().collect())
+                .collect(),
+            running: HashMap::new(),
+            goodput: Goodput {
+                dscps: dscps.into_iter().collect(),
+                rows: Vec::new(),
+            },
+            epoch: Instant::now(),
+            done: channel(),
+        };
+        let servers: BTreeSet<usize> = flows.iter().map(|flow| flow.src).collect();
+        for host in servers {
+            let senders = traffic.senders.clone();
+            let server = server::start(lab.host(host), lab::address(host), senders)?;
+            traffic.servers.push(server);
+        }
+        let pairs: BTreeSet<(usize, usize)> =
+            flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+        for pair in pairs {
+            let connection = traffic.connect(pair)?;
+            traffic.free.entry(pair).or_default().push(connection);
+        }
+        Ok(traffic)
+    }
+
+    /// Runs the flows, whose times count from `epoch`, until all have finished, until `until`, or
+    /// until `go_on` says no.
+    pub fn run(
+        mut self,
+        epoch: Instant,
+        until: Option<Time>,
+        go_on: impl Fn() -> bool,
+    ) -> Result<(Vec<Outcome>, Goodput), TrafficError> {
+        self.epoch = epoch;
+        self.plan();
+        while self.upcoming > 0 || !self.running.is_empty() {
+            let now = self.now();
+            if until.is_some_and(|until| now >= until) || !go_on() {
+                break;
+            }
+            self.do_what_is_due(now)?;
+            self.wait(until);
+        }
+        self.note();
+        self.finish();
+        Ok((self.outcomes, self.goodput))
+    }
+
+    fn plan(&mut self) {
+        for (number, flow) in self.flows.iter().enumerate() {
+            if let Some(start) = flow.start {
+                self.agenda.push(Reverse((start, Step::Start(number))));
+                self.upcoming += 1;
+            }
+            if let Some(stop) = flow.stop {
+                self.agenda.push(Reverse((stop, Step::Stop(number))));
+            }
+        }
+        self.agenda.push(Reverse((Time::ZERO, Step::Note)));
+    }
+
+    fn do_what_is_due(&mut self, now: Time) -> Result<(), TrafficError> {
+        while let Some(&Reverse((at, step))) = self.agenda.peek() {
+            if at > now {
+                break;
+            }
+            self.agenda.pop();
+            match step {
+                Step::Start(flow) => self.start(flow)?,
+                Step::Stop(flow) => {
+                    if let Some(connection) = self.running.get(&flow) {
+                        self.connections[*connection].abort();
+                    }
+                }
+                Step::Note => {
+                    self.note();
+                    let next = Reverse((now + GOODPUT_EVERY, Step::Note));
+                    self.agenda.push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Until the next step, or until a flow ends.
+    fn wait(&mut self, until: Option<Time>) {
+        let next = self.agenda.peek().map(|&Reverse((at, _))| at);
+        let next = next.into_iter().chain(until).min().unwrap_or(Time::MAX);
+        let left = Duration::from_nanos(next.saturating_sub(self.now()).ps() / 1_000);
+        match self.done.1.recv_timeout(left.min(ATTENTION)) {
+            Ok(done) => self.end(&done),
+            // This program holds a sender itself, so it is always a time-out.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+
+    fn start(&mut self, number: usize) -> Result<(), TrafficError> {
+        self.upcoming -= 1;
+        let flow = self.flows[number];
+        let pair = (flow.src, flow.dst);
+        let free = self.free.get_mut(&pair).and_then(Vec::pop);
+        let connection = match free {
+            Some(connection) => connection,
+            None => self.connect(pair)?,
+        };
+        self.running.insert(number, connection);
+        self.connections[connection].fetch(Task {
+            flow: number,
+            bytes: flow.bytes,
+            dscp: flow.dscp,
+            epoch: self.epoch,
+            received: Arc::clone(&self.received[number]),
+        });
+        Ok(())
+    }
+
+    fn connect(&mut self, (src, dst): (usize, usize)) -> Result<usize, TrafficError> {
+        let number = self.connections.len();
+        let (client, server) = (self.lab.host(dst), lab::address(src));
+        let done = self.done.0.clone();
+        let connection = Connection::open(number, client, server, &self.senders, done)?;
+        self.connections.push(connection);
+        Ok(number)
+    }
+
+    fn end(&mut self, done: &Done) {
+        let flow = self.flows[done.flow];
+        self.outcomes[done.flow] = done.outcome;
+        self.running.remove(&done.flow);
+        if done.reusable {
+            let free = self.free.entry((flow.src, flow.dst)).or_default();
+            free.push(done.connection);
+        }
+        let now = self.now();
+        for (barrier, waiting) in self.barriers.iter().zip(&mut self.waiting) {
+            if waiting.remove(&done.flow) && waiting.is_empty() {
+                self.upcoming += barrier.releases.len();
+                for &released in &barrier.releases {
+                    self.agenda
+                        .push(Reverse((now + barrier.pause, Step::Start(released))));
+                }
+            }
+        }
+    }
+
+    fn note(&mut self) {
+        let mut row = vec![0; self.goodput.dscps.len()];
+        for (flow, received) in self.flows.iter().zip(&self.received) {
+            if let Ok(column) = self.goodput.dscps.binary_search(&flow.dscp) {
+                row[column] += received.load(Ordering::Relaxed);
+            }
+        }
+        self.goodput.rows.push((self.now(), row));
+    }
+
+    /// Cuts off what still runs and hears how far it got.
+    fn finish(&mut self) {
+        for connection in self.running.values() {
+            self.connections[*connection].abort();
+        }
+        let deadline = Instant::now() + LAST_WORDS;
+        while !self.running.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.done.1.recv_timeout(left) {
+                Ok(done) => self.end(&done),
+                Err(_) => break,
+            }
+        }
+        for connection in &self.connections {
+            connection.abort();
+        }
+        // Servers see the end of their connections before the namespaces go.
+        thread::sleep(Duration::from_millis(10));
+    }
+
+    fn now(&self) -> Time {
+        Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+}

@@ -1,0 +1,149 @@
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use shallows_core::units::{Rate, Time};
+use shallows_live::experiment::{CommandPlan, Experiment, Observed};
+use shallows_live::lab;
+use shallows_live::traffic::{Barrier, Flow, ProbePlan};
+
+use crate::{need_a_lab, plan, switch_config};
+
+const TWO_QUEUES: &str = "queues = 2
+    buffer = { shared = { size = \"96KB\" } }
+    scheduler = { dwrr = { quantum = \"1500B\" } }
+    marker = { scheme = { mq-ecn = { threshold = \"32KB\" } } }";
+
+fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
+    Experiment {
+        lab: plan(hosts),
+        switch: switch_config(hosts, rate, TWO_QUEUES),
+        flows,
+        barriers: Vec::new(),
+        probes: Vec::new(),
+        commands: Vec::new(),
+        until: None,
+    }
+}
+
+fn run(experiment: &Experiment) -> Observed {
+    experiment.run(&AtomicBool::new(false)).unwrap()
+}
+
+fn flow(src: usize, dst: usize, bytes: u64, dscp: u8) -> Flow {
+    Flow {
+        start: Some(Time::ZERO),
+        src,
+        dst,
+        bytes: Some(bytes),
+        stop: None,
+        dscp,
+    }
+}
+
+#[test]
+fn one_flow_gets_as_much_as_four_in_the_other_queue() {
+    need_a_lab!();
+    let endless = |src, dscp| Flow {
+        bytes: None,
+        ..flow(src, 2, 0, dscp)
+    };
+    let mut flows = vec![endless(0, 0)];
+    flows.extend([endless(1, 1); 4]);
+    let mut experiment = experiment(3, Rate::from_mbps(20), flows);
+    experiment.until = Some(Time::from_secs(4));
+    let observed = run(&experiment);
+    let rows = &observed.goodput.rows;
+    let warm = rows
+        .iter()
+        .find(|(time, _)| *time > Time::from_secs(1))
+        .unwrap();
+    let last = rows.last().unwrap();
+    let arrived: Vec<f64> = warm
+        .1
+        .iter()
+        .zip(&last.1)
+        .map(|(a, b)| (b - a) as f64)
+        .collect();
+    let share = arrived[0] / (arrived[0] + arrived[1]);
+    println!("share {share:.4}, {}", observed.report.snapshot);
+    assert!((share - 0.5).abs() < 0.02, "{share}");
+    let snapshot = &observed.report.snapshot;
+    assert!(snapshot.marks() > 0);
+    let marks: u32 = observed.outcomes.iter().map(|outcome| outcome.marks).sum();
+    assert!(marks > 0, "senders hear of them");
+}
+
+#[test]
+fn flows_finish_on_kept_connections_and_barriers_hold() {
+    need_a_lab!();
+    let mut flows = vec![
+        flow(0, 1, 30_000, 0),
+        flow(2, 1, 1, 1),
+        flow(0, 1, 200_000, 1),
+    ];
+    flows[1].start = Some(Time::from_ms(50));
+    flows[2].start = None;
+    let mut experiment = experiment(3, Rate::from_mbps(100), flows);
+    experiment.barriers.push(Barrier {
+        waits_for: vec![0, 1],
+        releases: vec![2],
+        pause: Time::from_ms(20),
+    });
+    let observed = run(&experiment);
+    let times: Vec<(Time, Time)> = observed
+        .outcomes
+        .iter()
+        .map(|o| (o.start.unwrap(), o.fct.unwrap()))
+        .collect();
+    assert!(times[1].0 >= Time::from_ms(50));
+    assert!(times[2].0 >= times[1].0 + times[1].1 + Time::from_ms(20));
+    // 200 KB at 100 Mbps take 16 ms on the wire.
+    assert!(times[2].1 > Time::from_ms(16), "{}", times[2].1);
+    let received: Vec<u64> = observed
+        .outcomes
+        .iter()
+        .map(|outcome| outcome.received)
+        .collect();
+    assert_eq!(received, [30_000, 1, 200_000]);
+    let port = &observed.report.snapshot.links[1];
+    assert!(
+        port.queues.iter().all(|queue| queue.accepted_packets > 0),
+        "both DSCPs came"
+    );
+}
+
+#[test]
+fn pings_and_programs_run_beside_flows() {
+    need_a_lab!();
+    let mut experiment = experiment(2, Rate::from_mbps(100), vec![flow(0, 1, 1000, 0)]);
+    let probe = ProbePlan {
+        to: lab::address(1),
+        dscp: 1,
+        every: Duration::from_millis(20),
+    };
+    experiment.probes.push((0, probe));
+    let command = |line: &str, awaited| CommandPlan {
+        host: 0,
+        start: Time::from_ms(10),
+        line: line.to_owned(),
+        awaited,
+    };
+    experiment.commands = vec![
+        command("ip -4 addr show eth0; sleep 0.3; echo {h1}", true),
+        command("sleep 1000", false),
+    ];
+    let observed = run(&experiment);
+    let printed = String::from_utf8_lossy(&observed.outputs[0].stdout).into_owned();
+    assert!(
+        printed.contains("10.83.0.1/16") && printed.contains("10.83.0.2\n"),
+        "{printed}"
+    );
+    assert!(!observed.outputs[1].status.success(), "it was terminated");
+    let answered = observed.pings[0]
+        .iter()
+        .filter(|ping| ping.rtt.is_some())
+        .count();
+    assert!(answered >= 5, "{:?}", observed.pings);
+    let rtt = observed.pings[0][1].rtt.unwrap();
+    assert!(rtt > Time::from_us(10) && rtt < Time::from_secs(1), "{rtt}");
+}

@@ -1,0 +1,143 @@
+//! The same dynamics at a rate that this machine carries.
+//!
+//! Rates are multiplied by a factor and times are divided by it; sizes stay. A packet, a window, a
+//! buffer and a threshold are what they were, and so is everything in units of packets: the
+//! bandwidth-delay product, the share of marked packets, the slowdown of flows. What the kernel
+//! itself takes, some tens of microseconds a packet, is not scaled, and so weighs less than before.
+
+use anyhow::{Context as _, ensure};
+use shallows_core::units::{Rate, Time};
+use shallows_sim::workload::{FlowSpec, Workload};
+use toml::Value;
+
+use crate::scenario::Scenario;
+
+/// Factors are exact to so many parts.
+const PARTS: u64 = 1_000_000;
+
+/// How much slower a scenario runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    /// The factor in millionths.
+    parts: u64,
+}
+
+impl Scale {
+    pub(super) fn new(factor: f64) -> anyhow::Result<Self> {
+        let parts = (factor * PARTS as f64).round();
+        ensure!(
+            parts >= 1.0 && factor <= 1000.0,
+            "{factor} is no factor: 0.2 makes 200Mbps of 1Gbps"
+        );
+        Ok(Self {
+            parts: parts as u64,
+        })
+    }
+
+    pub(super) fn rate(self, rate: Rate) -> Rate {
+        rate.scaled(self.parts, PARTS)
+    }
+
+    pub(super) fn time(self, time: Time) -> Time {
+        let ps = u128::from(time.ps()) * u128::from(PARTS) / u128::from(self.parts);
+        Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
+    }
+
+    /// Every rate and time of a scenario, by what their texts are.
+    pub(super) fn scenario(self, scenario: &Scenario) -> anyhow::Result<Scenario> {
+        let mut value = Value::try_from(scenario).context("cannot scale the scenario")?;
+        self.value(&mut value);
+        value.try_into().context("cannot scale the scenario")
+    }
+
+    fn value(self, value: &mut Value) {
+        match value {
+            // A number without a unit, such as "0", is a host.
+            Value::String(text) if text.ends_with(char::is_alphabetic) => {
+                if let Ok(rate) = text.parse::<Rate>() {
+                    *text = self.rate(rate).to_string();
+                } else if let Ok(time) = text.parse::<Time>() {
+                    *text = self.time(time).to_string();
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Table(table) => table.iter_mut().for_each(|(_, item)| self.value(item)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn workload(self, mut workload: Workload) -> Workload {
+        for flow in &mut workload.flows {
+            if flow.start != FlowSpec::AT_BARRIER {
+                flow.start = self.time(flow.start);
+            }
+        }
+        for stop in &mut workload.stops {
+            stop.at = self.time(stop.at);
+        }
+        for barrier in &mut workload.barriers {
+            barrier.pause = self.time(barrier.pause);
+        }
+        for load in &mut workload.offered {
+            load.capacity *= self.parts as f64 / PARTS as f64;
+        }
+        workload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::scenario::Loaded;
+
+    #[test]
+    fn rates_and_times_scale_and_sizes_stay() {
+        let text = r#"
+            until = "1s"
+            topology.star = { hosts = 2, rate = "1Gbps", delay = "50us" }
+            transport.rto = { minimum = "10ms" }
+            [ports.switch]
+            buffer = { shared = { size = "96KB" } }
+            scheduler = { dwrr = { quantum = "1500B" } }
+            marker = { scheme = { mq-ecn = { threshold = "32KB", t-idle = "12us" } } }
+            shaper = { rate = "995Mbps", bucket = "2500B" }
+            [workload.poisson]
+            load = 0.5
+            size = "20KB"
+            duration = "100ms"
+            from = 0
+            to = 1
+        "#;
+        let scenario = Loaded::parse(Path::new("x.toml"), text, &[])
+            .unwrap()
+            .scenario;
+        let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
+        let text = toml::to_string(&scaled).unwrap();
+        for line in [
+            "until = \"5s\"",
+            "rate = \"200Mbps\"",
+            "delay = \"250us\"",
+            "minimum = \"50ms\"",
+            "size = \"96KB\"",
+            "quantum = \"1500B\"",
+            "threshold = \"32KB\"",
+            "t-idle = \"60us\"",
+            "rate = \"199Mbps\"",
+            "bucket = \"2.5KB\"",
+            "size = \"20KB\"",
+            "duration = \"500ms\"",
+            "from = \"0\"",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for factor in [0.0, -1.0, f64::NAN, 1e9] {
+            assert!(Scale::new(factor).is_err(), "{factor}");
+        }
+    }
+}

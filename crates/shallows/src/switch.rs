@@ -1,0 +1,49 @@
+//! `shallows switch`: the live switch on devices of this machine.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use shallows_live::switch::{Control, Monitor, Switch, SwitchConfig, fetch_status};
+
+use crate::cli::{SwitchArgs, SwitchCommand};
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn switch(args: &SwitchArgs) -> Result<(), Failure> {
+    match (&args.command, &args.config) {
+        (Some(SwitchCommand::Status { at, json }), _) => {
+            let snapshot = fetch_status(*at).with_context(|| {
+                format!("no switch answers at {at}; does its file say metrics = \"{at}\"?")
+            })?;
+            if *json {
+                let text = serde_json::to_string_pretty(&snapshot).context("cannot write JSON")?;
+                output::print(&(text + "\n"))?;
+            } else {
+                output::print(&snapshot.to_string())?;
+            }
+            Ok(())
+        }
+        (None, Some(path)) => run(path),
+        (None, None) => unreachable!("the command line asks for one of them"),
+    }
+}
+
+fn run(path: &Path) -> Result<(), Failure> {
+    let name = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let config = SwitchConfig::parse(&text).with_context(|| format!("in {name}"))?;
+    let switch = Switch::open(&config).map_err(anyhow::Error::from)?;
+    let control = Control::default();
+    if let Some(address) = config.metrics {
+        let monitor = Monitor::start(address, control.clone())
+            .with_context(|| format!("cannot serve metrics at {address}"))?;
+        eprintln!("metrics at http://{}/metrics", monitor.address());
+    }
+    let handle = control.clone();
+    ctrlc::set_handler(move || handle.stop()).context("cannot watch for Ctrl-C")?;
+    eprintln!("switching {} ports; Ctrl-C ends it", config.ports.len());
+    let report = switch.run(&control).map_err(anyhow::Error::from)?;
+    output::print(&report.snapshot.to_string())?;
+    Ok(())
+}
