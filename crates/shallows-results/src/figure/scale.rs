@@ -159,6 +159,6 @@ mod tests {
         let scale = Scale::round([1.0].into_iter(), Extent::Data, 4);
         assert!(scale.low < 1.0 && scale.high > 1.0);
         let scale = Scale::round([f64::NAN].into_iter(), Extent::Data, 4);
-        assert_eq!((scale.low, scale.high), (0.0, 1.0));
+        assert!(scale.low == 0.0 && scale.high >= 1.0 && scale.high.is_finite());
     }
 }
