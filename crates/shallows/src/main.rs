@@ -8,6 +8,7 @@ mod cli;
 mod failure;
 mod ideal;
 mod output;
+mod probes;
 mod progress;
 mod report;
 mod run;

@@ -12,6 +12,7 @@ use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, Simulation};
 
+use crate::probes::sent_bytes;
 use crate::scenario::Built;
 
 /// Groups of links beyond which only hosts and switches are told apart.
@@ -200,7 +201,7 @@ fn grouped(
         let capacity = link.rate.bps() as f64 / 8.0 * span.as_secs_f64();
         let share = match capacity {
             0.0 => 0.0,
-            _ => sent(simulation, built, number, link.from) / capacity,
+            _ => sent(simulation, built, number) / capacity,
         };
         groups.entry(name).or_default().push(share);
     }
@@ -208,24 +209,12 @@ fn grouped(
 }
 
 /// Bytes on the wire, but for the padding of short frames.
-fn sent(simulation: &Simulation, built: &Built, link: u32, from: Node) -> f64 {
+fn sent(simulation: &Simulation, built: &Built, link: u32) -> f64 {
     let port = simulation.port(link);
-    let config = match from {
-        Node::Switch(_) => &built.ports.switches,
-        Node::Host(_) => &built.ports.hosts,
-    };
-    let overhead = match config.accounting {
-        shallows_core::port::Accounting::Wire => 0,
-        shallows_core::port::Accounting::Packet => config.framing.header + config.framing.gap,
-    };
-    let (mut packets, mut bytes) = (0, 0);
-    for queue in 0..port.queue_count() {
-        let queued = port.queued(queue);
-        let evicted = port.counters(queue).drops(DropReason::Evicted);
-        packets += queued.packets - evicted.packets - u64::from(port.queue_packets(queue));
-        bytes += queued.bytes - evicted.bytes - port.queue_bytes(queue).get();
-    }
-    (bytes + packets * u64::from(overhead)) as f64
+    let config = built.ports.config(&built.fabric, link);
+    let queues = 0..port.queue_count();
+    let bytes: u64 = queues.map(|queue| sent_bytes(port, config, queue)).sum();
+    bytes as f64
 }
 
 /// The name of a node without its number.

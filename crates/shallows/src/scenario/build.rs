@@ -8,8 +8,9 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{PortSetup, Setup, Simulation, Watch};
+use shallows_sim::{PortSetup, Setup, Simulation};
 
+use super::probes::Probes;
 use super::{Diagnostic, Loaded};
 
 /// A scenario's parts, checked.
@@ -19,6 +20,7 @@ pub(crate) struct Built {
     pub(crate) router: Router,
     pub(crate) ports: PortSetup,
     pub(crate) workload: Workload,
+    pub(crate) probes: Probes,
     pub(crate) size_classes: SizeClasses,
 }
 
@@ -46,6 +48,7 @@ impl Loaded {
             .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
         Ok(Built {
             ports: self.ports(&fabric)?,
+            probes: self.probes(&fabric, workload.flows.len())?,
             fabric,
             router,
             workload,
@@ -70,7 +73,7 @@ impl Loaded {
             completion: self.scenario.completion,
             faults: BTreeMap::new(),
             changes: Vec::new(),
-            watch: Watch::default(),
+            watch: built.probes.watch.clone(),
             seed: self.scenario.seed,
             threads,
         };

@@ -155,7 +155,9 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     if takes_long(text) {
         return Ok(());
     }
-    let simulation = loaded.build().and_then(|built| loaded.simulation(&built));
+    let simulation = loaded
+        .build()
+        .and_then(|built| loaded.simulation(&built, 1));
     match simulation {
         Ok(mut simulation) => {
             simulation.run(Time::from_ms(1), 2_000);
@@ -264,7 +266,7 @@ fn star_with(assignment: &str) -> Result<(), String> {
     };
     let begin = |loaded: Loaded| {
         let built = loaded.build()?;
-        loaded.simulation(&built)?.run(Time::from_ms(1), 1_000);
+        loaded.simulation(&built, 1)?.run(Time::from_ms(1), 1_000);
         Ok(())
     };
     let loaded = Loaded::parse(Path::new("star.toml"), star, &[setting]);

@@ -5,6 +5,8 @@ mod diagnostic;
 #[cfg(test)]
 mod fuzz;
 mod inputs;
+mod links;
+mod probes;
 mod setting;
 mod source;
 
@@ -28,6 +30,9 @@ use toml::de::DeTable;
 
 pub(crate) use build::Built;
 pub(crate) use diagnostic::Diagnostic;
+pub(crate) use links::name as link_name;
+use probes::ProbesConfig;
+pub(crate) use probes::Sampled;
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
@@ -65,6 +70,9 @@ pub(crate) struct Scenario {
     /// What hosts have to say; `--flows` replaces it.
     #[serde(default)]
     pub(crate) workload: Workloads,
+    /// What is recorded beside the flows.
+    #[serde(default)]
+    pub(crate) probes: ProbesConfig,
     /// How results are reported.
     #[serde(default)]
     pub(crate) report: Report,

@@ -4,6 +4,7 @@ mod cc;
 mod errors;
 mod interrupt;
 mod other_commands;
+mod probes;
 mod results;
 mod scenarios;
 mod schema;

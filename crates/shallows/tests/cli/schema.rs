@@ -162,6 +162,11 @@ fn every_resolved_scenario_fits() {
         &["--set", "workload.permutation.size=1MB"],
         &["--set", "workload.all-to-all.size=1KB"],
         &["--set", "workload.incast={receiver=1, size=\"1KB\"}"],
+        &[
+            "--set",
+            "probes={queues={links=\"all\", interval=\"10us\"}, rtt=true, capture=\"*->h0\"}",
+        ],
+        &["--set", "probes.flows={flows=[0, 3], interval=\"5us\"}"],
         &["--set", "workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
     ] {
         let directory = with_tiny();
@@ -203,6 +208,7 @@ fn names_are_those_of_the_program() {
     for (table, definition) in [
         ("", ""),
         ("report", "/properties/report"),
+        ("probes", "/$defs/probes"),
         ("topology", "/$defs/topology"),
         (
             "topology.leaf-spine",
