@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
+use shallows_results::packet_table::{drop_name, mark_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation};
@@ -64,7 +65,7 @@ pub(crate) fn facts(
         events: progress.events,
         wall: Some(wall),
         marks: marks(simulation, &built.fabric, records, built.size_classes),
-        drops: drops(simulation, &built.fabric),
+        drops: drops(simulation, built),
         utilisation: utilisation(simulation, built, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",
@@ -93,7 +94,7 @@ fn marks(
 ) -> Vec<ReasonCounts> {
     let totals = MarkReason::ALL.map(|reason| {
         let total: u64 = queues(simulation, fabric, |counters| counters.marks(reason)).sum();
-        (name(reason), total)
+        (mark_name(reason), total)
     });
     let mut arrived = ClassCounts::default();
     for record in records {
@@ -113,18 +114,26 @@ fn marks(
         .collect()
 }
 
-fn drops(simulation: &Simulation, fabric: &Fabric) -> Vec<ReasonCounts> {
+/// Drops by reason, and what links lost where some may. Neither ports nor links know of flows.
+fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
     let count = |reason| {
-        let total = queues(simulation, fabric, |counters| {
+        let total = queues(simulation, &built.fabric, |counters| {
             counters.drops(reason).packets
         })
         .sum();
-        ReasonCounts {
-            reason: drop_name(reason).to_owned(),
-            counts: unclassified(total),
-        }
+        (drop_name(reason), total)
     };
-    DropReason::ALL.map(count).into()
+    let mut totals = DropReason::ALL.map(count).to_vec();
+    let faulty = built.faults.links();
+    if !faulty.is_empty() {
+        let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
+        totals.push(("lost on a link", lost));
+    }
+    let counts = |(reason, total): (&str, u64)| ReasonCounts {
+        reason: reason.to_owned(),
+        counts: unclassified(total),
+    };
+    totals.into_iter().map(counts).collect()
 }
 
 fn unclassified(total: u64) -> ClassCounts {
@@ -146,27 +155,6 @@ fn queues(
         let counts = (0..port.queue_count()).map(|queue| count(port.counters(queue)));
         counts.collect::<Vec<_>>()
     })
-}
-
-fn name(reason: MarkReason) -> &'static str {
-    match reason {
-        MarkReason::Queue => "queue above threshold",
-        MarkReason::Port => "port above threshold",
-        MarkReason::Pool => "pool above threshold",
-        MarkReason::Probability => "by probability",
-        MarkReason::Sojourn => "waited too long",
-    }
-}
-
-fn drop_name(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::PortFull => "port full",
-        DropReason::QueueFull => "queue full",
-        DropReason::PoolFull => "pool full",
-        DropReason::DynamicThreshold => "dynamic threshold",
-        DropReason::NotEct => "not ECN-capable",
-        DropReason::Evicted => "evicted",
-    }
 }
 
 /// How busy the links were over `span`, by what they join.

@@ -2,6 +2,7 @@
 
 mod build;
 mod diagnostic;
+mod faults;
 #[cfg(test)]
 mod fuzz;
 mod inputs;
@@ -30,6 +31,9 @@ use toml::de::DeTable;
 
 pub(crate) use build::Built;
 pub(crate) use diagnostic::Diagnostic;
+pub(crate) use faults::Faults;
+use faults::LinkConfig;
+use links::LinkNames;
 pub(crate) use links::name as link_name;
 use probes::ProbesConfig;
 pub(crate) use probes::Sampled;
@@ -62,6 +66,9 @@ pub(crate) struct Scenario {
     pub(crate) routing: RoutingConfig,
     /// Hosts, switches and links.
     pub(crate) topology: TopologyConfig,
+    /// What is wrong with some links.
+    #[serde(default)]
+    pub(crate) links: Vec<LinkConfig>,
     /// What is between a node and its links.
     pub(crate) ports: Ports,
     /// What hosts speak.
@@ -92,6 +99,19 @@ pub(crate) struct Ports {
     /// Ports of hosts.
     #[serde(default)]
     pub(crate) host: HostPort,
+    /// Ports of some links, in place of those.
+    #[serde(default)]
+    pub(crate) special: Vec<SpecialPort>,
+}
+
+/// A port that some links have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct SpecialPort {
+    /// Which links.
+    pub(crate) links: LinkNames,
+    /// What their senders have.
+    pub(crate) port: PortConfig,
 }
 
 /// The port of a host.

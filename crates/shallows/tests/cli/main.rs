@@ -3,6 +3,7 @@
 mod cc;
 mod errors;
 mod interrupt;
+mod links;
 mod other_commands;
 mod probes;
 mod results;

@@ -167,6 +167,15 @@ fn every_resolved_scenario_fits() {
             "probes={queues={links=\"all\", interval=\"10us\"}, rtt=true, capture=\"*->h0\"}",
         ],
         &["--set", "probes.flows={flows=[0, 3], interval=\"5us\"}"],
+        &[
+            "--set",
+            "links=[{link=\"h0<->*\", loss=0.01, down=\"1us\", up=\"2us\"}]",
+        ],
+        &[
+            "--set",
+            "ports.special=[{links=\"*->h0\", port={buffer=\"unlimited\", scheduler=\"fifo\"}}]",
+        ],
+        &["--set", "connections=persistent"],
         &["--set", "workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
     ] {
         let directory = with_tiny();
