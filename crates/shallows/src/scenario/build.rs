@@ -7,7 +7,7 @@ use shallows_core::port::EgressPort;
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
-use shallows_sim::workload::{FlowSpec, Workload, WorkloadConfig, WorkloadError};
+use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
 use shallows_sim::{PortSetup, Setup, Simulation};
 
 use super::probes::Probes;
@@ -91,6 +91,9 @@ impl Loaded {
                 error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
             );
         }
+        // More than are possible on any machine are refused below.
+        let known = Some(self.known_flows()).filter(|&flows| flows <= MOST_FLOWS);
+        self.check_memory(fabric, known.unwrap_or_default())?;
         let workload = WorkloadConfig::generate_all(configs, fabric, scenario.seed);
         let workload = workload.map_err(|error| match error {
             WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
@@ -99,6 +102,7 @@ impl Loaded {
             WorkloadError::At { error, .. } => self.error_in("workload", &error),
             error => self.error_in("workload", &error),
         })?;
+        self.check_memory(fabric, workload.flows.len() as u64)?;
         let stopped: BTreeSet<u32> = workload.stops.iter().map(|stop| stop.flow).collect();
         let never_ends = |(flow, spec): (u32, &FlowSpec)| {
             spec.bytes == FlowSpec::ENDLESS && !stopped.contains(&flow)

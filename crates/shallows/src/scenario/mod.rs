@@ -7,6 +7,7 @@ mod faults;
 mod fuzz;
 mod inputs;
 mod links;
+mod memory;
 mod probes;
 mod setting;
 mod source;
