@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use shallows_results::Format;
 
 /// Simulates datacenter fabrics, packet by packet, and runs them live on Linux.
 #[derive(Debug, Parser)]
@@ -62,8 +63,8 @@ pub(crate) struct RunArgs {
     /// Seed of every random choice, in place of the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Threads to use; results do not depend on it. Runs whose flows wait for others, or whose
-    /// packets are sprayed, use one.
+    /// Threads to use; results do not depend on it. Runs whose flows wait for others, whose packets
+    /// are sprayed, or with probes of single packets, use one.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
     /// Set a key of the scenario, such as ports.switch.queues=4 or transport.controller=reno.
@@ -73,7 +74,7 @@ pub(crate) struct RunArgs {
     /// service).
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) flows: Option<PathBuf>,
-    /// Format of the table of flows.
+    /// Format of the table of flows and of the files of probes.
     #[arg(long, value_enum, default_value_t = FileFormat::Parquet)]
     pub(crate) format: FileFormat,
     /// Print the summary as JSON instead of a table.
@@ -128,11 +129,11 @@ pub(crate) enum FileFormat {
 }
 
 impl FileFormat {
-    /// The table of flows in this format.
-    pub(crate) fn file_name(self) -> &'static str {
+    /// As the results know it.
+    pub(crate) fn format(self) -> Format {
         match self {
-            Self::Parquet => "flows.parquet",
-            Self::Csv => "flows.csv",
+            Self::Parquet => Format::Parquet,
+            Self::Csv => Format::Csv,
         }
     }
 }

@@ -9,7 +9,6 @@
 //! Shapers, delayed ACKs and the growth of the window are not part of it: it is the least that any
 //! transport could reach on these links.
 
-use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Time};
 use shallows_sim::routing::{NoPath, Router};
 use shallows_sim::topology::{Fabric, Node};
@@ -67,9 +66,9 @@ impl Ideal<'_> {
         // When the first and the last of the full segments, and the last segment, are through.
         let (mut first_through, mut last_through) = (Time::ZERO, Time::ZERO);
         let mut slowest = Time::ZERO;
-        for &link in path {
-            let link = self.fabric.link(link);
-            let framing = self.framing(link.from);
+        for &number in path {
+            let link = self.fabric.link(number);
+            let framing = self.ports.config(self.fabric, number).framing;
             let wire = |packets: u64, size: u32| {
                 let bytes = packets.saturating_mul(framing.wire_size(size).into());
                 link.rate.transmission_time(Bytes::new(bytes))
@@ -90,18 +89,13 @@ impl Ideal<'_> {
         }
         last_through
     }
-
-    fn framing(&self, node: Node) -> Framing {
-        match node {
-            Node::Switch(_) => self.ports.switches.framing,
-            Node::Host(_) => self.ports.hosts.framing,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use shallows_core::port::{BufferConfig, PortConfig};
+    use std::collections::BTreeMap;
+
+    use shallows_core::port::{BufferConfig, Framing, PortConfig};
     use shallows_core::units::Rate;
     use shallows_sim::routing::RoutingConfig;
     use shallows_sim::topology::TopologyConfig;
@@ -130,7 +124,7 @@ mod tests {
             ports: &PortSetup {
                 switches: port.clone(),
                 hosts: port,
-                special: std::collections::BTreeMap::new(),
+                special: BTreeMap::new(),
                 pool: None,
                 host_delay: Time::ZERO,
             },

@@ -51,7 +51,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         let rule = loaded.scenario.report.percentiles;
         let summary = Summary::new(&records, completeness, built.size_classes, rule, facts);
         let summary = summary.map_err(anyhow::Error::from)?;
-        let flows = out.join(args.format.file_name());
+        let extension = args.format.format().extension();
+        let flows = out.join("flows").with_extension(extension);
         write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
         let json = summary.write_json(&out.join("summary.json"));
         json.map_err(anyhow::Error::from)?;

@@ -9,6 +9,7 @@ mod failure;
 mod ideal;
 mod live;
 mod output;
+mod probes;
 mod progress;
 mod report;
 mod repro;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
+use shallows_results::packet_table::{drop_name, mark_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation};
@@ -12,6 +13,7 @@ use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, Simulation};
 
+use crate::probes::sent_bytes;
 use crate::scenario::Built;
 
 /// Groups of links beyond which only hosts and switches are told apart.
@@ -63,7 +65,7 @@ pub(crate) fn facts(
         events: progress.events,
         wall: Some(wall),
         marks: marks(simulation, &built.fabric, records, built.size_classes),
-        drops: drops(simulation, &built.fabric),
+        drops: drops(simulation, built),
         utilisation: utilisation(simulation, built, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",
@@ -112,18 +114,26 @@ fn marks(
         .collect()
 }
 
-fn drops(simulation: &Simulation, fabric: &Fabric) -> Vec<ReasonCounts> {
+/// Drops by reason, and what links lost where some may. Neither ports nor links know of flows.
+fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
     let count = |reason| {
-        let total = queues(simulation, fabric, |counters| {
+        let total = queues(simulation, &built.fabric, |counters| {
             counters.drops(reason).packets
         })
         .sum();
-        ReasonCounts {
-            reason: drop_name(reason).to_owned(),
-            counts: unclassified(total),
-        }
+        (drop_name(reason), total)
     };
-    DropReason::ALL.map(count).into()
+    let mut totals = DropReason::ALL.map(count).to_vec();
+    let faulty = built.faults.links();
+    if !faulty.is_empty() {
+        let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
+        totals.push(("lost on a link", lost));
+    }
+    let counts = |(reason, total): (&str, u64)| ReasonCounts {
+        reason: reason.to_owned(),
+        counts: unclassified(total),
+    };
+    totals.into_iter().map(counts).collect()
 }
 
 pub(crate) fn unclassified(total: u64) -> ClassCounts {
@@ -145,27 +155,6 @@ fn queues(
         let counts = (0..port.queue_count()).map(|queue| count(port.counters(queue)));
         counts.collect::<Vec<_>>()
     })
-}
-
-pub(crate) fn mark_name(reason: MarkReason) -> &'static str {
-    match reason {
-        MarkReason::Queue => "queue above threshold",
-        MarkReason::Port => "port above threshold",
-        MarkReason::Pool => "pool above threshold",
-        MarkReason::Probability => "by probability",
-        MarkReason::Sojourn => "waited too long",
-    }
-}
-
-pub(crate) fn drop_name(reason: DropReason) -> &'static str {
-    match reason {
-        DropReason::PortFull => "port full",
-        DropReason::QueueFull => "queue full",
-        DropReason::PoolFull => "pool full",
-        DropReason::DynamicThreshold => "dynamic threshold",
-        DropReason::NotEct => "not ECN-capable",
-        DropReason::Evicted => "evicted",
-    }
 }
 
 /// How busy the links were over `span`, by what they join.
@@ -200,7 +189,7 @@ fn grouped(
         let capacity = link.rate.bps() as f64 / 8.0 * span.as_secs_f64();
         let share = match capacity {
             0.0 => 0.0,
-            _ => sent(simulation, built, number, link.from) / capacity,
+            _ => sent(simulation, built, number) / capacity,
         };
         groups.entry(name).or_default().push(share);
     }
@@ -208,24 +197,12 @@ fn grouped(
 }
 
 /// Bytes on the wire, but for the padding of short frames.
-fn sent(simulation: &Simulation, built: &Built, link: u32, from: Node) -> f64 {
+fn sent(simulation: &Simulation, built: &Built, link: u32) -> f64 {
     let port = simulation.port(link);
-    let config = match from {
-        Node::Switch(_) => &built.ports.switches,
-        Node::Host(_) => &built.ports.hosts,
-    };
-    let overhead = match config.accounting {
-        shallows_core::port::Accounting::Wire => 0,
-        shallows_core::port::Accounting::Packet => config.framing.header + config.framing.gap,
-    };
-    let (mut packets, mut bytes) = (0, 0);
-    for queue in 0..port.queue_count() {
-        let queued = port.queued(queue);
-        let evicted = port.counters(queue).drops(DropReason::Evicted);
-        packets += queued.packets - evicted.packets - u64::from(port.queue_packets(queue));
-        bytes += queued.bytes - evicted.bytes - port.queue_bytes(queue).get();
-    }
-    (bytes + packets * u64::from(overhead)) as f64
+    let config = built.ports.config(&built.fabric, link);
+    let queues = 0..port.queue_count();
+    let bytes: u64 = queues.map(|queue| sent_bytes(port, config, queue)).sum();
+    bytes as f64
 }
 
 /// The name of a node without its number.

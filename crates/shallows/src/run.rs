@@ -20,6 +20,7 @@ use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::ideal::{Handshake, Ideal};
 use crate::output;
+use crate::probes::Recorder;
 use crate::progress::ProgressLine;
 use crate::report;
 use crate::scenario::{Built, Loaded, Setting};
@@ -39,9 +40,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let interrupted = watch_for_ctrl_c()?;
     let out = prepare_out(args, &loaded)?;
 
+    let format = args.format.format();
+    let recorder = Recorder::create(&loaded, &built, (&out, format));
+    let mut recorder = recorder.map_err(anyhow::Error::from)?;
+
     let begun = Instant::now();
-    let completeness = simulate(&mut simulation, &loaded, &interrupted);
+    let completeness = simulate(&mut simulation, &loaded, &mut recorder, &interrupted)?;
     let wall = begun.elapsed();
+    let probes = recorder.finish().map_err(anyhow::Error::from)?;
 
     let records = report::records(&simulation, &ideal);
     if records.is_empty() {
@@ -53,7 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let summary = Summary::new(&records, completeness, built.size_classes, rule, facts)
         .map_err(anyhow::Error::from)?;
 
-    let flows = out.join(args.format.file_name());
+    let flows = out.join("flows").with_extension(format.extension());
     write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
     let json = summary.write_json(&out.join("summary.json"));
     json.map_err(anyhow::Error::from)?;
@@ -62,7 +68,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         output::print(&summary.to_json())?;
     } else {
         let (loads, out) = (loads(&built), out.display());
-        output::print(&format!("{loads}{summary}results: {out}\n"))?;
+        let probes = match &probes[..] {
+            [] => String::new(),
+            files => format!("probes: {}\n", files.join(", ")),
+        };
+        output::print(&format!("{loads}{summary}results: {out}\n{probes}"))?;
     }
     match completeness {
         Completeness::Partial => Err(Failure::Interrupted),
@@ -156,19 +166,34 @@ pub(crate) fn watch_for_ctrl_c() -> anyhow::Result<Arc<AtomicBool>> {
 fn simulate(
     simulation: &mut Simulation,
     loaded: &Loaded,
+    recorder: &mut Recorder<'_>,
     interrupted: &AtomicBool,
-) -> Completeness {
+) -> anyhow::Result<Completeness> {
     let until = loaded.scenario.until;
-    let line = ProgressLine::new(simulation.flows().count(), until);
+    let end = until.unwrap_or(END).min(END);
+    let flows = simulation.flows().count();
+    let line = ProgressLine::new(flows, until);
     let completeness = loop {
-        match simulation.run(until.unwrap_or(END).min(END), EVENTS_AT_A_TIME) {
-            Status::Finished => break Completeness::Complete,
-            Status::Running if interrupted.load(Ordering::Relaxed) => break Completeness::Partial,
-            Status::Running => line.update(&simulation.progress()),
+        // After the last flow there are timers of no interest, for a long time.
+        let done = simulation.progress().done == flows;
+        let sample = recorder.next().filter(|&at| at <= end && !done);
+        let status = simulation.run(sample.unwrap_or(end), EVENTS_AT_A_TIME);
+        recorder.observe(simulation)?;
+        match (status, sample) {
+            (Status::Finished, None) => break Completeness::Complete,
+            (Status::Finished, Some(_)) if simulation.next_time().is_none() => {
+                break Completeness::Complete;
+            }
+            (Status::Finished, Some(now)) => recorder.sample(now, simulation)?,
+            (Status::Running, _) => {}
         }
+        if interrupted.load(Ordering::Relaxed) {
+            break Completeness::Partial;
+        }
+        line.update(&simulation.progress());
     };
     line.clear();
-    completeness
+    Ok(completeness)
 }
 
 /// Writes the scenario as it was run, and copies of the files that it reads.

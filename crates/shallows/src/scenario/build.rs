@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shallows_core::packet::Descriptor;
-use shallows_core::port::{EgressPort, PortConfig};
+use shallows_core::port::EgressPort;
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
-use shallows_sim::workload::{FlowSpec, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{PortSetup, Setup, Simulation, Watch};
+use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
+use shallows_sim::{PortSetup, Setup, Simulation};
 
-use super::{Diagnostic, Loaded};
+use super::probes::Probes;
+use super::{Diagnostic, Faults, Loaded, link_name};
 
 /// A scenario's parts, checked.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Built {
     pub(crate) router: Router,
     pub(crate) ports: PortSetup,
     pub(crate) workload: Workload,
+    pub(crate) faults: Faults,
+    pub(crate) probes: Probes,
     pub(crate) size_classes: SizeClasses,
 }
 
@@ -46,6 +49,8 @@ impl Loaded {
             .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
         Ok(Built {
             ports: self.ports(&fabric)?,
+            faults: self.faults(&fabric)?,
+            probes: self.probes(&fabric, workload.flows.len())?,
             fabric,
             router,
             workload,
@@ -68,9 +73,9 @@ impl Loaded {
             connections: self.scenario.connections,
             workload: built.workload.clone(),
             completion: self.scenario.completion,
-            faults: BTreeMap::new(),
-            changes: Vec::new(),
-            watch: Watch::default(),
+            faults: built.faults.faults.clone(),
+            changes: built.faults.changes.clone(),
+            watch: built.probes.watch.clone(),
             seed: self.scenario.seed,
             threads,
         };
@@ -86,6 +91,9 @@ impl Loaded {
                 error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
             );
         }
+        // More than are possible on any machine are refused below.
+        let known = Some(self.known_flows()).filter(|&flows| flows <= MOST_FLOWS);
+        self.check_memory(fabric, known.unwrap_or_default())?;
         let workload = WorkloadConfig::generate_all(configs, fabric, scenario.seed);
         let workload = workload.map_err(|error| match error {
             WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
@@ -94,6 +102,7 @@ impl Loaded {
             WorkloadError::At { error, .. } => self.error_in("workload", &error),
             error => self.error_in("workload", &error),
         })?;
+        self.check_memory(fabric, workload.flows.len() as u64)?;
         let stopped: BTreeSet<u32> = workload.stops.iter().map(|stop| stop.flow).collect();
         let never_ends = |(flow, spec): (u32, &FlowSpec)| {
             spec.bytes == FlowSpec::ENDLESS && !stopped.contains(&flow)
@@ -118,22 +127,39 @@ impl Loaded {
             );
             return Err(self.error_in("ports", &problem));
         }
-        let setup = PortSetup {
+        let mut setup = PortSetup {
             switches: ports.switch.clone(),
             hosts: ports.host(),
             special: BTreeMap::new(),
             pool: ports.pool,
             host_delay: ports.host_delay,
         };
+        // Which entry each special port is from.
+        let mut entries = BTreeMap::new();
+        for (index, special) in ports.special.iter().enumerate() {
+            let path = format!("ports.special.{index}.links");
+            let links = special.links.find(fabric);
+            for link in links.map_err(|problem| self.error(&path, problem))? {
+                if entries.insert(link, index).is_some() {
+                    let name = link_name(fabric, fabric.link(link));
+                    return Err(self.error(&path, format!("{name} has a port by an entry before")));
+                }
+                setup.special.insert(link, special.port.clone());
+            }
+        }
         let mut tried = BTreeSet::new();
-        for link in fabric.links() {
-            let (path, config): (_, &PortConfig) = match link.from {
-                Node::Switch(_) => ("ports.switch", &setup.switches),
-                Node::Host(_) => ("ports.host", &setup.hosts),
-            };
-            if tried.insert((path, link.rate.bps())) {
+        for (number, link) in (0..).zip(fabric.links()) {
+            let entry = entries.get(&number).copied();
+            if tried.insert((entry, matches!(link.from, Node::Switch(_)), link.rate.bps())) {
+                let config = setup.config(fabric, number);
                 let port = EgressPort::<Descriptor>::new(link.rate, config, 0, 0);
-                port.map_err(|error| self.error_in(path, &error))?;
+                port.map_err(|error| match (entry, link.from) {
+                    (Some(index), _) => {
+                        self.error_in(&format!("ports.special.{index}.port"), &error)
+                    }
+                    (None, Node::Switch(_)) => self.error_in("ports.switch", &error),
+                    (None, Node::Host(_)) => self.error_in("ports.host", &error),
+                })?;
             }
         }
         Ok(setup)

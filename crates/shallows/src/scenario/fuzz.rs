@@ -40,6 +40,22 @@ const SCENARIOS: [&str; 4] = [
         scheduler = { strict-over = { strict = 1, rest = "dwrr", quantum = "1500B" } }
         shaper = { rate = "9Gbps", bucket = "3KB" }
         marker = { point = "dequeue", scheme = { red = { min = "5KB", max = "9KB", max-probability = 0.5 } } }
+        [[ports.special]]
+        links = ["a->h0", "b<->*"]
+        port = { queues = 2, buffer = { shared = { size = "9KB" } }, scheduler = "strict" }
+        [[links]]
+        link = "a<->b"
+        loss = 0.1
+        corruption = 0.5
+        down = "50us"
+        up = "90us"
+        [probes]
+        rtt = true
+        sojourn = "all"
+        capture = ["h*->a"]
+        queues = { links = "*->h1", interval = "10us" }
+        throughput = { links = "all", interval = "10us" }
+        flows = { flows = [0, 1], interval = "10us" }
         [transport]
         delayed-ack = { every = 2, timeout = "500us" }
         rto = { initial = "5ms", minimum = "5ms" }

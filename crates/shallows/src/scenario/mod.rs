@@ -2,10 +2,14 @@
 
 mod build;
 mod diagnostic;
+mod faults;
 #[cfg(test)]
 mod fuzz;
 mod inputs;
+mod links;
 mod live;
+mod memory;
+mod probes;
 mod setting;
 mod source;
 
@@ -29,7 +33,13 @@ use toml::de::DeTable;
 
 pub(crate) use build::Built;
 pub(crate) use diagnostic::Diagnostic;
+pub(crate) use faults::Faults;
+use faults::LinkConfig;
+use links::LinkNames;
+pub(crate) use links::name as link_name;
 pub(crate) use live::{Live, Probe, Role};
+use probes::ProbesConfig;
+pub(crate) use probes::Sampled;
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
@@ -59,6 +69,9 @@ pub(crate) struct Scenario {
     pub(crate) routing: RoutingConfig,
     /// Hosts, switches and links.
     pub(crate) topology: TopologyConfig,
+    /// What is wrong with some links.
+    #[serde(default)]
+    pub(crate) links: Vec<LinkConfig>,
     /// What is between a node and its links.
     pub(crate) ports: Ports,
     /// What hosts speak.
@@ -67,6 +80,9 @@ pub(crate) struct Scenario {
     /// What hosts have to say; `--flows` replaces it.
     #[serde(default)]
     pub(crate) workload: Workloads,
+    /// What is recorded beside the flows.
+    #[serde(default)]
+    pub(crate) probes: ProbesConfig,
     /// How results are reported.
     #[serde(default)]
     pub(crate) report: Report,
@@ -89,6 +105,19 @@ pub(crate) struct Ports {
     /// Ports of hosts.
     #[serde(default)]
     pub(crate) host: HostPort,
+    /// Ports of some links, in place of those.
+    #[serde(default)]
+    pub(crate) special: Vec<SpecialPort>,
+}
+
+/// A port that some links have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct SpecialPort {
+    /// Which links.
+    pub(crate) links: LinkNames,
+    /// What their senders have.
+    pub(crate) port: PortConfig,
 }
 
 /// The port of a host.

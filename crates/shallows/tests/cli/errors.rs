@@ -366,3 +366,37 @@ fn bad_command_line() {
         .assert();
     assert.code(2);
 }
+
+#[test]
+fn more_than_the_machine_has_room_for() {
+    let Ok(meminfo) = std::fs::read_to_string("/proc/meminfo") else {
+        eprintln!("skipped: there is no /proc/meminfo");
+        return;
+    };
+    let line = meminfo
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"));
+    let kib: u64 = line
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    // They take 330 bytes each.
+    let flows = kib * 1024 / 275;
+    if flows > 100_000_000 {
+        eprintln!("skipped: this machine has room for as many flows as are possible");
+        return;
+    }
+    let directory = with_tiny();
+    let setting = format!("workload.poisson.flows={flows}");
+    let run = ["run", "tiny.toml", "--set", &setting];
+    let assert = shallows(&directory).args(run).assert();
+    assert.code(2).stdout_eq("").stderr_eq(str![[r#"
+error: the run would take [..] GB of memory (0.0 GB for the fabric, [..] GB for flows) and [..] GB are available
+ --> [..]
+  = use fewer flows, or a machine with more memory
+
+"#]]);
+}

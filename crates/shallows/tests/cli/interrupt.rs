@@ -18,6 +18,8 @@ fn what_is_complete_is_kept() {
             "tiny.toml",
             "--set",
             "workload.poisson.flows=2000000",
+            "--set",
+            "probes.queues={links=\"*->h0\", interval=\"100us\"}",
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -42,7 +44,9 @@ fn what_is_complete_is_kept() {
     let flows = &summary["classes"]["all"];
     let finished = flows["flows"].as_u64().unwrap() - flows["unfinished"].as_u64().unwrap();
     assert!(finished > 0, "100,000 events finish some flows");
-    assert!(out.join("flows.parquet").exists());
+    for file in ["flows.parquet", "queues.parquet", "ports.csv"] {
+        assert!(out.join(file).exists(), "{file}");
+    }
 }
 
 /// The directory appears once Ctrl-C is watched for.

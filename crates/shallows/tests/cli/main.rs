@@ -3,8 +3,10 @@
 mod cc;
 mod errors;
 mod interrupt;
+mod links;
 mod live;
 mod other_commands;
+mod probes;
 mod repro;
 mod results;
 mod scenarios;

@@ -162,6 +162,20 @@ fn every_resolved_scenario_fits() {
         &["--set", "workload.permutation.size=1MB"],
         &["--set", "workload.all-to-all.size=1KB"],
         &["--set", "workload.incast={receiver=1, size=\"1KB\"}"],
+        &[
+            "--set",
+            "probes={queues={links=\"all\", interval=\"10us\"}, rtt=true, capture=\"*->h0\"}",
+        ],
+        &["--set", "probes.flows={flows=[0, 3], interval=\"5us\"}"],
+        &[
+            "--set",
+            "links=[{link=\"h0<->*\", loss=0.01, down=\"1us\", up=\"2us\"}]",
+        ],
+        &[
+            "--set",
+            "ports.special=[{links=\"*->h0\", port={buffer=\"unlimited\", scheduler=\"fifo\"}}]",
+        ],
+        &["--set", "connections=persistent"],
         &["--set", "workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
         &[
             "--set",
@@ -210,6 +224,7 @@ fn names_are_those_of_the_program() {
         ("", ""),
         ("report", "/properties/report"),
         ("live", "/properties/live"),
+        ("probes", "/$defs/probes"),
         ("topology", "/$defs/topology"),
         (
             "topology.leaf-spine",
