@@ -19,7 +19,7 @@ pub mod workload;
 
 pub use network::PortSetup;
 pub use simulation::{
-    Completion, Connections, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation,
-    Status,
+    Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,
+    Simulation, Status,
 };
 pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};

@@ -167,6 +167,11 @@ impl Network {
         &self.ports[port as usize].egress
     }
 
+    /// The link of a port.
+    pub(crate) fn link(&self, port: u32) -> u32 {
+        self.ports[port as usize].link
+    }
+
     /// Hands the packet of a node to a port.
     #[inline(always)]
     pub(crate) fn forward(

@@ -1,5 +1,6 @@
 //! Packets of the simulated world.
 
+use shallows_core::host::udp::Datagram;
 use shallows_core::packet::{Ecn, Packet as CorePacket};
 use shallows_core::tcp::{Ack, SackBlocks, Segment};
 use shallows_core::units::Time;
@@ -7,11 +8,12 @@ use shallows_core::units::Time;
 /// A packet on its way. With its event it fills a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// First byte of data, or the next byte that an ACK asks for.
+    /// First byte of data, or the next byte that an ACK asks for; in a datagram the message.
     seq: u64,
     /// When the segment was sent; in an ACK the time that it echoes.
     sent_at: Time,
-    /// Data: the flow that it is of. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
+    /// Data: the flow that it is of; datagrams have their fragment and the number of fragments
+    /// above it, 16 bits each. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
     /// the selective ACK.
     extra: u64,
     pub(crate) connection: u32,
@@ -38,6 +40,7 @@ impl Flags {
     const CWR: u8 = 8;
     const ECE: u8 = 16;
     const SACK: u8 = 32;
+    const DATAGRAM: u8 = 64;
 
     fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -106,6 +109,41 @@ impl Packet {
             dscp: envelope.dscp,
             ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
+        }
+    }
+
+    /// A datagram of `flow`, of which nobody knows how much there is to come.
+    pub(crate) fn datagram(envelope: Envelope, datagram: &Datagram, flow: u32) -> Self {
+        let (fragment, fragments) = (u64::from(datagram.fragment), u64::from(datagram.fragments));
+        Self {
+            seq: datagram.message,
+            sent_at: datagram.sent_at,
+            extra: u64::from(flow) | fragment << 32 | fragments << 48,
+            connection: envelope.connection,
+            route: envelope.route,
+            remaining: u32::MAX,
+            size: datagram.size as u16,
+            len: datagram.len as u16,
+            dscp: envelope.dscp,
+            ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            flags: Flags(Flags::DATAGRAM),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_datagram(&self) -> bool {
+        self.flags.has(Flags::DATAGRAM)
+    }
+
+    pub(crate) fn to_datagram(self) -> Datagram {
+        Datagram {
+            message: self.seq,
+            sent_at: self.sent_at,
+            size: u32::from(self.size),
+            len: u32::from(self.len),
+            fragment: (self.extra >> 32) as u16,
+            fragments: (self.extra >> 48) as u16,
+            ect: self.ecn != Ecn::NotEct,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::Time;
@@ -81,6 +82,9 @@ pub enum SetupError {
     /// The transport.
     #[error("transport: {0}")]
     Transport(#[from] TcpError),
+    /// What UDP flows send.
+    #[error("datagrams: {0}")]
+    Datagrams(#[from] UdpError),
     /// A flow's hosts are not connected.
     #[error("flow {flow}: {reason}")]
     NoPath {
@@ -110,8 +114,26 @@ pub struct FlowOutcome {
     pub timeouts: u32,
     /// Segments that arrived marked.
     pub marks: u32,
-    /// Bytes that its sender knows to have arrived.
+    /// Messages of UDP that were sent and have not arrived whole.
+    pub lost_messages: u32,
+    /// Bytes that its sender knows to have arrived; of UDP, bytes of messages that arrived whole.
     pub delivered: u64,
+}
+
+/// What both ends of a UDP flow did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramStats {
+    /// The sender.
+    pub sent: udp::SenderStats,
+    /// The receiver.
+    pub received: udp::ReceiverStats,
+}
+
+impl DatagramStats {
+    /// Messages that were sent and have not arrived whole.
+    pub fn lost_messages(&self) -> u64 {
+        self.sent.messages - self.received.delivered.packets
+    }
 }
 
 impl FlowOutcome {
@@ -123,6 +145,7 @@ impl FlowOutcome {
             retransmits: 0,
             timeouts: 0,
             marks: 0,
+            lost_messages: 0,
             delivered: 0,
         }
     }
@@ -135,6 +158,7 @@ impl FlowOutcome {
             retransmits: self.retransmits + other.retransmits,
             timeouts: self.timeouts + other.timeouts,
             marks: self.marks + other.marks,
+            lost_messages: 0,
             delivered: self.delivered + other.delivered,
         }
     }
@@ -199,11 +223,15 @@ impl Simulation {
         if setup.workload.flows.is_empty() {
             return Err(SetupError::NoFlows);
         }
+        for stream in &setup.workload.streams {
+            stream.validate()?;
+        }
         let partition = Partition::new(&setup.fabric, setup.usable_threads());
         let (paths, routes) = setup.routes()?;
-        let lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, setup.transport.header);
+        let lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, setup.smallest_packet());
         let place = (&setup.fabric, &setup.ports, &partition, setup.seed);
-        let watched = watched_links(&setup.watch, &setup.faults, &setup.changes, place);
+        let (faults, changes) = (&setup.faults, &setup.changes);
+        let watched = watched_links(&setup.watch, faults, changes, &setup.workload, place);
         let routing = Arc::new(Routing {
             router: setup.router.clone(),
             routes: routes.clone(),
@@ -365,8 +393,24 @@ impl Simulation {
         specs.map(|(flow, spec)| {
             let seen = self.shards.iter().map(|shard| *shard.outcome(flow));
             let outcome = seen.reduce(FlowOutcome::merge);
-            (spec, outcome.unwrap_or_else(|| FlowOutcome::of(spec)))
+            let mut outcome = outcome.unwrap_or_else(|| FlowOutcome::of(spec));
+            if let Some(datagrams) = self.datagrams(flow as u32) {
+                outcome.lost_messages = datagrams.lost_messages() as u32;
+            }
+            (spec, outcome)
         })
+    }
+
+    /// What both ends of a flow did, if it is UDP.
+    pub fn datagrams(&self, flow: u32) -> Option<DatagramStats> {
+        self.world.workload.stream(flow)?;
+        let mut stats = DatagramStats::default();
+        for shard in &self.shards {
+            let (sent, received) = shard.datagrams(flow);
+            stats.sent = sent.copied().unwrap_or(stats.sent);
+            stats.received = received.copied().unwrap_or(stats.received);
+        }
+        Some(stats)
     }
 
     /// The port of a link, for its counters.
@@ -397,6 +441,14 @@ impl Setup {
             return 1;
         }
         self.threads
+    }
+
+    /// No packet is smaller: an ACK, or a fragment with a single byte.
+    fn smallest_packet(&self) -> u32 {
+        match self.workload.streams[..] {
+            [] => self.transport.header,
+            _ => self.transport.header.min(udp::IP_HEADER + 1),
+        }
     }
 
     /// All paths in use, and where those of each flow begin.

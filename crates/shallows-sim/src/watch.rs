@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
+use shallows_core::host::udp::Datagram;
 use shallows_core::packet::Ecn;
 use shallows_core::random::Coin;
 use shallows_core::tcp::{Ack, Segment};
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
 
 use crate::network::PortSetup;
 use crate::partition::Partition;
 use crate::routing::LinkState;
 use crate::topology::Fabric;
+use crate::workload::{DatagramFlow, Workload};
 
 /// What is wrong with a link, for tests of what TCP does about it. The packets take their time on
 /// the link and do not arrive.
@@ -102,6 +104,8 @@ pub enum Content {
     Segment(Segment),
     /// An acknowledgement.
     Ack(Ack),
+    /// A message of UDP, or a fragment of one.
+    Datagram(Datagram),
 }
 
 /// What happens to the packets of a link.
@@ -111,9 +115,12 @@ pub(crate) struct Watched {
     pub(crate) to: u32,
     /// From the last bit's departure until the receiver has the packet.
     pub(crate) delay: Time,
+    pub(crate) rate: Rate,
     pub(crate) state: LinkState,
     pub(crate) sojourn: bool,
     pub(crate) captured: bool,
+    /// Whether its host must know when datagrams leave it.
+    pub(crate) departures: bool,
     fault: Fault,
     coin: Coin,
     /// Packets that did not arrive.
@@ -136,19 +143,28 @@ pub(crate) fn watched_links(
     watch: &Watch,
     faults: &BTreeMap<u32, Fault>,
     changes: &[LinkChange],
+    workload: &Workload,
     (fabric, ports, partition, seed): (&Fabric, &PortSetup, &Partition, u64),
 ) -> FxHashMap<u32, Watched> {
     let links = watch.sojourn.iter().chain(&watch.captured);
     let links = links.chain(faults.keys()).copied();
+    let sends_datagrams = |datagrams: &DatagramFlow| {
+        let flow = workload.flows[datagrams.flow as usize];
+        fabric.uplink(flow.src)
+    };
+    let departures: BTreeSet<u32> = workload.datagrams.iter().map(sends_datagrams).collect();
     let links: BTreeSet<u32> = links
         .chain(changes.iter().map(|change| change.link))
+        .chain(departures.iter().copied())
         .collect();
     let watched = |link: u32| Watched {
         to: partition.part_of(fabric.link(link).to),
         delay: ports.delay(fabric, link),
+        rate: fabric.link(link).rate,
         state: LinkState::Up,
         sojourn: watch.sojourn.contains(&link),
         captured: watch.captured.contains(&link),
+        departures: departures.contains(&link),
         fault: faults.get(&link).copied().unwrap_or_default(),
         // A stream apart from that of the link's port.
         coin: Coin::new(!seed, u64::from(link)),

@@ -1,3 +1,4 @@
+use shallows_core::host::udp::ConfigError as UdpError;
 use thiserror::Error;
 
 use super::CdfError;
@@ -84,6 +85,9 @@ pub enum WorkloadError {
     /// A distribution that cannot be read.
     #[error(transparent)]
     Cdf(#[from] CdfError),
+    /// Datagrams that cannot be sent.
+    #[error("stream: {0}")]
+    Udp(#[from] UdpError),
     /// A list that cannot be read.
     #[error(transparent)]
     List(#[from] list::ReadError),

@@ -45,6 +45,7 @@ mod poisson;
 mod random;
 mod service;
 mod size;
+mod udp;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use shallows_core::host::udp::UdpConfig;
 use shallows_core::units::Time;
 
 use crate::topology::Fabric;
@@ -66,6 +68,7 @@ pub use patterns::{AllToAllConfig, FlowConfig, IncastConfig, LongLivedConfig, Pe
 pub use poisson::{PoissonConfig, Process};
 pub use service::ServiceMap;
 pub use size::{CdfConfig, CdfTable, DrawnSize, SizeConfig};
+pub use udp::UdpFlowsConfig;
 
 /// More flows than this are refused: they would take over 11 GB, 110 bytes each, before the first
 /// packet.
@@ -105,6 +108,15 @@ pub struct Stop {
     pub at: Time,
 }
 
+/// A flow that is sent in datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramFlow {
+    /// Position of the flow in [`Workload::flows`].
+    pub flow: u32,
+    /// Position of what it sends in [`Workload::streams`].
+    pub stream: u32,
+}
+
 /// Flows that start when others have finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
@@ -126,6 +138,11 @@ pub struct Workload {
     pub stops: Vec<Stop>,
     /// Which flows wait for which.
     pub barriers: Vec<Barrier>,
+    /// Which flows are UDP, in the order of the flows; all others are TCP. Their bytes are
+    /// [`FlowSpec::ENDLESS`].
+    pub datagrams: Vec<DatagramFlow>,
+    /// What UDP flows send.
+    pub streams: Vec<UdpConfig>,
     /// Requested and offered load of each Poisson workload, in the order of the configuration.
     pub offered: Vec<OfferedLoad>,
 }
@@ -148,6 +165,8 @@ pub enum WorkloadConfig {
     AllToAll(AllToAllConfig),
     /// From many hosts to one, in rounds.
     Incast(IncastConfig),
+    /// UDP, which does not react to the network.
+    Udp(UdpFlowsConfig),
 }
 
 impl WorkloadConfig {
@@ -161,7 +180,7 @@ impl WorkloadConfig {
             | Self::Incast(IncastConfig {
                 size: Some(size), ..
             }) => size.rebase(base),
-            Self::Flows(_) | Self::LongLived(_) | Self::Incast(_) => {}
+            Self::Flows(_) | Self::LongLived(_) | Self::Incast(_) | Self::Udp(_) => {}
         }
     }
 
@@ -190,6 +209,7 @@ impl WorkloadConfig {
             Self::Permutation(config) => config.generate(fabric, seed)?,
             Self::AllToAll(config) => config.generate(fabric, seed)?,
             Self::Incast(config) => config.generate(fabric, seed)?,
+            Self::Udp(config) => config.generate(fabric)?,
         };
         workload.refuse_too_late()?;
         workload.sort();
@@ -218,6 +238,14 @@ impl WorkloadConfig {
 }
 
 impl Workload {
+    /// What a flow sends, if it is UDP.
+    pub fn stream(&self, flow: u32) -> Option<&UdpConfig> {
+        let datagrams = &self.datagrams;
+        let found = datagrams.binary_search_by_key(&flow, |datagrams| datagrams.flow);
+        let stream = datagrams[found.ok()?].stream;
+        Some(&self.streams[stream as usize])
+    }
+
     fn refuse_too_late(&self) -> Result<(), WorkloadError> {
         let late =
             |flow: &FlowSpec| flow.start > LATEST_START && flow.start != FlowSpec::AT_BARRIER;
@@ -242,6 +270,13 @@ impl Workload {
         self.flows.append(&mut other.flows);
         self.stops.append(&mut other.stops);
         self.barriers.append(&mut other.barriers);
+        let streams = self.streams.len() as u32;
+        let datagrams = other.datagrams.iter().map(|datagrams| DatagramFlow {
+            stream: datagrams.stream + streams,
+            ..*datagrams
+        });
+        self.datagrams.extend(datagrams);
+        self.streams.append(&mut other.streams);
         self.offered.append(&mut other.offered);
         Ok(())
     }
@@ -259,11 +294,15 @@ impl Workload {
         self.flows = order.iter().map(|&old| self.flows[old as usize]).collect();
         self.renumber(|old| new[old as usize]);
         self.stops.sort_by_key(|stop| stop.flow);
+        self.datagrams.sort_by_key(|datagrams| datagrams.flow);
     }
 
     fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for stop in &mut self.stops {
             stop.flow = number(stop.flow);
+        }
+        for datagrams in &mut self.datagrams {
+            datagrams.flow = number(datagrams.flow);
         }
         for barrier in &mut self.barriers {
             let flows = barrier.waits_for.iter_mut().chain(&mut barrier.releases);

@@ -7,4 +7,5 @@ mod dctcp;
 mod exact;
 mod links;
 mod properties;
+mod udp;
 mod world;

@@ -43,9 +43,10 @@ fn paths(workload: &mut WorkloadConfig) -> Vec<&mut PathBuf> {
         | WorkloadConfig::Incast(IncastConfig {
             size: Some(size), ..
         }) => size_paths(size),
-        WorkloadConfig::Flows(_) | WorkloadConfig::LongLived(_) | WorkloadConfig::Incast(_) => {
-            Vec::new()
-        }
+        WorkloadConfig::Flows(_)
+        | WorkloadConfig::LongLived(_)
+        | WorkloadConfig::Incast(_)
+        | WorkloadConfig::Udp(_) => Vec::new(),
     }
 }
 

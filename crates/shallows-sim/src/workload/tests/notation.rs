@@ -96,6 +96,7 @@ fn configurations_survive_writing_and_reading() {
         "[poisson]\nload = 0.6\nduration = '1s'\nsize = '1KB'\nlocality = { rack = 0.5, all = 1 }",
         "[permutation]\nsize.by-service = [{ cdf = { file = 'x', unit = 'packets' } }, '1KB']",
         "[all-to-all]\nsize = '1KB'\nservices = { weighted = [10, 20] }",
+        "[udp]\nsrc = '0-2'\ndst = 3\nstream = { send = { constant = { rate = '1Gbps' } } }",
         "[incast]\nreceiver = 3\nblock = '1MB'\nrounds = 10",
     ] {
         let config = read(text);

@@ -1,11 +1,14 @@
 //! One part of a fabric with its hosts: all that a thread runs.
 
+mod datagrams;
+
 use std::mem;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use shallows_core::host::udp;
 use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{Ack, Acks, Receiver, Sender, SenderStats, TcpConfig};
+use shallows_core::tcp::{Ack, Acks, Receiver, SackBlocks, Sender, SenderStats, TcpConfig};
 use shallows_core::units::Time;
 
 use crate::barriers::Barriers;
@@ -17,6 +20,7 @@ use crate::routing::{LinkState, Router, Selection};
 use crate::simulation::{Completion, Connections, FlowOutcome};
 use crate::watch::{CapturedPacket, Content, Observation, Watched};
 use crate::workload::{FlowSpec, Stop, Workload};
+use datagrams::Datagrams;
 
 /// What all parts of a run know and none changes.
 #[derive(Debug)]
@@ -66,6 +70,7 @@ pub(crate) struct Shard {
     /// The sending end of each connection, and the receiving end, while they are open.
     sources: Vec<Option<Box<Source>>>,
     sinks: Vec<Option<Box<Sink>>>,
+    datagrams: Datagrams,
     /// Whether the receiving end has had everything.
     satisfied: Vec<bool>,
     /// Open connections that have nothing to send, by their hosts and service.
@@ -155,6 +160,7 @@ impl Shard {
             barriers: Barriers::new(&world.workload.barriers),
             sources: (0..count).map(|_| None).collect(),
             sinks: (0..count).map(|_| None).collect(),
+            datagrams: Datagrams::default(),
             satisfied: vec![false; count],
             idle: FxHashMap::default(),
             outcomes: world.workload.flows.iter().map(FlowOutcome::of).collect(),
@@ -270,6 +276,7 @@ impl Shard {
                 sink.back.route = route[1];
             }
         }
+        self.datagrams.reroute(&routing.routes);
         self.routing = routing;
         self.paths = paths;
     }
@@ -284,6 +291,14 @@ impl Shard {
         let connection = self.carriers.get(&flow).copied().unwrap_or(flow);
         let source = self.sources[connection as usize].as_ref()?;
         (source.flow == flow && !source.sender.is_done()).then_some(&source.sender)
+    }
+
+    /// What the sending and the receiving end of a UDP flow did, as far as they are here.
+    pub(crate) fn datagrams(
+        &self,
+        flow: u32,
+    ) -> (Option<&udp::SenderStats>, Option<&udp::ReceiverStats>) {
+        (self.datagrams.sent(flow), self.datagrams.received(flow))
     }
 
     /// When the next event is.
@@ -331,6 +346,9 @@ impl Shard {
         }
         self.outcomes[flow as usize].start = self.now;
         let spec = self.world.workload.flows[flow as usize];
+        if self.world.workload.stream(flow).is_some() {
+            return self.start_datagrams(flow);
+        }
         let kept = match self.world.connections {
             Connections::PerFlow => None,
             Connections::Persistent => self
@@ -369,6 +387,7 @@ impl Shard {
             self.record(flow);
             self.sources[flow as usize] = None;
         }
+        self.stop_datagrams(flow);
     }
 
     #[inline]
@@ -383,6 +402,8 @@ impl Shard {
         self.events.release(node);
         if packet.is_ack() {
             self.take_ack(packet);
+        } else if packet.is_datagram() {
+            self.take_datagram(packet);
         } else {
             self.take_data(packet);
         }
@@ -425,10 +446,13 @@ impl Shard {
                 sojourn: sent.sojourn,
             });
         }
-        let (captured, to) = (watched.captured, watched.to);
+        let (captured, departures, to) = (watched.captured, watched.departures, watched.to);
         let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
         if captured {
             self.capture(time, sent.link, node);
+        }
+        if departures {
+            self.depart(node, time);
         }
         if arrives {
             self.deliver(node, Sent { to, ..sent });
@@ -445,6 +469,8 @@ impl Shard {
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| self.selective[at as usize]);
             (dst, src, Content::Ack(packet.to_ack(selective)))
+        } else if packet.is_datagram() {
+            (src, dst, Content::Datagram(packet.to_datagram()))
         } else {
             (src, dst, Content::Segment(packet.to_segment()))
         };
@@ -482,8 +508,12 @@ impl Shard {
     /// Forgets the packets that a port has dropped.
     #[cold]
     fn bury(&mut self, port: u32) {
-        for packet in self.network.take_dropped(port) {
+        let dropped: Vec<_> = self.network.take_dropped(port).collect();
+        for packet in dropped {
             self.free_selective.extend(packet.selective());
+            if packet.is_datagram() {
+                self.drop_datagram(port, &packet);
+            }
         }
     }
 
@@ -560,7 +590,7 @@ impl Shard {
             ece: packet.ecn() == Ecn::Ce,
             syn: segment.syn,
             ect: self.world.transport.ect_acks,
-            sack: Default::default(),
+            sack: SackBlocks::default(),
         };
         let route = self.routing.routes[connection as usize][1];
         let back = envelope(&self.world, connection, route);
@@ -696,7 +726,7 @@ impl Shard {
 
     fn sender_timer(&mut self, connection: u32) {
         let Some(source) = &mut self.sources[connection as usize] else {
-            return;
+            return self.datagram_timer(connection);
         };
         if source.timer != Some(self.now) {
             return;

@@ -1,0 +1,178 @@
+//! UDP at the hosts of a part.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
+use shallows_core::packet::{Ecn, Packet as _};
+use shallows_core::units::{Bytes, Rate, Time};
+
+use super::{Direction, Shard, envelope};
+use crate::engine::{Class, Key};
+use crate::packet::{Envelope, Packet};
+use crate::routing::Selection;
+
+/// The ends of UDP flows.
+#[derive(Debug, Default)]
+pub(super) struct Datagrams {
+    sources: FxHashMap<u32, Source>,
+    sinks: FxHashMap<u32, Receiver>,
+}
+
+/// A sending end.
+#[derive(Debug)]
+struct Source {
+    sender: Sender,
+    forth: Envelope,
+    /// The NIC's port and its rate.
+    port: u32,
+    rate: Rate,
+    /// Packets that will have left the host, and when: the sender hears of it when that matters.
+    departures: VecDeque<(Time, u32)>,
+    timer: Option<Time>,
+    sprayed: u32,
+}
+
+impl Source {
+    /// Tells the sender what has left the host by now.
+    fn settle(&mut self, now: Time) {
+        while let Some(&(at, size)) = self.departures.front()
+            && at <= now
+        {
+            self.departures.pop_front();
+            self.sender.on_departure(size);
+        }
+    }
+
+    /// When there may be something to send: it is due, or there is room for it.
+    fn wake(&self) -> Option<Time> {
+        let room = || self.departures.front().map(|&(at, _)| at);
+        self.sender.deadline().or_else(room)
+    }
+}
+
+impl Datagrams {
+    pub(super) fn sent(&self, flow: u32) -> Option<&SenderStats> {
+        Some(self.sources.get(&flow)?.sender.stats())
+    }
+
+    pub(super) fn received(&self, flow: u32) -> Option<&ReceiverStats> {
+        Some(self.sinks.get(&flow)?.stats())
+    }
+
+    /// Sends what is sent from now on by other ways.
+    pub(super) fn reroute(&mut self, routes: &[[u32; 2]]) {
+        for (&flow, source) in &mut self.sources {
+            source.forth.route = routes[flow as usize][0];
+        }
+    }
+}
+
+impl Shard {
+    pub(super) fn start_datagrams(&mut self, flow: u32) {
+        let Some(stream) = self.world.workload.stream(flow) else {
+            return;
+        };
+        let forth = envelope(&self.world, flow, self.routing.routes[flow as usize][0]);
+        let port = self.paths.link(forth.route);
+        let nic = self.watched.get(&self.network.link(port));
+        let source = Source {
+            sender: Sender::new(stream, self.now),
+            forth,
+            port,
+            rate: nic.map_or(Rate::from_gbps(1), |nic| nic.rate),
+            departures: VecDeque::new(),
+            timer: None,
+            sprayed: 0,
+        };
+        self.datagrams.sources.insert(flow, source);
+        self.send_datagrams(flow);
+    }
+
+    pub(super) fn stop_datagrams(&mut self, flow: u32) {
+        if let Some(source) = self.datagrams.sources.get_mut(&flow) {
+            source.sender.stop();
+            self.complete(flow);
+        }
+    }
+
+    pub(super) fn datagram_timer(&mut self, flow: u32) {
+        if let Some(source) = self.datagrams.sources.get_mut(&flow)
+            && source.timer == Some(self.now)
+        {
+            source.timer = None;
+            self.send_datagrams(flow);
+        }
+    }
+
+    fn send_datagrams(&mut self, flow: u32) {
+        while let Some(source) = self.datagrams.sources.get_mut(&flow) {
+            source.settle(self.now);
+            let Some(datagram) = source.sender.poll(self.now) else {
+                break;
+            };
+            let mut forth = source.forth;
+            if self.routing.router.selection() == Selection::Packet {
+                source.sprayed += 1;
+                let turn = source.sprayed;
+                forth.route = self.spray(flow, Direction::Forth, turn);
+            }
+            self.launch(Packet::datagram(forth, &datagram, flow));
+        }
+        self.arm_datagrams(flow);
+    }
+
+    fn arm_datagrams(&mut self, flow: u32) {
+        if let Some(source) = self.datagrams.sources.get_mut(&flow)
+            && let Some(wake) = source.wake()
+            && source.timer.is_none_or(|at| wake < at)
+        {
+            source.timer = Some(wake);
+            self.schedule(wake, Key::new(Class::SenderTimer, flow));
+        }
+    }
+
+    /// A packet will have left its host at `at`, if it is a datagram.
+    pub(super) fn depart(&mut self, node: u32, at: Time) {
+        let packet = *self.events.item(node);
+        if packet.is_datagram() {
+            let flow = packet.connection;
+            if let Some(source) = self.datagrams.sources.get_mut(&flow) {
+                source.departures.push_back((at, packet.size()));
+            }
+            self.arm_datagrams(flow);
+        }
+    }
+
+    /// A port has dropped a datagram. If it was the NIC's, the datagram counts as departed after
+    /// the time that it would have taken on the link: a sender never tries for ever at one instant.
+    pub(super) fn drop_datagram(&mut self, port: u32, packet: &Packet) {
+        let (flow, size) = (packet.connection, packet.size());
+        let Some(source) = self.datagrams.sources.get_mut(&flow) else {
+            return;
+        };
+        if source.port == port {
+            let on_link = source.rate.transmission_time(Bytes::new(u64::from(size)));
+            let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
+            source
+                .departures
+                .push_back((last.max(self.now + on_link), size));
+            self.arm_datagrams(flow);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn take_datagram(&mut self, packet: Packet) {
+        let flow = packet.connection;
+        let Some(stream) = self.world.workload.stream(flow) else {
+            return;
+        };
+        let outcome = &mut self.outcomes[flow as usize];
+        outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
+        let sinks = &mut self.datagrams.sinks;
+        let sink = sinks.entry(flow).or_insert_with(|| Receiver::new(stream));
+        if let Some(message) = sink.on_datagram(self.now, &packet.to_datagram()) {
+            outcome.delivered += u64::from(message.len);
+        }
+    }
+}
