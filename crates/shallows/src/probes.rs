@@ -10,7 +10,7 @@ use shallows_results::probes::{
     write_ports,
 };
 use shallows_results::{Format, ResultsError};
-use shallows_sim::{CapturedPacket, Content, Observation, Simulation};
+use shallows_sim::{CapturedPacket, Content, Observation, Simulation, Watch};
 
 use crate::scenario::{Built, Loaded, Sampled, link_name};
 
@@ -82,7 +82,7 @@ impl<'a> Recorder<'a> {
             rtts: rtts.transpose()?,
             sojourns: (!watch.sojourn.is_empty()).then(SojournTimes::default),
             capture: capture.transpose()?,
-            watches: *watch != shallows_sim::Watch::default(),
+            watches: *watch != Watch::default(),
         })
     }
 
@@ -195,8 +195,8 @@ impl<'a> Recorder<'a> {
         let extension = self.format.extension();
         let mut files = Vec::new();
         let mut add = |name: &str| files.push(format!("{name}.{extension}"));
-        let sampled_ports = self.queues.is_some() || self.throughput.is_some();
-        let has_ports = sampled_ports || self.sojourns.is_some();
+        let has_ports =
+            self.queues.is_some() || self.throughput.is_some() || self.sojourns.is_some();
         if let Some(queues) = self.queues {
             queues.writer.finish()?;
             add(QueueSample::FILE);
@@ -218,10 +218,8 @@ impl<'a> Recorder<'a> {
             add("sojourn");
         }
         if has_ports {
-            let links = self.built.fabric.links().iter().enumerate();
-            let ports: Vec<_> = links
-                .map(|(link, _)| interface(self.built, link as u32))
-                .collect();
+            let links = 0..self.built.fabric.links().len() as u32;
+            let ports: Vec<_> = links.map(|link| interface(self.built, link)).collect();
             write_ports(&self.directory, &ports)?;
             files.push("ports.csv".to_owned());
         }

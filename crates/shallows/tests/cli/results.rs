@@ -78,6 +78,19 @@ fn the_resolved_scenario_repeats_the_run() {
         ("plain", &["--seed", "18446744073709551615"][..]),
         ("list", &["--flows", "flows.csv", "--until", "1s"]),
         (
+            "links",
+            &[
+                "--set",
+                "links=[{link=\"*<->h1\", loss=0.02, down=\"50us\", up=\"80us\"}]",
+                "--set",
+                "ports.special=[{links=\"*->h3\", port={buffer=\"unlimited\", scheduler=\"fifo\"}}]",
+                "--set",
+                "probes={rtt=true, sojourn=\"all\", flows={flows=\"all\", interval=\"9us\"}}",
+                "--set",
+                "connections=persistent",
+            ],
+        ),
+        (
             "other",
             &[
                 "--set",
