@@ -17,20 +17,32 @@ fn completions_are_printed_for_each_shell() {
     }
 }
 
-#[test]
-fn the_bench_reports_both_workloads() {
-    let bench = ["bench", "--json", "--runs", "1"];
+/// One run of the bench.
+fn measured(workload: &str, threads: &str) -> serde_json::Value {
+    let bench = ["bench", "--only", workload, "--threads", threads];
     let output = shallows(&directory()).args(bench).output().unwrap();
     let problem = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{problem}");
-    let lines: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    for (line, flows) in lines.as_array().unwrap().iter().zip([144, 3000]) {
-        assert_eq!(line["runs"][0]["finished"], flows);
-        let useful = line["useful_packet_hops"].as_u64().unwrap();
-        let hops = line["runs"][0]["packet_hops"].as_u64().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_bench_measures_its_workloads() {
+    for (workload, flows, useful) in [("a", 144, 7_891_200), ("b", 3000, 27_547_052)] {
+        let run = measured(workload, "1");
+        assert_eq!(run["finished"], flows);
+        let hops = run["packet_hops"].as_u64().unwrap();
         assert!(
             hops >= useful,
             "retransmissions come on top: {hops} and {useful}"
         );
     }
+    assert!(measured("idle", "1").as_f64().unwrap() < 1000.0);
+}
+
+#[test]
+fn the_bench_has_the_same_outcome_on_two_threads() {
+    let (alone, together) = (measured("a", "1"), measured("a", "2"));
+    assert_eq!(together["threads"], 2);
+    assert_eq!(together["fingerprint"], alone["fingerprint"]);
 }
