@@ -15,7 +15,7 @@
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{panic, thread};
 
 use shallows_core::units::Time;
 
@@ -30,7 +30,8 @@ const SPINS: u32 = 64;
 
 /// Handles about `most` events a part before `end`; true if there are none left.
 pub(crate) fn run(shards: &mut [Shard], lookaheads: &[Vec<Time>], end: Time, most: u64) -> bool {
-    let exchange = Exchange::new(shards.len());
+    let parts = shards.len();
+    let exchange = Exchange::new(parts);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..)
             .zip(shards)
@@ -48,9 +49,9 @@ pub(crate) fn run(shards: &mut [Shard], lookaheads: &[Vec<Time>], end: Time, mos
             .collect();
         let ends = threads.into_iter().map(|thread| match thread.join() {
             Ok(finished) => finished,
-            Err(panic) => std::panic::resume_unwind(panic),
+            Err(panic) => panic::resume_unwind(panic),
         });
-        ends.fold(true, |all, finished| all && finished)
+        ends.collect::<Vec<bool>>() == vec![true; parts]
     })
 }
 

@@ -1,5 +1,6 @@
 //! Records what the scenario's probes see, as the run goes on.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use shallows_core::port::{Accounting, DropReason, EgressPort, PortConfig};
@@ -43,6 +44,8 @@ struct Captured {
     file: Capture,
     /// The links, by the numbers of their interfaces.
     links: Vec<u32>,
+    /// How long the messages of each UDP flow are.
+    messages: BTreeMap<u32, Bytes>,
     /// Packets that others may still come before.
     pending: Vec<CapturedPacket>,
 }
@@ -262,9 +265,14 @@ impl Captured {
     fn create(built: &Built, path: &Path, window: Bytes) -> Result<Self, ResultsError> {
         let links: Vec<u32> = built.probes.watch.captured.iter().copied().collect();
         let interfaces: Vec<_> = links.iter().map(|&link| interface(built, link)).collect();
+        let datagrams = built.workload.datagrams.iter();
+        let messages = datagrams
+            .filter_map(|of| Some((of.flow, built.workload.stream(of.flow)?.send.size())))
+            .collect();
         Ok(Self {
             file: Capture::create(path, &interfaces, window)?,
             links,
+            messages,
             pending: Vec::new(),
         })
     }
@@ -277,13 +285,16 @@ impl Captured {
         for packet in self.pending.drain(..ready) {
             let interface = self.links.binary_search(&packet.link);
             let interface = interface.expect("only these links are captured");
-            self.file.write(packet.time, interface, &written(&packet))?;
+            let message = self.messages.get(&packet.connection);
+            let message = message.copied().unwrap_or_default();
+            self.file.write(packet.time, interface, &written(&packet, message))?;
         }
         Ok(())
     }
 }
 
-fn written(packet: &CapturedPacket) -> pcapng::Packet {
+/// A packet as the file has it; `message` is the size of the flow's messages, if it is UDP.
+fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
     pcapng::Packet {
         src: packet.src,
         dst: packet.dst,
@@ -294,6 +305,7 @@ fn written(packet: &CapturedPacket) -> pcapng::Packet {
         content: match packet.content {
             Content::Segment(segment) => pcapng::Content::Segment(segment),
             Content::Ack(ack) => pcapng::Content::Ack(ack),
+            Content::Datagram(datagram) => pcapng::Content::Datagram { datagram, message },
         },
     }
 }

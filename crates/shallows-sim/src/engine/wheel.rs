@@ -92,13 +92,13 @@ impl<T: Default> Wheel<T> {
         Self {
             nodes: Vec::new(),
             free: NIL,
-            slots: Box::new([NIL; SLOTS]),
-            occupied: Box::new([0; WORDS]),
+            slots: filled(NIL),
+            occupied: filled(0),
             occupied_words: [0; WORDS / 64],
             now_slot: 0,
             slots_end: SLOTS as u64,
             current: Vec::new(),
-            turns: Box::new([NIL; TURNS]),
+            turns: filled(NIL),
             in_turns: 0,
             beyond: BinaryHeap::new(),
         }
@@ -367,6 +367,18 @@ impl<T: Default> Wheel<T> {
         }
         u64::MAX
     }
+}
+
+/// An array that is never on the stack.
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "it is too large for the stack"
+)]
+fn filled<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
+    let slice = vec![value; N].into_boxed_slice();
+    slice
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("it has this length"))
 }
 
 fn slot_of(time: Time) -> u64 {
