@@ -297,10 +297,9 @@ impl Simulation {
             Ok(Shard::new(
                 (part, partition.parts()),
                 Arc::clone(&world),
-                (events, network),
+                (events, network, limits),
                 (Arc::clone(&routing), local_paths(&paths, &partition, part)),
                 (watched.clone(), setup.watch.rtt),
-                limits,
                 starting,
                 &stops,
             ))
@@ -504,15 +503,12 @@ impl Setup {
             return Ok(());
         };
         for (flow, spec) in self.workload.flows.iter().enumerate() {
-            let size = match self.workload.stream(flow as u32) {
-                Some(stream) => {
-                    let whole = stream.send.size().get() as u32 + udp::IP_HEADER + udp::UDP_HEADER;
-                    whole.min(stream.mtu)
-                }
-                None => {
-                    let largest = spec.bytes.min(u64::from(self.transport.segment)) as u32;
-                    largest + self.transport.header
-                }
+            let size = if let Some(stream) = self.workload.stream(flow as u32) {
+                let whole = stream.send.size().get() as u32 + udp::IP_HEADER + udp::UDP_HEADER;
+                whole.min(stream.mtu)
+            } else {
+                let largest = spec.bytes.min(u64::from(self.transport.segment)) as u32;
+                largest + self.transport.header
             };
             let levels = match &self.hosts.stages {
                 Some(stages) => 1..=u16::from(stages.stages()),

@@ -156,10 +156,9 @@ impl Shard {
     pub(crate) fn new(
         (part, parts): (u32, u32),
         world: Arc<World>,
-        (events, network): (Wheel<Packet>, Network),
+        (events, network, limits): (Wheel<Packet>, Network, Limits),
         (routing, paths): (Arc<Routing>, Paths),
         (watched, keeps_rtt): (FxHashMap<u32, Watched>, bool),
-        limits: Limits,
         starting: Vec<u32>,
         stops: &[Stop],
     ) -> Self {
