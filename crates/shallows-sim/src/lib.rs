@@ -4,6 +4,7 @@
 
 mod barriers;
 mod engine;
+mod hosts;
 mod network;
 mod packet;
 mod parallel;
@@ -17,6 +18,7 @@ pub mod routing;
 pub mod topology;
 pub mod workload;
 
+pub use hosts::{HostSetup, QjumpConfig};
 pub use network::PortSetup;
 pub use simulation::{
     Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use shallows_core::host::qjump::{Limiter, LimiterError};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
-use shallows_core::units::Time;
+use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::engine::Wheel;
+use crate::hosts::HostSetup;
 use crate::network::{Network, PortSetup};
 use crate::parallel;
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::routing::{NoPath, Router, Selection};
-use crate::shard::{Routing, Shard, World};
+use crate::shard::{HostLimits, Limits, Routing, Shard, World};
 use crate::topology::{Fabric, Node};
 use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
 use crate::workload::{FlowSpec, Workload};
@@ -31,6 +33,8 @@ pub struct Setup {
     pub ports: PortSetup,
     /// What the hosts speak.
     pub transport: TcpConfig,
+    /// What they do to packets before the NIC.
+    pub hosts: HostSetup,
     /// How long connections last.
     pub connections: Connections,
     /// What they have to say.
@@ -85,6 +89,24 @@ pub enum SetupError {
     /// What UDP flows send.
     #[error("datagrams: {0}")]
     Datagrams(#[from] UdpError),
+    /// The limits of hosts.
+    #[error("qjump: {0}")]
+    Limits(#[from] LimiterError),
+    /// A flow whose packets no limit lets pass.
+    #[error("qjump: packets of {size} bytes at level {level} of flow {flow} never pass: {}", match .allotment {
+        Some(bytes) => format!("the level may send {bytes} an epoch"),
+        None => "there is no such level".to_owned(),
+    })]
+    NeverPasses {
+        /// Its number.
+        flow: usize,
+        /// Its level.
+        level: u16,
+        /// Its largest packets.
+        size: u32,
+        /// What the level may send in an epoch.
+        allotment: Option<Bytes>,
+    },
     /// A flow's hosts are not connected.
     #[error("flow {flow}: {reason}")]
     NoPath {
@@ -192,6 +214,8 @@ pub struct Simulation {
     world: Arc<World>,
     shards: Vec<Shard>,
     partition: Partition,
+    /// The NIC of each host.
+    uplinks: Vec<u32>,
     lookaheads: Vec<Vec<Time>>,
     router: Router,
     /// Paths that are in use, while they may change.
@@ -226,6 +250,8 @@ impl Simulation {
         for stream in &setup.workload.streams {
             stream.validate()?;
         }
+        setup.check_levels()?;
+        let limiters = setup.limiters()?;
         let partition = Partition::new(&setup.fabric, setup.usable_threads());
         let (paths, routes) = setup.routes()?;
         let lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, setup.smallest_packet());
@@ -241,6 +267,7 @@ impl Simulation {
             transport: setup.transport,
             connections: setup.connections,
             completion: setup.completion,
+            stages: setup.hosts.stages,
         });
         let make = |part| {
             let parts = (&setup.fabric, &setup.ports, setup.seed);
@@ -258,10 +285,18 @@ impl Simulation {
                 .collect();
             let stops = world.workload.stops.iter().copied();
             let stops: Vec<_> = stops.filter(|stop| local(&stop.flow)).collect();
+            let nics = (0..).zip(&limiters).map(|(host, limiter)| {
+                let place = partition.place(setup.fabric.uplink(host));
+                (place, HostLimits::new(limiter.clone()))
+            });
+            let limits: Limits = nics
+                .filter(|((of, _), _)| *of == part)
+                .map(|((_, port), limits)| (port, limits))
+                .collect();
             Ok(Shard::new(
                 (part, partition.parts()),
                 Arc::clone(&world),
-                (Wheel::new(), network),
+                (Wheel::new(), network, limits),
                 (Arc::clone(&routing), local_paths(&paths, &partition, part)),
                 (watched.clone(), setup.watch.rtt),
                 starting,
@@ -274,6 +309,9 @@ impl Simulation {
         Ok(Self {
             shards: shards?,
             world,
+            uplinks: (0..setup.fabric.hosts())
+                .map(|host| setup.fabric.uplink(host))
+                .collect(),
             partition,
             lookaheads,
             router: setup.router,
@@ -371,6 +409,12 @@ impl Simulation {
         self.shards[part as usize].lost_on(link)
     }
 
+    /// The limiter of a host, for its counters, if there are limits.
+    pub fn limiter(&self, host: u32) -> Option<&Limiter> {
+        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+        self.shards[part as usize].limiter(port)
+    }
+
     /// How many threads it uses.
     pub fn threads(&self) -> usize {
         self.shards.len()
@@ -441,6 +485,47 @@ impl Setup {
             return 1;
         }
         self.threads
+    }
+
+    /// The limiters of all hosts, if there are any.
+    fn limiters(&self) -> Result<Vec<Limiter>, LimiterError> {
+        let Some(qjump) = &self.hosts.qjump else {
+            return Ok(Vec::new());
+        };
+        let hosts = 0..self.fabric.hosts();
+        hosts.map(|host| qjump.limiter(host, self.seed)).collect()
+    }
+
+    /// Checks that the limits let the packets of every flow pass at some time.
+    fn check_levels(&self) -> Result<(), SetupError> {
+        let Some(qjump) = &self.hosts.qjump else {
+            return Ok(());
+        };
+        for (flow, spec) in self.workload.flows.iter().enumerate() {
+            let size = if let Some(stream) = self.workload.stream(flow as u32) {
+                let whole = stream.send.size().get() as u32 + udp::IP_HEADER + udp::UDP_HEADER;
+                whole.min(stream.mtu)
+            } else {
+                let largest = spec.bytes.min(u64::from(self.transport.segment)) as u32;
+                largest + self.transport.header
+            };
+            let levels = match &self.hosts.stages {
+                Some(stages) => 1..=u16::from(stages.stages()),
+                None => spec.service..=spec.service,
+            };
+            for level in levels {
+                let allotment = qjump.levels.get(usize::from(level)).copied();
+                if allotment.is_none_or(|bytes| bytes.get() < u64::from(size)) {
+                    return Err(SetupError::NeverPasses {
+                        flow,
+                        level,
+                        size,
+                        allotment,
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// No packet is smaller: an ACK, or a fragment with a single byte.

@@ -287,7 +287,8 @@ impl Captured {
             let interface = interface.expect("only these links are captured");
             let message = self.messages.get(&packet.connection);
             let message = message.copied().unwrap_or_default();
-            self.file.write(packet.time, interface, &written(&packet, message))?;
+            self.file
+                .write(packet.time, interface, &written(&packet, message))?;
         }
         Ok(())
     }

@@ -6,13 +6,15 @@
 //! |---|---|---|
 //! | 0 | an egress port is ready to send again | its link |
 //! | 1 | a packet arrives | the link |
-//! | 2 | a timer of a sender | connection |
-//! | 3 | a timer of a receiver | connection |
-//! | 4 | a flow starts | flow |
-//! | 5 | a flow has nothing more to send | flow |
+//! | 2 | a new epoch of a level at a host | eight times its port, plus the level |
+//! | 3 | a timer of a sender | connection |
+//! | 4 | a timer of a receiver | connection |
+//! | 5 | a flow starts | flow |
+//! | 6 | a flow has nothing more to send | flow |
 //!
 //! No two events share all three. A link delivers one packet at a time because every packet takes
-//! time on the wire, a port has one ready event and a connection one timer an end. So the order
+//! time on the wire, a port has one ready event, a level one epoch
+//! and a connection one timer an end. So the order
 //! does not depend on how events came into the queue, and with it no result depends on the number
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
 //! comes.
@@ -25,6 +27,7 @@ const IDENTITY_BITS: u32 = 29;
 pub(crate) enum Class {
     PortReady,
     Arrival,
+    Epoch,
     SenderTimer,
     ReceiverTimer,
     Start,
@@ -57,14 +60,15 @@ impl Key {
         match self.0 >> IDENTITY_BITS {
             0 => Class::PortReady,
             1 => Class::Arrival,
-            2 => Class::SenderTimer,
-            3 => Class::ReceiverTimer,
-            4 => Class::Start,
+            2 => Class::Epoch,
+            3 => Class::SenderTimer,
+            4 => Class::ReceiverTimer,
+            5 => Class::Start,
             _ => Class::Stop,
         }
     }
 
-    /// The link, connection or flow that it concerns.
+    /// The link, level, connection or flow that it concerns.
     #[inline]
     pub(crate) fn identity(self) -> u32 {
         self.0 & ((1 << IDENTITY_BITS) - 1)
@@ -75,9 +79,10 @@ impl Key {
 mod tests {
     use super::*;
 
-    const CLASSES: [Class; 6] = [
+    const CLASSES: [Class; 7] = [
         Class::PortReady,
         Class::Arrival,
+        Class::Epoch,
         Class::SenderTimer,
         Class::ReceiverTimer,
         Class::Start,

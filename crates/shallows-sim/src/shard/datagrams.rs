@@ -31,6 +31,8 @@ struct Source {
     departures: VecDeque<(Time, u32)>,
     timer: Option<Time>,
     sprayed: u32,
+    /// Bytes of messages, if stages are told.
+    sent: u64,
 }
 
 impl Source {
@@ -73,7 +75,7 @@ impl Shard {
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };
-        let forth = envelope(&self.world, flow, self.routing.routes[flow as usize][0]);
+        let forth = envelope(&self.world, flow, &self.routing, Direction::Forth);
         let port = self.paths.link(forth.route);
         let nic = self.watched.get(&self.network.link(port));
         let source = Source {
@@ -84,6 +86,7 @@ impl Shard {
             departures: VecDeque::new(),
             timer: None,
             sprayed: 0,
+            sent: 0,
         };
         self.datagrams.sources.insert(flow, source);
         self.send_datagrams(flow);
@@ -112,6 +115,10 @@ impl Shard {
                 break;
             };
             let mut forth = source.forth;
+            if let Some(stages) = &self.world.stages {
+                forth.dscp = stages.stage(Bytes::new(source.sent));
+                source.sent += u64::from(datagram.len);
+            }
             if self.routing.router.selection() == Selection::Packet {
                 source.sprayed += 1;
                 let turn = source.sprayed;

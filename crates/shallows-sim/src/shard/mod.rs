@@ -1,15 +1,20 @@
 //! One part of a fabric with its hosts: all that a thread runs.
 
 mod datagrams;
+mod limits;
 
 use std::mem;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use shallows_core::host::qjump::Limiter;
+use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
 use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{Ack, Acks, Receiver, SackBlocks, Sender, SenderStats, TcpConfig};
-use shallows_core::units::Time;
+use shallows_core::tcp::{
+    Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats, TcpConfig,
+};
+use shallows_core::units::{Bytes, Time};
 
 use crate::barriers::Barriers;
 use crate::engine::{Class, Key, Wheel};
@@ -22,6 +27,8 @@ use crate::watch::{CapturedPacket, Content, Observation, Watched};
 use crate::workload::{FlowSpec, Stop, Workload};
 use datagrams::Datagrams;
 
+pub(crate) use limits::{HostLimits, Limits};
+
 /// What all parts of a run know and none changes.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -29,6 +36,7 @@ pub(crate) struct World {
     pub(crate) transport: TcpConfig,
     pub(crate) connections: Connections,
     pub(crate) completion: Completion,
+    pub(crate) stages: Option<StageTagger>,
 }
 
 /// Which ways packets take; it changes when links do.
@@ -71,6 +79,9 @@ pub(crate) struct Shard {
     sources: Vec<Option<Box<Source>>>,
     sinks: Vec<Option<Box<Sink>>>,
     datagrams: Datagrams,
+    limits: Limits,
+    /// Whether packets of one connection differ in more than what they carry.
+    adapts: bool,
     /// Whether the receiving end has had everything.
     satisfied: Vec<bool>,
     /// Open connections that have nothing to send, by their hosts and service.
@@ -100,8 +111,9 @@ struct Source {
     /// What it sends now, and what it had done before that.
     flow: u32,
     before: SenderStats,
-    /// The first byte of the flow.
+    /// The first byte of the flow, and the one up to which it was sent if stages are told.
     first: u64,
+    reached: u64,
     /// When the timer event in the queue will come.
     timer: Option<Time>,
     /// Packets sent by a path of their own.
@@ -144,7 +156,7 @@ impl Shard {
     pub(crate) fn new(
         (part, parts): (u32, u32),
         world: Arc<World>,
-        (events, network): (Wheel<Packet>, Network),
+        (events, network, limits): (Wheel<Packet>, Network, Limits),
         (routing, paths): (Arc<Routing>, Paths),
         (watched, keeps_rtt): (FxHashMap<u32, Watched>, bool),
         starting: Vec<u32>,
@@ -161,6 +173,8 @@ impl Shard {
             sources: (0..count).map(|_| None).collect(),
             sinks: (0..count).map(|_| None).collect(),
             datagrams: Datagrams::default(),
+            limits,
+            adapts: world.stages.is_some() || routing.router.selection() == Selection::Packet,
             satisfied: vec![false; count],
             idle: FxHashMap::default(),
             outcomes: world.workload.flows.iter().map(FlowOutcome::of).collect(),
@@ -216,6 +230,7 @@ impl Shard {
     fn handle_rare(&mut self, class: Class, identity: u32) {
         match class {
             Class::Arrival | Class::PortReady => {}
+            Class::Epoch => self.begin_epoch(identity),
             Class::SenderTimer => self.sender_timer(identity),
             Class::ReceiverTimer => self.receiver_timer(identity),
             Class::Start => self.start_flow(identity),
@@ -301,6 +316,11 @@ impl Shard {
         (self.datagrams.sent(flow), self.datagrams.received(flow))
     }
 
+    /// The limiter in front of a NIC.
+    pub(crate) fn limiter(&self, port: u32) -> Option<&Limiter> {
+        Some(&self.limits.get(&port)?.limiter)
+    }
+
     /// When the next event is.
     pub(crate) fn next_time(&self) -> Option<Time> {
         self.events.next_time()
@@ -365,10 +385,11 @@ impl Shard {
         let source = self.sources[connection as usize].get_or_insert_with(|| {
             Box::new(Source {
                 sender: Sender::new(&world.transport),
-                forth: envelope(world, connection, routing.routes[connection as usize][0]),
+                forth: envelope(world, connection, routing, Direction::Forth),
                 flow,
                 before: SenderStats::default(),
                 first: 0,
+                reached: 0,
                 timer: None,
                 sprayed: 0,
             })
@@ -376,6 +397,7 @@ impl Shard {
         source.flow = flow;
         source.before = *source.sender.stats();
         source.first = source.sender.written();
+        source.reached = source.first;
         source.sender.write(now, spec.bytes);
         self.send(connection);
     }
@@ -520,6 +542,16 @@ impl Shard {
     /// Puts a packet of a host on its way.
     #[inline(never)]
     fn launch(&mut self, packet: Packet) {
+        if self.limits.is_empty() {
+            self.emit(packet);
+        } else {
+            self.launch_limited(packet);
+        }
+    }
+
+    /// Hands a packet to the NIC of its host.
+    #[inline]
+    fn emit(&mut self, packet: Packet) {
         let node = self.events.claim();
         let port = self.paths.link(packet.route);
         let home = self.events.item(node);
@@ -539,7 +571,7 @@ impl Shard {
         let sink = self.sinks[connection as usize].get_or_insert_with(|| {
             Box::new(Sink {
                 receiver: Receiver::new(&world.transport),
-                back: envelope(world, connection, routing.routes[connection as usize][1]),
+                back: envelope(world, connection, routing, Direction::Back),
                 flow,
                 end: 0,
                 timer: None,
@@ -592,8 +624,7 @@ impl Shard {
             ect: self.world.transport.ect_acks,
             sack: SackBlocks::default(),
         };
-        let route = self.routing.routes[connection as usize][1];
-        let back = envelope(&self.world, connection, route);
+        let back = envelope(&self.world, connection, &self.routing, Direction::Back);
         self.acknowledge(back, Acks::One(ack));
     }
 
@@ -679,14 +710,32 @@ impl Shard {
             };
             let remaining = source.sender.written() - segment.seq;
             let (mut forth, flow) = (source.forth, source.flow);
-            if self.routing.router.selection() == Selection::Packet {
-                source.sprayed += 1;
-                let turn = source.sprayed;
-                forth.route = self.spray(connection, Direction::Forth, turn);
+            if self.adapts {
+                forth = self.adapt(connection, &segment);
             }
             self.launch(Packet::data(forth, &segment, flow, remaining));
         }
         self.arm_sender(connection);
+    }
+
+    /// How a segment travels, where not all of a connection travel alike.
+    #[cold]
+    fn adapt(&mut self, connection: u32, segment: &Segment) -> Envelope {
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return envelope(&self.world, connection, &self.routing, Direction::Forth);
+        };
+        let mut forth = source.forth;
+        if let Some(stages) = &self.world.stages {
+            // A retransmission does not take its flow back to an earlier stage.
+            source.reached = source.reached.max(segment.seq);
+            forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
+        }
+        if self.routing.router.selection() == Selection::Packet {
+            source.sprayed += 1;
+            let turn = source.sprayed;
+            forth.route = self.spray(connection, Direction::Forth, turn);
+        }
+        forth
     }
 
     /// A path for one packet, the `turn`th of its end of the connection.
@@ -797,11 +846,19 @@ impl Shard {
     }
 }
 
-fn envelope(world: &World, connection: u32, route: u32) -> Envelope {
+fn envelope(world: &World, connection: u32, routing: &Routing, direction: Direction) -> Envelope {
+    let [forth, back] = routing.routes[connection as usize];
+    let service = world.workload.flows[connection as usize].service as u8;
     Envelope {
         connection,
-        route,
-        dscp: world.workload.flows[connection as usize].service as u8,
+        route: match direction {
+            Direction::Forth => forth,
+            Direction::Back => back,
+        },
+        dscp: match &world.stages {
+            Some(stages) => stages.stage(Bytes::ZERO),
+            None => service,
+        },
         header: world.transport.header as u16,
     }
 }

@@ -42,7 +42,7 @@ mod locality;
 mod notation;
 mod patterns;
 mod poisson;
-mod random;
+pub(crate) mod random;
 mod service;
 mod size;
 mod udp;

@@ -11,7 +11,7 @@ use shallows_core::units::Time;
 
 /// What a stream is for. Streams of different purposes have nothing in common.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// Arrivals and what belongs to them; the entity is a source or a pair.
     Arrivals = 1,
     /// The order of a permutation.
@@ -20,14 +20,16 @@ pub(super) enum Purpose {
     Flow = 3,
     /// The seed of one of several workloads.
     Workload = 4,
+    /// When a host's first epoch begins.
+    Epoch = 5,
 }
 
 /// A stream of random numbers: Xoshiro256++.
 #[derive(Clone, Debug)]
-pub(super) struct Stream(Xoshiro256PlusPlus);
+pub(crate) struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    pub(super) fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
+    pub(crate) fn new(seed: u64, purpose: Purpose, entity: u64) -> Self {
         // Neighbouring entities must not get neighbouring seeds; the generator's own SplitMix
         // expansion finishes the mixing.
         let purpose = (purpose as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
@@ -46,7 +48,7 @@ impl Stream {
     }
 
     /// Uniform in 0..`count`, without bias (Lemire 2019). `count` must not be zero.
-    pub(super) fn below(&mut self, count: u64) -> u64 {
+    pub(crate) fn below(&mut self, count: u64) -> u64 {
         let threshold = count.wrapping_neg() % count;
         loop {
             let product = u128::from(self.bits()) * u128::from(count);

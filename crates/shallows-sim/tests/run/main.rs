@@ -5,6 +5,7 @@ mod connections;
 mod conservation;
 mod dctcp;
 mod exact;
+mod hosts;
 mod links;
 mod properties;
 mod udp;

@@ -10,7 +10,8 @@ use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{
-    Completion, Connections, Fault, LinkChange, PortSetup, Setup, Simulation, Status, Watch,
+    Completion, Connections, Fault, HostSetup, LinkChange, PortSetup, Setup, SetupError,
+    Simulation, Status, Watch,
 };
 
 use crate::conservation;
@@ -26,6 +27,7 @@ pub(crate) struct World {
     pub(crate) switches: PortConfig,
     pub(crate) hosts: PortConfig,
     pub(crate) transport: TcpConfig,
+    pub(crate) setup: HostSetup,
     pub(crate) workload: Workload,
     pub(crate) completion: Completion,
     pub(crate) connections: Connections,
@@ -45,6 +47,7 @@ impl World {
             switches: plain.clone(),
             hosts: plain,
             transport: toml::from_str(transport).expect("the test's transport is sound"),
+            setup: HostSetup::default(),
             workload: Workload {
                 flows,
                 ..Workload::default()
@@ -66,6 +69,15 @@ impl World {
     }
 
     pub(crate) fn start(self) -> Run {
+        self.try_start().expect("the test's world is sound")
+    }
+
+    /// Why it cannot run.
+    pub(crate) fn refusal(self) -> String {
+        self.try_start().err().expect("it must not run").to_string()
+    }
+
+    fn try_start(self) -> Result<Run, SetupError> {
         let fabric = self.topology.build().expect("the test's fabric is sound");
         let router = Router::new(&fabric, &self.routing, 1);
         let simulation = Simulation::new(Setup {
@@ -79,6 +91,7 @@ impl World {
                 host_delay: Time::ZERO,
             },
             transport: self.transport.clone(),
+            hosts: self.setup,
             connections: self.connections,
             workload: self.workload,
             completion: self.completion,
@@ -87,12 +100,12 @@ impl World {
             watch: self.watch,
             seed: 1,
             threads: self.threads,
-        });
-        Run {
-            simulation: simulation.expect("the test's world is sound"),
+        })?;
+        Ok(Run {
+            simulation,
             fabric,
             transport: self.transport,
-        }
+        })
     }
 
     /// Runs until nothing can happen any more.

@@ -1,0 +1,229 @@
+//! What hosts do to their packets: stage tags and QJUMP's limits.
+
+use shallows_core::host::qjump::{Level, Network, Phase};
+use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::units::Time;
+use shallows_sim::topology::TopologyConfig;
+use shallows_sim::workload::{FlowSpec, WorkloadConfig};
+use shallows_sim::{CapturedPacket, Content, HostSetup, Observation};
+
+use crate::udp::RACKS;
+use crate::world::{Run, World, flow};
+
+const PAIR: &str = r#"star = { hosts = 2, rate = "1Gbps", delay = "5us" }"#;
+
+/// The packets on a link in a run to the end.
+fn packets(mut world: World, link: u32) -> (Run, Vec<CapturedPacket>) {
+    world.watch.captured.insert(link);
+    let mut run = world.run();
+    let seen = run.take_observations();
+    let packet = |observation| match observation {
+        Observation::Packet(packet) => Some(packet),
+        _ => None,
+    };
+    let packets = seen.into_iter().filter_map(packet).collect();
+    (run, packets)
+}
+
+/// UDP flows, each a list of keys.
+fn udp(topology: &str, setup: &str, flows: &[&str]) -> World {
+    let fabric: TopologyConfig = toml::from_str(topology).unwrap();
+    let config = |keys: &&str| toml::from_str(&format!("[udp]\n{keys}")).unwrap();
+    let configs: Vec<WorkloadConfig> = flows.iter().map(config).collect();
+    let mut world = World::new(topology, "", Vec::new());
+    world.workload = WorkloadConfig::generate_all(&configs, &fabric.build().unwrap(), 1).unwrap();
+    world.setup = hosts(setup);
+    world
+}
+
+fn hosts(text: &str) -> HostSetup {
+    toml::from_str(text).unwrap()
+}
+
+/// Two queues, that of level 0 first.
+fn priorities(buffer: &str) -> PortConfig {
+    toml::from_str(&format!(
+        "queues = 2\nbuffer = {buffer}\nscheduler = 'strict'"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn stages_follow_the_bytes_sent() {
+    let world = || {
+        let flows = vec![FlowSpec {
+            service: 5,
+            ..flow(Time::ZERO, 0, 1, 8)
+        }];
+        let mut world = World::new(PAIR, "", flows);
+        world.setup = hosts("stages = ['2920B', '7300B']");
+        world
+    };
+    let stages = |link| -> Vec<u8> {
+        let (_, packets) = packets(world(), link);
+        packets.iter().map(|packet| packet.dscp).collect()
+    };
+    assert_eq!(stages(0), [1, 1, 2, 2, 2, 3, 3, 3]);
+    assert!(stages(2).iter().all(|&stage| stage == 1), "ACKs");
+}
+
+#[test]
+fn retransmissions_do_not_take_a_flow_back() {
+    let mut world = World::new(
+        PAIR,
+        "initial-window = 40",
+        vec![flow(Time::ZERO, 0, 1, 200)],
+    );
+    world.setup = hosts("stages = ['29.2KB', '73KB', '146KB']");
+    world.hosts = PortConfig::fifo(BufferConfig::Shared {
+        size: "15KB".parse().unwrap(),
+    });
+    let (run, packets) = packets(world, 0);
+    let (_, outcome) = run.flows().next().unwrap();
+    assert!(outcome.retransmits > 0);
+    assert!(packets.is_sorted_by_key(|packet| packet.dscp));
+    assert_eq!(packets.last().unwrap().dscp, 4);
+}
+
+/// Messages of 228 B are packets of 256 B.
+#[test]
+fn each_level_has_its_bytes_in_each_epoch() {
+    let limits = "qjump = { epoch = '50us', levels = ['512B', '3KB'], phase = 'synchronized' }";
+    let flows = [
+        "src = 0\ndst = 1\nservice = 0\nstop = '2ms'\nstream.send = { saturating = { size = '228B' } }",
+        "src = 0\ndst = 1\nservice = 1\nstop = '2ms'\nstream.send = { saturating = {} }",
+    ];
+    let (run, packets) = packets(udp(PAIR, limits, &flows), 0);
+    for epoch in 0..40 {
+        let begin = Time::from_us(50) * epoch;
+        let bytes = |level| -> u32 {
+            let own = packets.iter().filter(|packet| packet.dscp == level);
+            let now = own.filter(|p| p.time > begin && p.time <= begin + Time::from_us(50));
+            now.map(|packet| packet.size).sum()
+        };
+        assert_eq!([bytes(0), bytes(1)], [512, 3000], "epoch {epoch}");
+    }
+    let counters = run.limiter(0).unwrap().counters(Level::new(1).unwrap());
+    assert_eq!(counters.dropped.packets, 0);
+    assert!(run.flows().all(|(_, outcome)| outcome.lost_messages == 0));
+}
+
+#[test]
+fn what_is_over_the_limit_can_be_dropped() {
+    let limits =
+        "qjump = { epoch = '50us', levels = ['256B'], phase = 'synchronized', excess = 'drop' }";
+    // Two messages an epoch.
+    let flows = ["src = 0\ndst = 1\nstop = '990us'
+        stream.send = { message = { size = '228B', interval = '25us' } }"];
+    let run = udp(PAIR, limits, &flows).run();
+    let (_, outcome) = run.flows().next().unwrap();
+    assert_eq!((outcome.lost_messages, outcome.delivered), (20, 20 * 228));
+    let counters = run.limiter(0).unwrap().counters(Level::new(0).unwrap());
+    assert_eq!(
+        (counters.passed.packets, counters.dropped.packets),
+        (20, 20)
+    );
+}
+
+/// QJUMP §3: n hosts send one packet each at once to one host, on links that lower levels fill.
+/// Beside the n packets a packet waits for at most one of a lower level at its NIC and one at the
+/// switch, takes its own time at the NIC, and the two links: that is ε here.
+#[test]
+fn the_guaranteed_latency_holds_under_load() {
+    let star = r#"star = { hosts = 5, rate = "10Gbps", delay = "1us" }"#;
+    let network = Network {
+        hosts: 4,
+        packet: "256B".parse().unwrap(),
+        rate: "10Gbps".parse().unwrap(),
+        processing: "4604.8ns".parse().unwrap(),
+    };
+    let epoch = network.network_epoch(Phase::Mesochronous);
+    let limits = format!(
+        "qjump = {{ epoch = '{}ns', levels = ['256B', '7500B'] }}",
+        epoch.ps() / 1000
+    );
+    let flows = [
+        "src = '0-3'\ndst = 4\nservice = 0\nstart = '100us'\nstop = '2ms'
+        stream.send = { message = { size = '228B', interval = '13.7us' } }",
+        "src = '0-3'\ndst = 4\nservice = 1\nstop = '2ms'",
+    ];
+    let slowest = |ports: PortConfig, nics: PortConfig| {
+        let mut world = udp(star, &limits, &flows);
+        (world.switches, world.hosts) = (ports, nics);
+        let (_, packets) = packets(world, 9);
+        let busy = packets
+            .iter()
+            .map(|packet| u64::from(packet.size))
+            .sum::<u64>()
+            * 8;
+        assert!(busy > 19_000_000, "{busy} bits in 2 ms at 10 Gbps");
+        let delay = |packet: &CapturedPacket| match packet.content {
+            Content::Datagram(datagram) if packet.dscp == 0 => {
+                Some(packet.time + Time::from_us(1) - datagram.sent_at)
+            }
+            _ => None,
+        };
+        let delays: Vec<_> = packets.iter().filter_map(delay).collect();
+        assert_eq!(delays.len(), 4 * 139);
+        delays.into_iter().max().unwrap()
+    };
+    let guaranteed = slowest(
+        priorities("{ per-queue = { limit = '96KB' } }"),
+        priorities("'unlimited'"),
+    );
+    println!("slowest {guaranteed}, bound {}", network.worst_case_delay());
+    assert!(guaranteed <= network.worst_case_delay());
+    let fifo = || PortConfig::fifo(BufferConfig::Unlimited);
+    assert!(slowest(fifo(), fifo()) > epoch, "priorities matter");
+}
+
+#[test]
+fn packets_that_never_pass_are_refused() {
+    let refusal = |limits: &str, service| {
+        let flows = vec![FlowSpec {
+            service,
+            ..flow(Time::ZERO, 0, 1, 1)
+        }];
+        let mut world = World::new(PAIR, "", flows);
+        world.setup = hosts(limits);
+        world.refusal()
+    };
+    let limits = "qjump = { epoch = '50us', levels = ['9KB', '256B'] }";
+    assert_eq!(
+        refusal(limits, 1),
+        "qjump: packets of 1500 bytes at level 1 of flow 0 never pass: the level may send 256B an epoch"
+    );
+    assert_eq!(
+        refusal(limits, 2),
+        "qjump: packets of 1500 bytes at level 2 of flow 0 never pass: there is no such level"
+    );
+    assert_eq!(
+        refusal("qjump = { epoch = '0us', levels = ['9KB'] }", 0),
+        "qjump: an epoch must last longer than 0s"
+    );
+}
+
+#[test]
+fn limits_are_the_same_on_any_number_of_threads() {
+    let limits = "stages = ['10KB']\nqjump = { epoch = '10us', levels = ['9KB', '6KB', '3KB'] }";
+    let outcome = |threads| {
+        let mut world = udp(RACKS, limits, &["src = '0,5,9'\ndst = 3\nstop = '300us'"]);
+        for n in 0..10 {
+            let start = Time::from_us(30) * u64::from(n);
+            let flows = [(4 + n % 4, 3), (8 + n % 8, 2)];
+            let flows = flows.map(|(src, dst)| flow(start, src, dst, 30));
+            world.workload.flows.extend(flows);
+        }
+        world.threads = threads;
+        let run = world.run();
+        assert_eq!(run.threads(), threads as usize);
+        let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
+        let stage = |host| *run.limiter(host).unwrap().counters(Level::new(2).unwrap());
+        let held = [0, 4, 5, 8, 9].map(stage);
+        (outcomes, held, run.progress().packet_hops)
+    };
+    let one = outcome(1);
+    assert!(one.1.iter().all(|counters| counters.held.packets > 0));
+    assert!(one == outcome(2));
+    assert!(one == outcome(4));
+}
