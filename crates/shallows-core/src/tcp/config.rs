@@ -239,9 +239,12 @@ pub enum ConfigError {
 }
 
 /// No timer runs for longer.
-const LONGEST: Time = Time::from_secs(3600);
+const LONGEST: Time = TcpConfig::LONGEST_TIMER;
 
 impl TcpConfig {
+    /// No timer may be longer.
+    pub const LONGEST_TIMER: Time = Time::from_secs(3600);
+
     /// How the receiver echoes marks.
     pub fn echo(&self) -> EcnEcho {
         self.ecn.unwrap_or(self.controller.native_echo())

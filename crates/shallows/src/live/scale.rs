@@ -6,6 +6,7 @@
 //! itself takes, some tens of microseconds a packet, is not scaled, and so weighs less than before.
 
 use anyhow::{Context as _, ensure};
+use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
 use shallows_sim::workload::{FlowSpec, Workload};
 use toml::Value;
@@ -47,7 +48,12 @@ impl Scale {
     pub(super) fn scenario(self, scenario: &Scenario) -> anyhow::Result<Scenario> {
         let mut value = Value::try_from(scenario).context("cannot scale the scenario")?;
         self.value(&mut value);
-        value.try_into().context("cannot scale the scenario")
+        let scaled: Result<Scenario, _> = value.try_into();
+        let mut scaled = scaled.context("cannot scale the scenario")?;
+        // A longer one makes no difference to anybody, and would be refused.
+        let longest = &mut scaled.transport.rto.maximum;
+        *longest = TcpConfig::LONGEST_TIMER.min(*longest);
+        Ok(scaled)
     }
 
     fn value(self, value: &mut Value) {

@@ -8,7 +8,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{HostSetup, PortSetup, Setup, Simulation};
+use shallows_sim::{PortSetup, Setup, Simulation};
 
 use super::probes::Probes;
 use super::{Diagnostic, Faults, Loaded, link_name};
@@ -70,7 +70,7 @@ impl Loaded {
             router: built.router.clone(),
             ports: built.ports.clone(),
             transport: self.scenario.transport.clone(),
-            hosts: HostSetup::default(),
+            hosts: self.scenario.hosts.clone(),
             connections: self.scenario.connections,
             workload: built.workload.clone(),
             completion: self.scenario.completion,

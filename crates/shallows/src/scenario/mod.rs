@@ -28,7 +28,7 @@ use shallows_results::statistics::PercentileRule;
 use shallows_sim::routing::RoutingConfig;
 use shallows_sim::topology::TopologyConfig;
 use shallows_sim::workload::WorkloadConfig;
-use shallows_sim::{Completion, Connections};
+use shallows_sim::{Completion, Connections, HostSetup};
 use toml::de::DeTable;
 
 pub(crate) use build::Built;
@@ -74,6 +74,9 @@ pub(crate) struct Scenario {
     pub(crate) links: Vec<LinkConfig>,
     /// What is between a node and its links.
     pub(crate) ports: Ports,
+    /// What hosts do to their packets before the NIC has them.
+    #[serde(default)]
+    pub(crate) hosts: HostSetup,
     /// What hosts speak.
     #[serde(default)]
     pub(crate) transport: TcpConfig,

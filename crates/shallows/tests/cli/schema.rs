@@ -325,6 +325,13 @@ fn names_are_those_of_the_program() {
             "/$defs/workload/properties/all-to-all",
         ),
         ("workload.incast", "/$defs/workload/properties/incast"),
+        ("workload.udp", "/$defs/workload/properties/udp"),
+        (
+            "workload.udp.stream",
+            "/$defs/workload/properties/udp/properties/stream",
+        ),
+        ("hosts", "/properties/hosts"),
+        ("hosts.qjump", "/properties/hosts/properties/qjump"),
         ("routing", "/$defs/routing"),
     ] {
         let of_schema = names(schema.pointer(definition).expect(definition));
