@@ -13,7 +13,7 @@ pub enum Error {
     /// Built without the feature `libbpf`.
     #[error(
         "this build has no BPF: install clang, libelf-dev, zlib1g-dev and pkg-config, and build \
-         with default features"
+         with --features bpf"
     )]
     NoLibbpf,
     /// There was no clang when this was built.

@@ -136,6 +136,8 @@ pub struct FlowOutcome {
     pub timeouts: u32,
     /// Segments that arrived marked.
     pub marks: u32,
+    /// Packets with data that ports have dropped.
+    pub drops: u32,
     /// Messages of UDP that were sent and have not arrived whole.
     pub lost_messages: u32,
     /// Bytes that its sender knows to have arrived; of UDP, bytes of messages that arrived whole.
@@ -167,6 +169,7 @@ impl FlowOutcome {
             retransmits: 0,
             timeouts: 0,
             marks: 0,
+            drops: 0,
             lost_messages: 0,
             delivered: 0,
         }
@@ -180,6 +183,7 @@ impl FlowOutcome {
             retransmits: self.retransmits + other.retransmits,
             timeouts: self.timeouts + other.timeouts,
             marks: self.marks + other.marks,
+            drops: self.drops + other.drops,
             lost_messages: 0,
             delivered: self.delivered + other.delivered,
         }

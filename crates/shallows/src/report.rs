@@ -100,21 +100,11 @@ fn marks(
     for record in records {
         arrived.add(classes.class_of(record.bytes), u64::from(record.marks));
     }
-    let reasons = totals.iter().filter(|(_, total)| *total > 0).count();
-    let counts = |total: u64| match total.checked_sub(arrived.total()) {
-        Some(other) if reasons == 1 && total > 0 => ClassCounts { other, ..arrived },
-        _ => unclassified(total),
-    };
-    totals
-        .into_iter()
-        .map(|(reason, total)| ReasonCounts {
-            reason: reason.to_owned(),
-            counts: counts(total),
-        })
-        .collect()
+    by_class(&totals, arrived)
 }
 
-/// Drops by reason, and what links lost where some may. Neither ports nor links know of flows.
+/// Drops by reason, and what links lost where some may. As with marks, their classes are known
+/// where ports have one reason, and ACKs are `other`.
 fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
     let count = |reason| {
         let total = queues(simulation, &built.fabric, |counters| {
@@ -123,17 +113,36 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
         .sum();
         (drop_name(reason), total)
     };
-    let mut totals = DropReason::ALL.map(count).to_vec();
+    let totals = DropReason::ALL.map(count);
+    let mut of_data = ClassCounts::default();
+    for (flow, outcome) in simulation.flows() {
+        let class = built.size_classes.class_of(flow.bytes);
+        of_data.add(class, u64::from(outcome.drops));
+    }
+    let mut counts = by_class(&totals, of_data);
     let faulty = built.faults.links();
     if !faulty.is_empty() {
         let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
-        totals.push(("lost on a link", lost));
+        counts.push(ReasonCounts {
+            reason: "lost on a link".to_owned(),
+            counts: unclassified(lost),
+        });
     }
-    let counts = |(reason, total): (&str, u64)| ReasonCounts {
-        reason: reason.to_owned(),
-        counts: unclassified(total),
+    counts
+}
+
+/// Totals by reason, with the classes that are known of all of them where they have one reason.
+fn by_class(totals: &[(&str, u64)], known: ClassCounts) -> Vec<ReasonCounts> {
+    let reasons = totals.iter().filter(|(_, total)| *total > 0).count();
+    let counts = |total: u64| match total.checked_sub(known.total()) {
+        Some(other) if reasons == 1 && total > 0 => ClassCounts { other, ..known },
+        _ => unclassified(total),
     };
-    totals.into_iter().map(counts).collect()
+    let of_reason = |&(reason, total): &(&str, u64)| ReasonCounts {
+        reason: reason.to_owned(),
+        counts: counts(total),
+    };
+    totals.iter().map(of_reason).collect()
 }
 
 pub(crate) fn unclassified(total: u64) -> ClassCounts {

@@ -533,6 +533,9 @@ impl Shard {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
         for packet in dropped {
             self.free_selective.extend(packet.selective());
+            if !packet.is_ack() {
+                self.outcomes[packet.flow() as usize].drops += 1;
+            }
             if packet.is_datagram() {
                 self.drop_datagram(port, &packet);
             }
