@@ -94,9 +94,7 @@ impl PortSetup {
             Node::Host(_) => &self.hosts,
         }
     }
-}
 
-impl PortSetup {
     /// All that ports are made of.
     fn configs(&self) -> impl Iterator<Item = &PortConfig> {
         [&self.switches, &self.hosts]

@@ -30,8 +30,7 @@ const SPINS: u32 = 64;
 
 /// Handles about `most` events a part before `end`; true if there are none left.
 pub(crate) fn run(shards: &mut [Shard], lookaheads: &[Vec<Time>], end: Time, most: u64) -> bool {
-    let parts = shards.len();
-    let exchange = Exchange::new(parts);
+    let exchange = Exchange::new(shards.len());
     thread::scope(|scope| {
         let threads: Vec<_> = (0..)
             .zip(shards)
@@ -47,11 +46,11 @@ pub(crate) fn run(shards: &mut [Shard], lookaheads: &[Vec<Time>], end: Time, mos
                 scope.spawn(move || worker.run())
             })
             .collect();
-        let ends = threads.into_iter().map(|thread| match thread.join() {
+        let mut ends = threads.into_iter().map(|thread| match thread.join() {
             Ok(finished) => finished,
             Err(panic) => panic::resume_unwind(panic),
         });
-        ends.collect::<Vec<bool>>() == vec![true; parts]
+        ends.all(|finished| finished)
     })
 }
 

@@ -33,11 +33,11 @@ pub struct Setup {
     pub ports: PortSetup,
     /// What the hosts speak.
     pub transport: TcpConfig,
-    /// What they do to packets before the NIC.
-    pub hosts: HostSetup,
-    /// How long connections last.
+    /// How long their connections last.
     pub connections: Connections,
-    /// What they have to say.
+    /// What hosts do to packets before the NIC.
+    pub hosts: HostSetup,
+    /// What hosts have to say.
     pub workload: Workload,
     /// Where a flow's completion is taken.
     pub completion: Completion,
@@ -115,9 +115,6 @@ pub enum SetupError {
         /// Which hosts.
         reason: NoPath,
     },
-    /// Segments that do not fit a packet's length field.
-    #[error("segment and header are {0} bytes together; a packet has at most 65535")]
-    PacketTooLarge(u32),
     /// Nothing to simulate.
     #[error("the workload has no flows")]
     NoFlows,
@@ -244,10 +241,6 @@ impl Simulation {
     /// A run at time zero.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
         setup.transport.validate()?;
-        let largest = setup.transport.segment + setup.transport.header;
-        if largest > u32::from(u16::MAX) {
-            return Err(SetupError::PacketTooLarge(largest));
-        }
         if setup.workload.flows.is_empty() {
             return Err(SetupError::NoFlows);
         }
@@ -346,6 +339,10 @@ impl Simulation {
     /// Takes a link away or brings it back.
     fn change(&mut self, change: LinkChange) {
         self.router.set_link(change.link, change.state);
+        if let [shard] = &self.shards[..] {
+            // Sprayed packets have added paths, and those on their way hold positions in them.
+            self.paths = shard.paths().clone();
+        }
         let mut links = Vec::new();
         let flows = self.world.workload.flows.iter().enumerate();
         for ((flow, spec), routes) in flows.zip(&mut self.routes) {
@@ -437,12 +434,12 @@ impl Simulation {
 
     /// The flows, in their order, with what became of them.
     pub fn flows(&self) -> impl Iterator<Item = (&FlowSpec, FlowOutcome)> {
-        let specs = self.world.workload.flows.iter().enumerate();
+        let specs = (0..).zip(&self.world.workload.flows);
         specs.map(|(flow, spec)| {
-            let seen = self.shards.iter().map(|shard| *shard.outcome(flow));
+            let seen = self.shards.iter().map(|shard| shard.outcome(flow));
             let outcome = seen.reduce(FlowOutcome::merge);
             let mut outcome = outcome.unwrap_or_else(|| FlowOutcome::of(spec));
-            if let Some(datagrams) = self.datagrams(flow as u32) {
+            if let Some(datagrams) = self.datagrams(flow) {
                 outcome.lost_messages = datagrams.lost_messages() as u32;
             }
             (spec, outcome)

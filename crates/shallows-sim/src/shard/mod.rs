@@ -1,7 +1,9 @@
 //! One part of a fabric with its hosts: all that a thread runs.
 
+mod connections;
 mod datagrams;
 mod limits;
+mod mail;
 
 use std::mem;
 use std::sync::Arc;
@@ -10,10 +12,8 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::qjump::Limiter;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
-use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{
-    Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats, TcpConfig,
-};
+use shallows_core::packet::Packet as _;
+use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 
 use crate::barriers::Barriers;
@@ -25,9 +25,11 @@ use crate::routing::{LinkState, Router, Selection};
 use crate::simulation::{Completion, Connections, FlowOutcome};
 use crate::watch::{CapturedPacket, Content, Observation, Watched};
 use crate::workload::{FlowSpec, Stop, Workload};
+use connections::{Sink, Source};
 use datagrams::Datagrams;
 
 pub(crate) use limits::{HostLimits, Limits};
+pub(crate) use mail::Mail;
 
 /// What all parts of a run know and none changes.
 #[derive(Debug)]
@@ -45,21 +47,6 @@ pub(crate) struct Routing {
     pub(crate) router: Router,
     /// Where the paths of each flow begin, forth and back.
     pub(crate) routes: Vec<[u32; 2]>,
-}
-
-/// A packet that goes to another part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    arrival: Time,
-    link: u32,
-    packet: Packet,
-}
-
-/// Packets that go to another part, and the selective ACKs of some of them.
-#[derive(Debug, Default)]
-pub(crate) struct Mail {
-    messages: Vec<Message>,
-    selective: Vec<Selective>,
 }
 
 /// A part of the fabric.
@@ -101,55 +88,6 @@ pub(crate) struct Shard {
     now: Time,
     done: usize,
     handled: u64,
-}
-
-/// The sending end of a connection.
-#[derive(Debug)]
-struct Source {
-    sender: Sender,
-    forth: Envelope,
-    /// What it sends now, and what it had done before that.
-    flow: u32,
-    before: SenderStats,
-    /// The first byte of the flow, and the one up to which it was sent if stages are told.
-    first: u64,
-    reached: u64,
-    /// When the timer event in the queue will come.
-    timer: Option<Time>,
-    /// Packets sent by a path of their own.
-    sprayed: u32,
-}
-
-/// The receiving end of a connection.
-#[derive(Debug)]
-struct Sink {
-    receiver: Receiver,
-    back: Envelope,
-    /// What it receives, and where that ends.
-    flow: u32,
-    end: u64,
-    timer: Option<Time>,
-    sprayed: u32,
-}
-
-impl Mail {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
-    }
-
-    /// Moves all of it to the end of another.
-    pub(crate) fn append_to(&mut self, other: &mut Self) {
-        let offset = other.selective.len() as u32;
-        let shift = |message: Message| Message {
-            packet: match message.packet.selective() {
-                Some(place) => message.packet.with_selective(place + offset),
-                None => message.packet,
-            },
-            ..message
-        };
-        other.messages.extend(self.messages.drain(..).map(shift));
-        other.selective.append(&mut self.selective);
-    }
 }
 
 impl Shard {
@@ -238,33 +176,9 @@ impl Shard {
         }
     }
 
-    /// Takes over what other parts have sent.
-    pub(crate) fn receive(&mut self, mail: &mut Mail) {
-        for message in mail.messages.drain(..) {
-            let mut packet = message.packet;
-            if let Some(place) = packet.selective() {
-                let part = mail.selective[place as usize];
-                packet = packet.with_selective(self.set_aside(part));
-            }
-            let node = self.events.claim();
-            *self.events.item(node) = packet;
-            let key = Key::new(Class::Arrival, message.link);
-            self.events.set(node, message.arrival, key);
-        }
-        mail.selective.clear();
-    }
-
-    /// All events before `end` are handled: notes what senders that are not done have done so far,
-    /// and how long queues are.
+    /// All events before `end` are handled: brings the lengths of queues up to it.
     pub(crate) fn settle(&mut self, end: Time) {
         self.network.settle(end.saturating_sub(Time::from_ps(1)));
-        for connection in 0..self.sources.len() {
-            if let Some(source) = &self.sources[connection]
-                && !source.sender.is_done()
-            {
-                self.record(connection as u32);
-            }
-        }
     }
 
     /// Takes what was seen since the last time.
@@ -281,16 +195,7 @@ impl Shard {
 
     /// Sends what is sent from now on by other ways.
     pub(crate) fn reroute(&mut self, routing: Arc<Routing>, paths: Paths) {
-        for (source, route) in self.sources.iter_mut().zip(&routing.routes) {
-            if let Some(source) = source {
-                source.forth.route = route[0];
-            }
-        }
-        for (sink, route) in self.sinks.iter_mut().zip(&routing.routes) {
-            if let Some(sink) = sink {
-                sink.back.route = route[1];
-            }
-        }
+        self.reroute_connections(&routing.routes);
         self.datagrams.reroute(&routing.routes);
         self.routing = routing;
         self.paths = paths;
@@ -299,13 +204,6 @@ impl Shard {
     /// Packets that a link has lost, other than those that its port has dropped.
     pub(crate) fn lost_on(&self, link: u32) -> u64 {
         self.watched.get(&link).map_or(0, |watched| watched.lost)
-    }
-
-    /// The sender of a flow, while it has something to send.
-    pub(crate) fn sender(&self, flow: u32) -> Option<&Sender> {
-        let connection = self.carriers.get(&flow).copied().unwrap_or(flow);
-        let source = self.sources[connection as usize].as_ref()?;
-        (source.flow == flow && !source.sender.is_done()).then_some(&source.sender)
     }
 
     /// What the sending and the receiving end of a UDP flow did, as far as they are here.
@@ -338,8 +236,18 @@ impl Shard {
         self.handled
     }
 
-    pub(crate) fn outcome(&self, flow: usize) -> &FlowOutcome {
-        &self.outcomes[flow]
+    /// What became of a flow, as far as it is known here.
+    pub(crate) fn outcome(&self, flow: u32) -> FlowOutcome {
+        let mut outcome = self.outcomes[flow as usize];
+        if let Some(source) = self.source_of(flow) {
+            source.tell(&mut outcome);
+        }
+        outcome
+    }
+
+    /// The paths of packets on their way.
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     pub(crate) fn network(&self) -> &Network {
@@ -365,50 +273,16 @@ impl Shard {
             self.await_next_flow();
         }
         self.outcomes[flow as usize].start = self.now;
-        let spec = self.world.workload.flows[flow as usize];
         if self.world.workload.stream(flow).is_some() {
-            return self.start_datagrams(flow);
+            self.start_datagrams(flow);
+        } else {
+            self.start_on_connection(flow);
         }
-        let kept = match self.world.connections {
-            Connections::PerFlow => None,
-            Connections::Persistent => self
-                .idle
-                .get_mut(&(spec.src, spec.dst, spec.service))
-                .and_then(Vec::pop),
-        };
-        // A new connection is called like the first flow on it.
-        let connection = kept.unwrap_or(flow);
-        if connection != flow {
-            self.carriers.insert(flow, connection);
-        }
-        let (world, routing, now) = (&self.world, &self.routing, self.now);
-        let source = self.sources[connection as usize].get_or_insert_with(|| {
-            Box::new(Source {
-                sender: Sender::new(&world.transport),
-                forth: envelope(world, connection, routing, Direction::Forth),
-                flow,
-                before: SenderStats::default(),
-                first: 0,
-                reached: 0,
-                timer: None,
-                sprayed: 0,
-            })
-        });
-        source.flow = flow;
-        source.before = *source.sender.stats();
-        source.first = source.sender.written();
-        source.reached = source.first;
-        source.sender.write(now, spec.bytes);
-        self.send(connection);
     }
 
     /// A flow without end has come to its end.
     fn stop_flow(&mut self, flow: u32) {
-        if self.sources[flow as usize].is_some() {
-            self.complete(flow);
-            self.record(flow);
-            self.sources[flow as usize] = None;
-        }
+        self.stop_connection(flow);
         self.stop_datagrams(flow);
     }
 
@@ -509,24 +383,6 @@ impl Shard {
         }));
     }
 
-    /// Sends a packet to another part.
-    #[inline(never)]
-    fn post(&mut self, node: u32, sent: Sent) {
-        let mut packet = *self.events.item(node);
-        self.events.release(node);
-        let mail = &mut self.outbox[sent.to as usize];
-        if let Some(place) = packet.selective() {
-            packet = packet.with_selective(mail.selective.len() as u32);
-            mail.selective.push(self.selective[place as usize]);
-            self.free_selective.push(place);
-        }
-        mail.messages.push(Message {
-            arrival: sent.arrival,
-            link: sent.link,
-            packet,
-        });
-    }
-
     /// Forgets the packets that a port has dropped.
     #[cold]
     fn bury(&mut self, port: u32) {
@@ -563,86 +419,7 @@ impl Shard {
         self.forward(port, node);
     }
 
-    fn take_data(&mut self, packet: Packet) {
-        let connection = packet.connection;
-        let (flow, segment) = (packet.flow(), packet.to_segment());
-        self.outcomes[flow as usize].marks += u32::from(packet.ecn() == Ecn::Ce);
-        let (world, routing, now) = (&self.world, &self.routing, self.now);
-        if self.satisfied[connection as usize] {
-            return self.answer_late(connection, &packet);
-        }
-        let sink = self.sinks[connection as usize].get_or_insert_with(|| {
-            Box::new(Sink {
-                receiver: Receiver::new(&world.transport),
-                back: envelope(world, connection, routing, Direction::Back),
-                flow,
-                end: 0,
-                timer: None,
-                sprayed: 0,
-            })
-        });
-        let acks = sink.receiver.on_segment(now, &segment, packet.ecn());
-        if flow >= sink.flow {
-            sink.flow = flow;
-            sink.end = segment.seq + packet.remaining();
-        }
-        let got_all = sink.receiver.received() >= sink.end;
-        let mut back = sink.back;
-        if routing.router.selection() == Selection::Packet {
-            sink.sprayed += 1;
-            let turn = sink.sprayed;
-            back.route = self.spray(connection, Direction::Back, turn);
-        }
-        self.acknowledge(back, acks);
-        if got_all {
-            self.got_all(connection, flow);
-        }
-        self.arm_receiver(connection);
-    }
-
-    /// The receiving end of a connection has all of a flow.
-    fn got_all(&mut self, connection: u32, flow: u32) {
-        if self.world.completion == Completion::Receiver {
-            self.complete(flow);
-        }
-        let Some(sink) = &self.sinks[connection as usize] else {
-            return;
-        };
-        if self.world.connections == Connections::PerFlow && sink.receiver.deadline().is_none() {
-            self.sinks[connection as usize] = None;
-            self.satisfied[connection as usize] = true;
-        }
-    }
-
-    /// Answers a packet of a flow that was received long ago: its sender missed an ACK.
-    #[cold]
-    fn answer_late(&mut self, connection: u32, packet: &Packet) {
-        let segment = packet.to_segment();
-        let ack = Ack {
-            ack: self.world.workload.flows[connection as usize].bytes,
-            echo: segment.sent_at,
-            one_way_delay: self.now - segment.sent_at,
-            ece: packet.ecn() == Ecn::Ce,
-            syn: segment.syn,
-            ect: self.world.transport.ect_acks,
-            sack: SackBlocks::default(),
-        };
-        let back = envelope(&self.world, connection, &self.routing, Direction::Back);
-        self.acknowledge(back, Acks::One(ack));
-    }
-
-    fn acknowledge(&mut self, back: Envelope, acks: Acks) {
-        for ack in acks {
-            let selective = (!ack.sack.is_empty()).then(|| {
-                self.set_aside(Selective {
-                    sack: ack.sack,
-                    one_way_delay: ack.one_way_delay,
-                })
-            });
-            self.launch(Packet::ack(back, &ack, selective));
-        }
-    }
-
+    /// Keeps the selective part of an ACK; where it is.
     fn set_aside(&mut self, part: Selective) -> u32 {
         if let Some(at) = self.free_selective.pop() {
             self.selective[at as usize] = part;
@@ -650,95 +427,6 @@ impl Shard {
         }
         self.selective.push(part);
         (self.selective.len() - 1) as u32
-    }
-
-    fn take_ack(&mut self, packet: Packet) {
-        let selective = packet.selective().map(|at| {
-            self.free_selective.push(at);
-            self.selective[at as usize]
-        });
-        let connection = packet.connection;
-        let Some(source) = &mut self.sources[connection as usize] else {
-            return;
-        };
-        let was_done = source.sender.is_done();
-        let (ack, acked) = (packet.to_ack(selective), source.sender.acked());
-        source.sender.on_ack(self.now, &ack);
-        if self.keeps_rtt && source.sender.acked() > acked {
-            self.observations.push(Observation::Rtt {
-                time: self.now,
-                flow: source.flow,
-                rtt: self.now - ack.echo,
-            });
-        }
-        if source.sender.is_done() && !was_done {
-            self.finish(connection);
-            return;
-        }
-        self.send(connection);
-    }
-
-    /// The sending end of a connection has the ACK of all that it had to send.
-    fn finish(&mut self, connection: u32) {
-        let Some(source) = &self.sources[connection as usize] else {
-            return;
-        };
-        let flow = source.flow;
-        self.carriers.remove(&flow);
-        if self.world.completion == Completion::Sender {
-            self.complete(flow);
-        }
-        self.record(connection);
-        match self.world.connections {
-            Connections::PerFlow => self.sources[connection as usize] = None,
-            Connections::Persistent => {
-                let spec = self.world.workload.flows[connection as usize];
-                let idle = self.idle.entry((spec.src, spec.dst, spec.service));
-                let idle = idle.or_default();
-                // The oldest is taken first, from the end.
-                let at = idle.partition_point(|&other| other > connection);
-                idle.insert(at, connection);
-            }
-        }
-    }
-
-    /// Sends what the sender of a connection may send, and sets its timer.
-    fn send(&mut self, connection: u32) {
-        loop {
-            let Some(source) = &mut self.sources[connection as usize] else {
-                return;
-            };
-            let Some(segment) = source.sender.poll_segment(self.now) else {
-                break;
-            };
-            let remaining = source.sender.written() - segment.seq;
-            let (mut forth, flow) = (source.forth, source.flow);
-            if self.adapts {
-                forth = self.adapt(connection, &segment);
-            }
-            self.launch(Packet::data(forth, &segment, flow, remaining));
-        }
-        self.arm_sender(connection);
-    }
-
-    /// How a segment travels, where not all of a connection travel alike.
-    #[cold]
-    fn adapt(&mut self, connection: u32, segment: &Segment) -> Envelope {
-        let Some(source) = &mut self.sources[connection as usize] else {
-            return envelope(&self.world, connection, &self.routing, Direction::Forth);
-        };
-        let mut forth = source.forth;
-        if let Some(stages) = &self.world.stages {
-            // A retransmission does not take its flow back to an earlier stage.
-            source.reached = source.reached.max(segment.seq);
-            forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
-        }
-        if self.routing.router.selection() == Selection::Packet {
-            source.sprayed += 1;
-            let turn = source.sprayed;
-            forth.route = self.spray(connection, Direction::Forth, turn);
-        }
-        forth
     }
 
     /// A path for one packet, the `turn`th of its end of the connection.
@@ -762,60 +450,6 @@ impl Shard {
         }
     }
 
-    fn arm_sender(&mut self, connection: u32) {
-        let Some(source) = &mut self.sources[connection as usize] else {
-            return;
-        };
-        // A timer that comes too early is set again when it comes, which costs less than moving it
-        // with every ACK.
-        if let Some(deadline) = source.sender.deadline()
-            && source.timer.is_none_or(|at| deadline < at)
-        {
-            source.timer = Some(deadline);
-            self.schedule(deadline, Key::new(Class::SenderTimer, connection));
-        }
-    }
-
-    fn sender_timer(&mut self, connection: u32) {
-        let Some(source) = &mut self.sources[connection as usize] else {
-            return self.datagram_timer(connection);
-        };
-        if source.timer != Some(self.now) {
-            return;
-        }
-        source.timer = None;
-        source.sender.on_deadline(self.now);
-        self.send(connection);
-    }
-
-    fn arm_receiver(&mut self, connection: u32) {
-        let Some(sink) = &mut self.sinks[connection as usize] else {
-            return;
-        };
-        if let Some(deadline) = sink.receiver.deadline()
-            && sink.timer.is_none_or(|at| deadline < at)
-        {
-            sink.timer = Some(deadline);
-            self.schedule(deadline, Key::new(Class::ReceiverTimer, connection));
-        }
-    }
-
-    fn receiver_timer(&mut self, connection: u32) {
-        let Some(sink) = &mut self.sinks[connection as usize] else {
-            return;
-        };
-        if sink.timer != Some(self.now) {
-            return;
-        }
-        sink.timer = None;
-        let ack = sink.receiver.on_deadline(self.now);
-        let back = sink.back;
-        if let Some(ack) = ack {
-            self.acknowledge(back, Acks::One(ack));
-        }
-        self.arm_receiver(connection);
-    }
-
     /// Notes that a flow is complete.
     fn complete(&mut self, flow: u32) {
         let outcome = &mut self.outcomes[flow as usize];
@@ -823,17 +457,6 @@ impl Shard {
             outcome.fct = Some(self.now - outcome.start);
             self.done += 1;
             self.release(flow);
-        }
-    }
-
-    /// Notes what the sender of a connection did for its flow.
-    fn record(&mut self, connection: u32) {
-        if let Some(source) = &self.sources[connection as usize] {
-            let stats = source.sender.stats();
-            let outcome = &mut self.outcomes[source.flow as usize];
-            outcome.retransmits = (stats.retransmits - source.before.retransmits) as u32;
-            outcome.timeouts = (stats.timeouts - source.before.timeouts) as u32;
-            outcome.delivered = source.sender.acked() - source.first;
         }
     }
 

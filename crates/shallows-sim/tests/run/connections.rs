@@ -2,6 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_sim::Connections;
+use shallows_sim::workload::{FlowSpec, Stop};
 
 use crate::world::{LEAF_SPINE, World, flow};
 
@@ -48,6 +49,22 @@ fn a_busy_connection_is_left_alone() {
     assert!(fcts[2].is_some_and(|fct| fct >= alone && fct < Time::from_us(150)));
     // The window of the second connection had grown to 4 only.
     assert!(fcts[3].is_some_and(|fct| fct > Time::from_us(170)));
+}
+
+#[test]
+fn an_endless_flow_on_a_kept_connection_stops() {
+    let mut world = world(Connections::Persistent, &[(0, 30), (1_000, 1), (5_000, 20)]);
+    world.workload.flows[1].bytes = FlowSpec::ENDLESS;
+    world.workload.stops = vec![Stop {
+        flow: 1,
+        at: Time::from_us(3_000),
+    }];
+    let fcts = world.fcts();
+    assert_eq!(fcts[1], Some(Time::from_us(2_000)));
+    assert!(
+        fcts[2].is_some(),
+        "the next one has a connection of its own"
+    );
 }
 
 #[test]

@@ -53,12 +53,11 @@ fn a_lossy_link_loses_its_share_and_tcp_repairs_it() {
     assert_eq!(parallel.lost_on(0), run.lost_on(0));
 }
 
-#[test]
-fn a_link_that_goes_down_is_left_for_another() {
+/// All links but one from the first leaf up to the spines go down at 5 ms.
+fn leave_one_way(routing: RoutingConfig) {
     let mut world = world(20_000);
-    world.routing = RoutingConfig::default();
+    world.routing = routing;
     let fabric = world.topology.build().unwrap();
-    // All links but one from the first leaf up to the spines go down at 5 ms.
     let ups: Vec<u32> = (0..)
         .zip(fabric.links())
         .filter(|(_, link)| link.from == Node::Switch(0) && matches!(link.to, Node::Switch(_)))
@@ -80,6 +79,16 @@ fn a_link_that_goes_down_is_left_for_another() {
     let outcome = run.flows().next().unwrap().1;
     // 20,000 packets take 24 ms; the loss costs no more than a timeout and a slow start.
     assert!(outcome.fct.is_some_and(|fct| fct < Time::from_ms(33)));
+}
+
+#[test]
+fn a_link_that_goes_down_is_left_for_another() {
+    leave_one_way(RoutingConfig::Ecmp);
+}
+
+#[test]
+fn sprayed_packets_leave_a_link_that_goes_down() {
+    leave_one_way(RoutingConfig::Spray);
 }
 
 #[test]

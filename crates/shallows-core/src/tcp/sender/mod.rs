@@ -167,12 +167,12 @@ impl Sender {
         }
     }
 
-    /// The application hands over `bytes` to send after all before.
+    /// The application hands over `bytes` to send after all before; `u64::MAX` never end.
     pub fn write(&mut self, now: Time, bytes: u64) {
         if self.una == self.max && self.stats.segments_sent > 0 {
             self.end_idle(now);
         }
-        self.written += bytes;
+        self.written = self.written.saturating_add(bytes);
     }
 
     /// The next segment that may be sent now.

@@ -1,0 +1,356 @@
+//! TCP at the hosts of a part.
+
+use shallows_core::packet::{Ecn, Packet as _};
+use shallows_core::tcp::{Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats};
+use shallows_core::units::{Bytes, Time};
+
+use super::{Direction, Shard, envelope};
+use crate::engine::{Class, Key};
+use crate::packet::{Envelope, Packet, Selective};
+use crate::routing::Selection;
+use crate::simulation::{Completion, Connections, FlowOutcome};
+use crate::watch::Observation;
+
+/// The sending end of a connection.
+#[derive(Debug)]
+pub(super) struct Source {
+    sender: Sender,
+    forth: Envelope,
+    /// What it sends now, and what it had done before that.
+    flow: u32,
+    before: SenderStats,
+    /// The first byte of the flow, and the one up to which it was sent if stages are told.
+    first: u64,
+    reached: u64,
+    /// When the timer event in the queue will come.
+    timer: Option<Time>,
+    /// Packets sent by a path of their own.
+    sprayed: u32,
+}
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+pub(super) struct Sink {
+    receiver: Receiver,
+    back: Envelope,
+    /// What it receives, and where that ends.
+    flow: u32,
+    end: u64,
+    timer: Option<Time>,
+    sprayed: u32,
+}
+
+impl Source {
+    /// Says what it did for its flow.
+    pub(super) fn tell(&self, outcome: &mut FlowOutcome) {
+        let stats = self.sender.stats();
+        outcome.retransmits = (stats.retransmits - self.before.retransmits) as u32;
+        outcome.timeouts = (stats.timeouts - self.before.timeouts) as u32;
+        outcome.delivered = self.sender.acked() - self.first;
+    }
+}
+
+impl Shard {
+    /// Starts a flow on a connection that is kept, or on a new one.
+    pub(super) fn start_on_connection(&mut self, flow: u32) {
+        let spec = self.world.workload.flows[flow as usize];
+        let kept = match self.world.connections {
+            Connections::PerFlow => None,
+            Connections::Persistent => self
+                .idle
+                .get_mut(&(spec.src, spec.dst, spec.service))
+                .and_then(Vec::pop),
+        };
+        // A new connection is called like the first flow on it.
+        let connection = kept.unwrap_or(flow);
+        if connection != flow {
+            self.carriers.insert(flow, connection);
+        }
+        let (world, routing, now) = (&self.world, &self.routing, self.now);
+        let source = self.sources[connection as usize].get_or_insert_with(|| {
+            Box::new(Source {
+                sender: Sender::new(&world.transport),
+                forth: envelope(world, connection, routing, Direction::Forth),
+                flow,
+                before: SenderStats::default(),
+                first: 0,
+                reached: 0,
+                timer: None,
+                sprayed: 0,
+            })
+        });
+        source.flow = flow;
+        source.before = *source.sender.stats();
+        source.first = source.sender.written();
+        source.reached = source.first;
+        source.sender.write(now, spec.bytes);
+        self.send(connection);
+    }
+
+    /// A flow without end, or one that is not done, has come to its end.
+    pub(super) fn stop_connection(&mut self, flow: u32) {
+        if let Some(source) = self.source_of(flow) {
+            let connection = source.forth.connection;
+            self.complete(flow);
+            self.record(connection);
+            self.carriers.remove(&flow);
+            self.sources[connection as usize] = None;
+        }
+    }
+
+    /// The sending end that has something to send of a flow.
+    pub(super) fn source_of(&self, flow: u32) -> Option<&Source> {
+        let connection = self.carriers.get(&flow).copied().unwrap_or(flow);
+        let source = self.sources[connection as usize].as_deref()?;
+        (source.flow == flow && !source.sender.is_done()).then_some(source)
+    }
+
+    /// The sender of a flow, while it has something to send.
+    pub(crate) fn sender(&self, flow: u32) -> Option<&Sender> {
+        Some(&self.source_of(flow)?.sender)
+    }
+
+    /// Sends what connections send from now on by other ways.
+    pub(super) fn reroute_connections(&mut self, routes: &[[u32; 2]]) {
+        for (source, route) in self.sources.iter_mut().zip(routes) {
+            if let Some(source) = source {
+                source.forth.route = route[0];
+            }
+        }
+        for (sink, route) in self.sinks.iter_mut().zip(routes) {
+            if let Some(sink) = sink {
+                sink.back.route = route[1];
+            }
+        }
+    }
+
+    pub(super) fn take_data(&mut self, packet: Packet) {
+        let connection = packet.connection;
+        let (flow, segment) = (packet.flow(), packet.to_segment());
+        self.outcomes[flow as usize].marks += u32::from(packet.ecn() == Ecn::Ce);
+        let (world, routing, now) = (&self.world, &self.routing, self.now);
+        if self.satisfied[connection as usize] {
+            return self.answer_late(connection, &packet);
+        }
+        let sink = self.sinks[connection as usize].get_or_insert_with(|| {
+            Box::new(Sink {
+                receiver: Receiver::new(&world.transport),
+                back: envelope(world, connection, routing, Direction::Back),
+                flow,
+                end: 0,
+                timer: None,
+                sprayed: 0,
+            })
+        });
+        let acks = sink.receiver.on_segment(now, &segment, packet.ecn());
+        if flow >= sink.flow {
+            sink.flow = flow;
+            sink.end = segment.seq + packet.remaining();
+        }
+        let got_all = sink.receiver.received() >= sink.end;
+        let mut back = sink.back;
+        if routing.router.selection() == Selection::Packet {
+            sink.sprayed += 1;
+            let turn = sink.sprayed;
+            back.route = self.spray(connection, Direction::Back, turn);
+        }
+        self.acknowledge(back, acks);
+        if got_all {
+            self.got_all(connection, flow);
+        }
+        self.arm_receiver(connection);
+    }
+
+    /// The receiving end of a connection has all of a flow.
+    fn got_all(&mut self, connection: u32, flow: u32) {
+        if self.world.completion == Completion::Receiver {
+            self.complete(flow);
+        }
+        let Some(sink) = &self.sinks[connection as usize] else {
+            return;
+        };
+        if self.world.connections == Connections::PerFlow && sink.receiver.deadline().is_none() {
+            self.sinks[connection as usize] = None;
+            self.satisfied[connection as usize] = true;
+        }
+    }
+
+    /// Answers a packet of a flow that was received long ago: its sender missed an ACK.
+    #[cold]
+    fn answer_late(&mut self, connection: u32, packet: &Packet) {
+        let segment = packet.to_segment();
+        let ack = Ack {
+            ack: self.world.workload.flows[connection as usize].bytes,
+            echo: segment.sent_at,
+            one_way_delay: self.now - segment.sent_at,
+            ece: packet.ecn() == Ecn::Ce,
+            syn: segment.syn,
+            ect: self.world.transport.ect_acks,
+            sack: SackBlocks::default(),
+        };
+        let back = envelope(&self.world, connection, &self.routing, Direction::Back);
+        self.acknowledge(back, Acks::One(ack));
+    }
+
+    fn acknowledge(&mut self, back: Envelope, acks: Acks) {
+        for ack in acks {
+            let selective = (!ack.sack.is_empty()).then(|| {
+                self.set_aside(Selective {
+                    sack: ack.sack,
+                    one_way_delay: ack.one_way_delay,
+                })
+            });
+            self.launch(Packet::ack(back, &ack, selective));
+        }
+    }
+
+    pub(super) fn take_ack(&mut self, packet: Packet) {
+        let selective = packet.selective().map(|at| {
+            self.free_selective.push(at);
+            self.selective[at as usize]
+        });
+        let connection = packet.connection;
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return;
+        };
+        let was_done = source.sender.is_done();
+        let (ack, acked) = (packet.to_ack(selective), source.sender.acked());
+        source.sender.on_ack(self.now, &ack);
+        if self.keeps_rtt && source.sender.acked() > acked {
+            self.observations.push(Observation::Rtt {
+                time: self.now,
+                flow: source.flow,
+                rtt: self.now - ack.echo,
+            });
+        }
+        if source.sender.is_done() && !was_done {
+            self.finish(connection);
+            return;
+        }
+        self.send(connection);
+    }
+
+    /// The sending end of a connection has the ACK of all that it had to send.
+    fn finish(&mut self, connection: u32) {
+        let Some(source) = &self.sources[connection as usize] else {
+            return;
+        };
+        let flow = source.flow;
+        self.carriers.remove(&flow);
+        if self.world.completion == Completion::Sender {
+            self.complete(flow);
+        }
+        self.record(connection);
+        match self.world.connections {
+            Connections::PerFlow => self.sources[connection as usize] = None,
+            Connections::Persistent => {
+                let spec = self.world.workload.flows[connection as usize];
+                let idle = self.idle.entry((spec.src, spec.dst, spec.service));
+                let idle = idle.or_default();
+                // The oldest is taken first, from the end.
+                let at = idle.partition_point(|&other| other > connection);
+                idle.insert(at, connection);
+            }
+        }
+    }
+
+    /// Sends what the sender of a connection may send, and sets its timer.
+    fn send(&mut self, connection: u32) {
+        loop {
+            let Some(source) = &mut self.sources[connection as usize] else {
+                return;
+            };
+            let Some(segment) = source.sender.poll_segment(self.now) else {
+                break;
+            };
+            let remaining = source.sender.written() - segment.seq;
+            let (mut forth, flow) = (source.forth, source.flow);
+            if self.adapts {
+                forth = self.adapt(connection, &segment);
+            }
+            self.launch(Packet::data(forth, &segment, flow, remaining));
+        }
+        self.arm_sender(connection);
+    }
+
+    /// How a segment travels, where not all of a connection travel alike.
+    #[cold]
+    fn adapt(&mut self, connection: u32, segment: &Segment) -> Envelope {
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return envelope(&self.world, connection, &self.routing, Direction::Forth);
+        };
+        let mut forth = source.forth;
+        if let Some(stages) = &self.world.stages {
+            // A retransmission does not take its flow back to an earlier stage.
+            source.reached = source.reached.max(segment.seq);
+            forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
+        }
+        if self.routing.router.selection() == Selection::Packet {
+            source.sprayed += 1;
+            let turn = source.sprayed;
+            forth.route = self.spray(connection, Direction::Forth, turn);
+        }
+        forth
+    }
+
+    fn arm_sender(&mut self, connection: u32) {
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return;
+        };
+        // A timer that comes too early is set again when it comes, which costs less than moving it
+        // with every ACK.
+        if let Some(deadline) = source.sender.deadline()
+            && source.timer.is_none_or(|at| deadline < at)
+        {
+            source.timer = Some(deadline);
+            self.schedule(deadline, Key::new(Class::SenderTimer, connection));
+        }
+    }
+
+    pub(super) fn sender_timer(&mut self, connection: u32) {
+        let Some(source) = &mut self.sources[connection as usize] else {
+            return self.datagram_timer(connection);
+        };
+        if source.timer != Some(self.now) {
+            return;
+        }
+        source.timer = None;
+        source.sender.on_deadline(self.now);
+        self.send(connection);
+    }
+
+    fn arm_receiver(&mut self, connection: u32) {
+        let Some(sink) = &mut self.sinks[connection as usize] else {
+            return;
+        };
+        if let Some(deadline) = sink.receiver.deadline()
+            && sink.timer.is_none_or(|at| deadline < at)
+        {
+            sink.timer = Some(deadline);
+            self.schedule(deadline, Key::new(Class::ReceiverTimer, connection));
+        }
+    }
+
+    pub(super) fn receiver_timer(&mut self, connection: u32) {
+        let Some(sink) = &mut self.sinks[connection as usize] else {
+            return;
+        };
+        if sink.timer != Some(self.now) {
+            return;
+        }
+        sink.timer = None;
+        let ack = sink.receiver.on_deadline(self.now);
+        let back = sink.back;
+        if let Some(ack) = ack {
+            self.acknowledge(back, Acks::One(ack));
+        }
+        self.arm_receiver(connection);
+    }
+
+    /// Notes what the sender of a connection did for its flow.
+    fn record(&mut self, connection: u32) {
+        if let Some(source) = &self.sources[connection as usize] {
+            source.tell(&mut self.outcomes[source.flow as usize]);
+        }
+    }
+}
