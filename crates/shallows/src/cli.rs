@@ -63,8 +63,8 @@ pub(crate) struct RunArgs {
     /// Seed of every random choice, in place of the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Threads to use; results do not depend on it. Runs whose flows wait for others, whose packets
-    /// are sprayed, or with probes of single packets, use one.
+    /// Threads to use, at most one for each CPU; results do not depend on it. Runs whose flows wait
+    /// for others, whose packets are sprayed, or with probes of single packets, use one.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
     /// Set a key of the scenario, such as ports.switch.queues=4 or transport.controller=reno.
