@@ -1,0 +1,279 @@
+//! `shallows repro --live`: a figure's runs on this machine, beside the same runs simulated.
+//!
+//! Live runs are slower by a scale: rates are multiplied by it, times divided. What they show is
+//! scaled back, so that figures and claims need not know.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::bail;
+use shallows_core::units::Time;
+use shallows_live::experiment::Observed;
+use shallows_live::traffic::Goodput;
+use shallows_results::figure::Panel;
+use shallows_results::record::Completeness;
+use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
+use shallows_results::summary::Summary;
+
+use super::chart;
+use super::claim;
+use super::execute::Executor;
+use super::library::Library;
+use super::measured::{Measured, RunFidelity, Sample, mice_percent, rtt_us};
+use super::plan::{Job, Plan};
+use super::results::Results;
+use super::spec::GoodputSpec;
+use crate::failure::Failure;
+use crate::live;
+
+/// What the names of figures end with that were run live.
+pub(super) const SUFFIX: &str = "-live";
+
+/// How often a run is made again that the machine was too busy for.
+const ATTEMPTS: usize = 3;
+
+/// Of the wanted figures, those that can run live.
+pub(super) fn possible(
+    library: &Library,
+    paper: &Paper,
+    figures: Vec<String>,
+) -> anyhow::Result<Vec<String>> {
+    let mut possible = Vec::new();
+    let mut others = Vec::new();
+    for figure in figures {
+        match library.figure(&paper.id, &figure)?.live {
+            Some(_) => possible.push(figure),
+            None => others.push(figure),
+        }
+    }
+    if possible.is_empty() {
+        let others = others.join(", ");
+        bail!("{others}: not for one machine; figures with a [live] table are");
+    }
+    if !others.is_empty() {
+        eprintln!(
+            "left out, for they are not for one machine: {}",
+            others.join(", ")
+        );
+    }
+    Ok(possible)
+}
+
+/// The live runs of a figure.
+pub(super) struct LiveResults {
+    scale: f64,
+    runs: Vec<Arc<Measured>>,
+}
+
+/// Makes every run of a figure live that is not kept from before, one after the other.
+pub(super) fn run(
+    executor: &Executor<'_>,
+    plan: &Plan,
+    scale: Option<f64>,
+) -> Result<LiveResults, Failure> {
+    let of_figure = plan.spec.live.as_ref().map(|live| live.scale);
+    let scale = scale.or(of_figure).unwrap_or(1.0);
+    let mut runs: BTreeMap<String, Arc<Measured>> = BTreeMap::new();
+    let mut keys = Vec::new();
+    for (number, job) in plan.jobs.iter().enumerate() {
+        let job = Job {
+            key: format!("{}{SUFFIX}-{scale}", job.key),
+            ..job.clone()
+        };
+        keys.push(job.key.clone());
+        if runs.contains_key(&job.key) {
+            continue;
+        }
+        let kept = executor.kept(&job).filter(|_| !executor.fresh);
+        let measured = if let Some(measured) = kept {
+            measured
+        } else {
+            let (number, all) = (number + 1, plan.jobs.len());
+            eprintln!("{}: live run {number} of {all}", plan.id);
+            let measured = measure(executor, &job, scale)?;
+            executor.keep(&job, &measured)?;
+            measured
+        };
+        runs.insert(job.key, Arc::new(measured));
+    }
+    let runs = keys.iter().map(|key| Arc::clone(&runs[key])).collect();
+    Ok(LiveResults { scale, runs })
+}
+
+/// Makes a run, again if the machine was too busy.
+fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, Failure> {
+    let mut attempt = 1;
+    loop {
+        let (loaded, built) = live::scaled(job.loaded.clone(), Some(scale))?;
+        let observed = live::observe(&loaded, &built, executor.interrupted)?;
+        if executor.interrupted.load(Ordering::Relaxed) {
+            eprintln!("finished runs are kept; the same command goes on from there");
+            return Err(Failure::Interrupted);
+        }
+        match live::believe(&observed) {
+            Ok(()) => return measured(job, &observed, scale),
+            Err(error) if attempt == ATTEMPTS => return Err(error.into()),
+            Err(error) => eprintln!("again: {error}"),
+        }
+        attempt += 1;
+    }
+}
+
+/// What a live run showed, at the scale of its scenario.
+fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Failure> {
+    let loaded = &job.loaded;
+    let built = loaded.build()?;
+    let ideal = live::ideal_fcts(loaded, &built)?;
+    let mut records = live::records(observed, &built, &ideal);
+    for record in &mut records {
+        record.start = shrunk(record.start, scale);
+        record.fct = record.fct.map(|fct| shrunk(fct, scale));
+    }
+    let facts = live::facts(observed, &records, Duration::ZERO);
+    let (classes, complete) = (built.size_classes, Completeness::Complete);
+    let rule = loaded.scenario.report.percentiles;
+    let summary = Summary::new(&records, complete, classes, rule, facts);
+    let snapshot = &observed.report.snapshot;
+    Ok(Measured {
+        summary: summary.map_err(anyhow::Error::from)?,
+        mice_percent: mice_percent(&records, loaded, &built),
+        rtt_us: rtt_us(&records, &built),
+        goodput: job.goodput.map_or_else(Vec::new, |spec| {
+            let queues = built.ports.switches.queues;
+            goodput(spec, &observed.goodput, queues, scale)
+        }),
+        fidelity: Some(RunFidelity {
+            late_share: snapshot.verdict.late_share,
+            late_p99_us: snapshot.lateness.p99_us,
+            steal: observed.steal,
+        }),
+    })
+}
+
+/// A time of a scaled run in that of its scenario.
+fn shrunk(time: Time, scale: f64) -> Time {
+    Time::from_ps((time.ps() as f64 * scale).round() as u64)
+}
+
+/// What clients have received of each service, whose queue has the same number.
+fn goodput(spec: GoodputSpec, received: &Goodput, queues: usize, scale: f64) -> Vec<Sample> {
+    let every = Time::from_ps((spec.every.ps() as f64 / scale) as u64);
+    let mut samples = Vec::new();
+    let mut before: Option<&(Time, Vec<u64>)> = None;
+    for row in &received.rows {
+        let Some((since, had)) = before else {
+            before = (shrunk(row.0, scale) >= spec.after).then_some(row);
+            continue;
+        };
+        if row.0 - *since < every {
+            continue;
+        }
+        // Bits of scaled seconds, in millions.
+        let megabits = 8.0 / 1e6 / (row.0 - *since).as_secs_f64() / scale;
+        let mut mbps = vec![0.0; queues];
+        for (column, &service) in received.dscps.iter().enumerate() {
+            if let Some(queue) = mbps.get_mut(usize::from(service)) {
+                *queue += (row.1[column] - had[column]) as f64 * megabits;
+            }
+        }
+        samples.push(Sample {
+            at_s: shrunk(row.0, scale).as_secs_f64(),
+            mbps,
+        });
+        before = Some(row);
+    }
+    samples
+}
+
+impl LiveResults {
+    /// The figure with both worlds in it.
+    pub(super) fn outcome(self, paper: &Paper, plan: Plan, simulated: &Results) -> FigureOutcome {
+        let count = self.runs.len();
+        let of_runs = self.runs.iter().filter_map(|run| run.fidelity);
+        let worst = |of: fn(&RunFidelity) -> f64| {
+            let values = of_runs.clone().map(|fidelity| of(&fidelity));
+            values.fold(0.0, f64::max)
+        };
+        let facts = LiveRuns {
+            scale: self.scale,
+            runs: count,
+            late_share: worst(|of| of.late_share),
+            late_p99_us: worst(|of| of.late_p99_us),
+            steal: Some(worst(|of| of.steal.unwrap_or_default())),
+        };
+        let live = Results::new(&plan, self.runs);
+        let drawn = chart::draw(&paper.id, &plan, &live);
+        let values = plan.spec.claim.iter().map(|claim| {
+            let outcome = claim::evaluate(claim, &live);
+            LiveValue {
+                ours: outcome.ours,
+                spread: outcome.spread,
+                values: outcome.values,
+                verdict: outcome.verdict,
+            }
+        });
+        let values: Vec<LiveValue> = values.collect();
+        let mut outcome = super::outcome(paper, plan, simulated);
+        for (claim, value) in outcome.claims.iter_mut().zip(values) {
+            claim.live = Some(value);
+        }
+        let named = |panels: Vec<Panel>, world: &str| {
+            let named = panels.into_iter().map(|panel| Panel {
+                title: format!("{}, {world}", panel.title),
+                ..panel
+            });
+            named.collect::<Vec<_>>()
+        };
+        let figure = &mut outcome.figure;
+        let simulated = std::mem::take(&mut figure.panels);
+        figure.panels = named(simulated, "simulated");
+        figure.panels.extend(named(drawn.panels, "live"));
+        figure.name += SUFFIX;
+        outcome.id += SUFFIX;
+        outcome.title += ", simulated and live";
+        outcome.live = Some(facts);
+        outcome
+    }
+}
+
+/// The claims as lines: paper, simulated, live.
+pub(super) fn three_ways(outcomes: &[FigureOutcome]) -> String {
+    let head = ["figure", "claim", "paper", "simulated", "", "live", ""];
+    let mut rows = vec![head.map(str::to_owned)];
+    for outcome in outcomes {
+        for claim in &outcome.claims {
+            let live = claim.live.as_ref();
+            let of_live = |of: fn(&LiveValue) -> String| live.map_or_else(String::new, of);
+            rows.push([
+                outcome.id.replace(SUFFIX, ""),
+                claim.what.clone(),
+                claim.paper.clone(),
+                claim.ours.clone(),
+                claim.verdict.to_string(),
+                of_live(|live| live.ours.clone()),
+                of_live(|live| live.verdict.to_string()),
+            ]);
+        }
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; 7] = std::array::from_fn(|column| width(column).unwrap_or_default());
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| match column {
+            2 | 3 | 5 => format!("{cell:>width$}"),
+            _ => format!("{cell:width$}"),
+        });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    for outcome in outcomes {
+        if let Some(live) = &outcome.live {
+            let _ = writeln!(text, "{}: {live}", outcome.id.replace(SUFFIX, ""));
+        }
+    }
+    text
+}
