@@ -17,6 +17,7 @@ use shallows_results::figure::Panel;
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::summary::Summary;
+use shallows_sim::workload::{FlowSpec, HostSet};
 
 use super::chart;
 use super::claim;
@@ -28,6 +29,7 @@ use super::results::Results;
 use super::spec::GoodputSpec;
 use crate::failure::Failure;
 use crate::live;
+use crate::scenario::{Built, Loaded, Probe};
 
 /// What the names of figures end with that were run live.
 pub(super) const SUFFIX: &str = "-live";
@@ -107,7 +109,8 @@ pub(super) fn run(
 fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, Failure> {
     let mut attempt = 1;
     loop {
-        let (loaded, built) = live::scaled(job.loaded.clone(), Some(scale))?;
+        let (mut loaded, mut built) = live::scaled(job.loaded.clone(), Some(scale))?;
+        ping_in_place_of_flows(&mut loaded, &mut built);
         let observed = live::observe(&loaded, &built, executor.interrupted)?;
         if executor.interrupted.load(Ordering::Relaxed) {
             eprintln!("finished runs are kept; the same command goes on from there");
@@ -120,6 +123,43 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
         }
         attempt += 1;
     }
+}
+
+/// Beside long-lived flows, flows of one packet stand for pings in a simulation. Here there is ICMP.
+fn ping_in_place_of_flows(loaded: &mut Loaded, built: &mut Built) {
+    let flows = &built.workload.flows;
+    let is_endless = |flow: &&FlowSpec| flow.bytes == FlowSpec::ENDLESS;
+    let long = flows.iter().take_while(is_endless).count();
+    let (Some(first), Some(last)) = (flows.get(long), flows.last()) else {
+        return;
+    };
+    let is_alike = |flow: &FlowSpec| {
+        (flow.src, flow.dst, flow.service, flow.bytes)
+            == (first.src, first.dst, first.service, first.bytes)
+    };
+    if long == 0 || !flows[long..].iter().all(is_alike) {
+        return;
+    }
+    let gaps = (flows.len() - long).saturating_sub(1).max(1) as u64;
+    let probe = Probe {
+        from: HostSet::new(first.src.to_string()),
+        to: HostSet::new(first.dst.to_string()),
+        service: first.service,
+        every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
+    };
+    loaded.scenario.live.probes = vec![probe];
+    built.workload.flows.truncate(long);
+}
+
+/// RTTs of the pings that found the long-lived flows settled, sorted.
+fn rtts_of_pings(observed: &Observed, built: &Built, scale: f64) -> Option<Vec<f64>> {
+    let settled = built.workload.flows.get(observed.outcomes.len())?.start;
+    let pings = observed.pings.first()?.iter();
+    let pings = pings.filter(|ping| shrunk(ping.sent, scale) >= settled);
+    let rtts = pings.filter_map(|ping| Some(shrunk(ping.rtt?, scale).as_secs_f64() * 1e6));
+    let mut rtts: Vec<f64> = rtts.collect();
+    rtts.sort_by(f64::total_cmp);
+    Some(rtts)
 }
 
 /// What a live run showed, at the scale of its scenario.
@@ -140,7 +180,7 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     Ok(Measured {
         summary: summary.map_err(anyhow::Error::from)?,
         mice_percent: mice_percent(&records, loaded, &built),
-        rtt_us: rtt_us(&records, &built),
+        rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or_else(|| rtt_us(&records, &built)),
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let queues = built.ports.switches.queues;
             goodput(spec, &observed.goodput, queues, scale)
