@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use shallows_live::experiment::Observed;
+use shallows_live::experiment::{ExperimentError, Observed};
+use shallows_live::io::{IoError, IoKind};
+use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
 use shallows_results::flows::write_flows;
 use shallows_results::record::Completeness;
@@ -153,11 +155,21 @@ pub(crate) fn clean() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `shallows bench live`: the shortest and the longest frames.
+/// `shallows bench live`: the shortest and the longest frames, by each way into the kernel.
 pub(crate) fn bench(json: bool, seconds: u64) -> Result<(), Failure> {
     let time = Duration::from_secs(seconds);
-    let run = |length| bench::throughput(length, time).map_err(anyhow::Error::from);
-    let results = [run(60)?, run(1514)?];
+    let mut results = Vec::new();
+    for io in [IoKind::Packet, IoKind::Xdp] {
+        for length in [60, 1514] {
+            match bench::throughput(io, length, time) {
+                Ok(result) => results.push(result),
+                Err(ExperimentError::Switch(SwitchError::Io(error @ IoError::NoXdp(_)))) => {
+                    eprintln!("left out: {error}");
+                }
+                Err(error) => return Err(anyhow::Error::from(error).into()),
+            }
+        }
+    }
     let text = if json {
         serde_json::to_string_pretty(&results).context("cannot write JSON")? + "\n"
     } else {

@@ -1,12 +1,14 @@
 //! Kinds of ports, and what classifies frames.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use shallows_core::units::Rate;
 use shallows_live::io::{Device, IoKind};
-use shallows_live::lab::{self, Lab, Namespace};
-use shallows_live::switch::{Classify, Forwarding, PortPlan, SwitchConfig};
+use shallows_live::lab::{self, Lab};
+use shallows_live::switch::{Classify, Forwarding, PortPlan, Report, SwitchConfig};
 
 use crate::{Running, at, need_a_lab, plan, switch_config};
 
@@ -25,37 +27,31 @@ fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {said}");
 }
 
-fn packets(switch: &shallows_live::switch::Report, link: usize) -> Vec<u64> {
+fn packets(switch: &Report, link: usize) -> Vec<u64> {
     let queues = switch.snapshot.links[link].queues.iter();
     queues.map(|queue| queue.accepted_packets).collect()
 }
 
-/// TAP ports carry ARP, ICMP and TCP, classify, shape and mark like all others.
-#[test]
-fn tap_ports_behave_like_others() {
-    need_a_lab!();
-    let lab = Lab::build(&plan(2)).unwrap();
+/// Two ports of a kind, in a switch that learns.
+fn config(io: IoKind, devices: [&str; 2]) -> SwitchConfig {
     let mut config = switch_config(0, Rate::from_mbps(50), EIGHT_QUEUES);
     config.forwarding = Forwarding::Learning;
-    config.ports = ["tap0", "tap1"]
+    config.ports = devices
         .map(|name| PortPlan {
-            io: IoKind::Tap,
+            io,
             ..PortPlan::new(name, Rate::from_mbps(50))
         })
         .into();
-    let switch = Running::start(&lab, config);
-    // The switch keeps the file; the other end of the cable goes to the host.
-    for host in 0..2 {
-        let (switch, to) = (lab.switch().name(), lab.host(host).name());
-        ip(&format!("-n {switch} link set tap{host} netns {to}"));
-        ip(&format!("-n {to} addr add 10.84.0.{host}/24 dev tap{host}"));
-        ip(&format!("-n {to} link set tap{host} up"));
-    }
+    config
+}
+
+/// ARP, ICMP and TCP from host 0 to `address` of host 1: classified, shaped and marked.
+fn carries_everything(lab: &Lab, switch: Running, address: Ipv4Addr) {
     // TOS 12 is DSCP 3.
-    let ping = at(&lab, 0, "ping -c 5 -i 0.05 -W 2 -Q 12 10.84.0.1");
+    let ping = at(lab, 0, &format!("ping -c 5 -i 0.05 -W 2 -Q 12 {address}"));
     let said = String::from_utf8_lossy(&ping.stdout).into_owned();
     assert!(ping.status.success(), "{said}");
-    transfer(lab.host(0), lab.host(1), 3_000_000);
+    transfer(lab, address, 3_000_000);
     let report = switch.stop();
     println!("{}", report.snapshot);
     let towards_1 = packets(&report, 1);
@@ -66,26 +62,59 @@ fn tap_ports_behave_like_others() {
         "3 MB must pass the threshold of 15 KB"
     );
     for (device, counters) in &report.snapshot.devices {
-        let odd = counters.oversized + counters.unfinished + counters.runts;
+        let odd = counters.oversized + counters.unfinished + counters.runts + counters.refused;
         assert_eq!(odd, 0, "{device}: {counters:?}");
         assert!(counters.malformed.iter().all(|&count| count == 0));
     }
 }
 
-/// Sends bytes over TCP to 10.84.0.1.
-fn transfer(from: &Namespace, to: &Namespace, bytes: usize) {
-    use std::io::{Read as _, Write as _};
-    use std::net::{TcpListener, TcpStream};
-    let server = to.enter(|| TcpListener::bind("10.84.0.1:7000")).unwrap();
-    let server = server.unwrap();
+#[test]
+fn tap_ports_behave_like_others() {
+    need_a_lab!();
+    let lab = Lab::build(&plan(2)).unwrap();
+    let switch = Running::start(&lab, config(IoKind::Tap, ["tap0", "tap1"]));
+    // The switch keeps the file; the other end of the cable goes to the host.
+    for host in 0..2 {
+        let (switch, to) = (lab.switch().name(), lab.host(host).name());
+        ip(&format!("-n {switch} link set tap{host} netns {to}"));
+        ip(&format!("-n {to} addr add 10.84.0.{host}/24 dev tap{host}"));
+        ip(&format!("-n {to} link set tap{host} up"));
+    }
+    carries_everything(&lab, switch, Ipv4Addr::new(10, 84, 0, 1));
+}
+
+#[test]
+fn xdp_ports_behave_like_others() {
+    need_a_lab!();
+    let lab = Lab::build(&plan(2)).unwrap();
+    let config = config(IoKind::Xdp, [&lab::port(0), &lab::port(1)]);
+    let opened = lab
+        .switch()
+        .enter(|| Device::open(&lab::port(0), IoKind::Xdp));
+    if let Err(error) = opened.unwrap() {
+        assert!(error.to_string().contains("io = \"packet\""), "{error}");
+        println!("skipped: {error}");
+        return;
+    }
+    at(&lab, 0, "ip neigh flush all nud permanent");
+    let switch = Running::start(&lab, config);
+    carries_everything(&lab, switch, lab::address(1));
+}
+
+/// Sends bytes over TCP from host 0 to an address of host 1.
+fn transfer(lab: &Lab, address: Ipv4Addr, bytes: usize) {
+    let server = lab.host(1).enter(|| TcpListener::bind((address, 7000)));
+    let server = server.unwrap().unwrap();
     let receiver = thread::spawn(move || {
         let (mut stream, _) = server.accept().unwrap();
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
         all.len()
     });
-    let client = from.enter(|| TcpStream::connect("10.84.0.1:7000")).unwrap();
-    client.unwrap().write_all(&vec![7; bytes]).unwrap();
+    let client = lab.host(0).enter(|| TcpStream::connect((address, 7000)));
+    let mut client = client.unwrap().unwrap();
+    client.write_all(&vec![7; bytes]).unwrap();
+    drop(client);
     assert_eq!(receiver.join().unwrap(), bytes);
 }
 
