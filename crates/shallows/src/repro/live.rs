@@ -317,3 +317,66 @@ pub(super) fn three_ways(outcomes: &[FigureOutcome]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn goodput_is_shown_at_the_scale_of_the_scenario() {
+        // 25 Mbps and 12.5 Mbps at a fifth of the rate, for 1.2 s.
+        let rows = (0..=120u64).map(|n| (Time::from_ms(10 * n), vec![31_250 * n, 15_625 * n]));
+        let received = Goodput {
+            dscps: vec![0, 2],
+            rows: rows.collect(),
+        };
+        let spec = GoodputSpec {
+            to: 1,
+            after: Time::from_ms(40),
+            every: Time::from_ms(50),
+        };
+        let samples = goodput(spec, &received, 3, 0.2);
+        // From 200 ms on, every 250 ms: 450, 700, 950, 1200.
+        assert_eq!(samples.len(), 4);
+        assert!((samples[0].at_s - 0.09).abs() < 1e-9);
+        for sample in &samples {
+            let expected = [125.0, 0.0, 62.5];
+            let close = |(a, b): (&f64, f64)| (a - b).abs() < 1e-6;
+            assert!(sample.mbps.iter().zip(expected).all(close), "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn flows_of_one_packet_beside_long_ones_are_pings() {
+        let text = r#"
+            until = "2s"
+            topology.star = { hosts = 3, rate = "1Gbps", delay = "5us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            [[workload]]
+            long-lived = [{ src = 0, dst = 2 }]
+            [[workload]]
+            flows = [
+                { src = 1, dst = 2, size = "32B", service = 1, start = "200ms" },
+                { src = 1, dst = 2, size = "32B", service = 1, start = "203ms" },
+                { src = 1, dst = 2, size = "32B", service = 1, start = "210ms" },
+            ]
+        "#;
+        let mut loaded = Loaded::parse(Path::new("x.toml"), text, &[]).unwrap();
+        let mut built = loaded.build().unwrap();
+        ping_in_place_of_flows(&mut loaded, &mut built);
+        assert_eq!(built.workload.flows.len(), 1);
+        let expected = Probe {
+            from: HostSet::new("1"),
+            to: HostSet::new("2"),
+            service: 1,
+            every: Time::from_ms(5),
+        };
+        assert_eq!(loaded.scenario.live.probes, [expected]);
+        // Where nothing is long-lived, nothing is a ping.
+        built.workload.flows[0].bytes = 7;
+        ping_in_place_of_flows(&mut loaded, &mut built);
+        assert_eq!(built.workload.flows.len(), 1);
+    }
+}
