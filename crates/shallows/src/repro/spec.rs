@@ -97,12 +97,37 @@ pub(super) struct SizeSpec {
 
 /// The version of the figure that a machine carries live.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(from = "LiveTable")]
 pub(super) struct LiveSpec {
     /// Rates are multiplied by it and times divided.
     pub(super) scale: f64,
-    #[serde(flatten)]
     pub(super) size: SizeSpec,
+}
+
+/// [`LiveSpec`] as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct LiveTable {
+    scale: f64,
+    seeds: u64,
+    x: Option<Vec<f64>>,
+    #[serde(default)]
+    set: Vec<String>,
+}
+
+impl From<LiveTable> for LiveSpec {
+    fn from(table: LiveTable) -> Self {
+        let LiveTable {
+            scale,
+            seeds,
+            x,
+            set,
+        } = table;
+        Self {
+            scale,
+            size: SizeSpec { seeds, x, set },
+        }
+    }
 }
 
 /// Goodput of each queue at the switch's port to a host.

@@ -74,7 +74,7 @@ fn a_scenario_runs_live() {
             "--set",
             "transport.ecn=classic",
         ])
-        .args(["--set", "live.probes=[{from=0, to=1}]"])
+        .args(["--set", "live.probes=[{from=0, to=1, every=\"100us\"}]"])
         .args(["--set", "live.commands=[{host=2, run=\"echo at {h2}\"}]"]);
     let output = run.output().unwrap();
     let said = stderr(&output);
