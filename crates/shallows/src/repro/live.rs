@@ -13,7 +13,7 @@ use anyhow::bail;
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::traffic::Goodput;
-use shallows_results::figure::Panel;
+use shallows_results::figure::{Extent, Panel, Plot};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::summary::Summary;
@@ -36,6 +36,9 @@ pub(super) const SUFFIX: &str = "-live";
 
 /// How often a run is made again that the machine was too busy for.
 const ATTEMPTS: usize = 3;
+
+/// The part of a live distribution that is drawn.
+const DRAWN: f64 = 0.995;
 
 /// Of the wanted figures, those that can run live.
 pub(super) fn possible(
@@ -245,7 +248,8 @@ impl LiveResults {
             steal: Some(worst(|of| of.steal.unwrap_or_default())),
         };
         let live = Results::new(&plan, self.runs);
-        let drawn = chart::draw(&paper.id, &plan, &live);
+        let mut drawn = chart::draw(&paper.id, &plan, &live);
+        drawn.panels.iter_mut().for_each(trim);
         let values = plan.spec.claim.iter().map(|claim| {
             let outcome = claim::evaluate(claim, &live);
             LiveValue {
@@ -273,9 +277,21 @@ impl LiveResults {
         figure.panels.extend(named(drawn.panels, "live"));
         figure.name += SUFFIX;
         outcome.id += SUFFIX;
+        let note = outcome.note.get_or_insert_default();
+        *note += " Live, goodput is what clients receive, and pings are ICMP.";
         outcome.title += ", simulated and live";
         outcome.live = Some(facts);
         outcome
+    }
+}
+
+/// Leaves out the last points of distributions: a single ping that met a busy machine would flatten
+/// everything else.
+fn trim(panel: &mut Panel) {
+    if let (Extent::Unit, Plot::Lines(curves)) = (panel.y.extent, &mut panel.plot) {
+        for curve in curves {
+            curve.points.retain(|point| point.y <= DRAWN);
+        }
     }
 }
 
