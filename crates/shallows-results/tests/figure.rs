@@ -206,7 +206,7 @@ fn paper_simulated_and_live_are_side_by_side() {
         "<th scope=\"col\">Live</th>",
         "Figure 1, live",
         "live at 0.2 of the rates, 4 runs",
-        "shallows repro toy/fig1 --live",
+        "fig1 --live</code>",
         "<td class=\"n\">4.0%</td>",
     ] {
         assert!(page.contains(text), "{text}");
