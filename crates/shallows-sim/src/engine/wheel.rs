@@ -232,7 +232,15 @@ impl<T: Default> Wheel<T> {
             self.current.push(Entry::new(node.time, node.key, index));
             index = node.next;
         }
-        self.current.sort_unstable_by(|a, b| b.cmp(a));
+        match self.current[..] {
+            // Nearly always.
+            [first, second] => {
+                if first < second {
+                    self.current.swap(0, 1);
+                }
+            }
+            _ => self.current.sort_unstable_by(|a, b| b.cmp(a)),
+        }
     }
 
     /// Goes on to the next slot with events, and takes their list; nothing if there are none up to
@@ -253,8 +261,8 @@ impl<T: Default> Wheel<T> {
         Some(taken)
     }
 
-    /// Looks at the events that come next, so that their cache lines are on their way while those
-    /// of now are handled.
+    /// Looks at the event that comes next, so that its cache line is on its way while that of now is
+    /// handled.
     #[inline]
     fn read_ahead(&self) {
         let from = self.now_slot as usize % SLOTS;
