@@ -173,8 +173,8 @@ fn the_page_is_self_contained_and_escapes_what_it_quotes() {
 fn with_a_live_figure() -> Reproduction {
     let mut reproduction = reproduction();
     let mut live = reproduction.figures[0].clone();
-    live.id = "fig1-live".to_owned();
-    live.figure.name = "toy-fig1-live".to_owned();
+    live.id += "-live";
+    live.figure.name += "-live";
     live.size = Size::Live;
     live.live = Some(LiveRuns {
         scale: 0.2,
