@@ -144,9 +144,9 @@ pub struct Passage {
 pub struct EgressPort<P> {
     /// Whether there is a timetable; here so that a port without one need not look for it.
     looks_ahead: bool,
+    timetable: Option<Timetable>,
     rest: Rest<P>,
     scheduler: Scheduler,
-    timetable: Option<Timetable>,
 }
 
 /// All of a port but its scheduler, so that sending a packet can be compiled for each scheduler
