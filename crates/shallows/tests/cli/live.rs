@@ -1,6 +1,9 @@
 //! Live runs and the live switch, as far as they can be seen from outside.
 
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command as Process, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::{directory, read_text, shallows, shipped, with_tiny, write};
 
@@ -165,10 +168,49 @@ fn both_worlds_agree_on_dctcp() {
         assert!(directory.path().join(&path).exists(), "{path}");
     }
     // What was brought along is gone.
-    let controllers =
-        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-    let pinned = std::path::Path::new("/sys/fs/bpf/shallows/shl_dctcp").exists();
-    assert!(pinned || !controllers.unwrap().contains("shl_dctcp"));
+    assert!(is_loaded_by_hand("shl_dctcp") || !kernel_has("shl_dctcp"));
+}
+
+fn kernel_has(controller: &str) -> bool {
+    let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(list).unwrap().contains(controller)
+}
+
+fn is_loaded_by_hand(controller: &str) -> bool {
+    Path::new("/sys/fs/bpf/shallows").join(controller).exists()
+}
+
+#[test]
+fn a_killed_run_takes_its_controller_along() {
+    let name = "shl_ear";
+    if !cfg!(feature = "bpf") || is_loaded_by_hand(name) {
+        println!("skipped: it needs a build with BPF, and {name} not to be loaded");
+        return;
+    }
+    let directory = directory();
+    write(&directory, "static.toml", STATIC_FLOWS);
+    let mut run = Process::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args(["run", "static.toml", "--live", "--scale", "0.01"])
+        .args(["--set", "transport.controller=ear"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !kernel_has(name) {
+        if let Some(status) = run.try_wait().unwrap() {
+            println!("skipped: it cannot run here ({status})");
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while kernel_has(name) {
+        assert!(Instant::now() < deadline, "{name} is left");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
