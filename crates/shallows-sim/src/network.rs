@@ -221,11 +221,11 @@ impl Network {
             return Forwarded::Behind;
         }
         let pool = &mut self.pools[port.pool as usize];
-        let packet = events.item(node);
-        let mut ticket = packet.ticket(node);
-        match port.egress.forward(now, &mut ticket, pool) {
+        match port
+            .egress
+            .forward(now, &mut events.item(node).ticket, pool)
+        {
             Forward::Sent(passage) => {
-                packet.return_ticket(&ticket);
                 self.hops += 1;
                 Forwarded::Sent(port.sent(passage))
             }
@@ -268,7 +268,7 @@ impl Network {
                         Time::MAX
                     };
                     let ticket = departure.packet;
-                    events.item(ticket.node).return_ticket(&ticket);
+                    events.item(ticket.node).ticket = ticket;
                     let sent = port.sent(Passage {
                         queue: departure.queue,
                         finish: departure.finish,
