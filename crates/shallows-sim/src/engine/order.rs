@@ -4,7 +4,7 @@
 //!
 //! | class | what | identity |
 //! |---|---|---|
-//! | 0 | an egress port is ready to send again | its link |
+//! | 0 | an egress port is asked for what it has sent | its link |
 //! | 1 | a packet arrives | the link |
 //! | 2 | a new epoch of a level at a host | eight times its port, plus the level |
 //! | 3 | a timer of a sender | connection |
@@ -17,7 +17,8 @@
 //! and a connection one timer an end. So the order
 //! does not depend on how events came into the queue, and with it no result depends on the number
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
-//! comes.
+//! comes. It may be asked for what it sent later than that, but always before it receives and
+//! before the other end does, so nobody can tell.
 
 /// Bits of an identity: half a thousand million links or connections.
 const IDENTITY_BITS: u32 = 29;
