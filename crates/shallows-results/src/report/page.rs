@@ -126,7 +126,10 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
         short,
         panels,
         legend,
-        command: format!("shallows repro {paper}/{}{quick}", outcome.id),
+        command: format!(
+            "shallows repro {paper}/{}{quick}{}",
+            outcome.id, outcome.options
+        ),
         claims: claims.collect(),
         data: tables(outcome),
         outcome,
