@@ -244,7 +244,7 @@ fn values_of_x_and_seeds_can_be_chosen() {
     assert!(read_text(&directory, "out/toy-claims.md").contains(part));
     let page = read_text(&directory, "out/report.html");
     assert!(page.contains(part));
-    assert!(page.contains("shallows repro toy/fig1 --quick --at 0.6 --seeds 1"));
+    assert!(page.contains("fig1 --quick --at 0.6 --seeds 1"));
     shallows(&directory)
         .args([
             "repro", "toy/fig1", "--quick", "--from", "papers", "--at", "0.7",
