@@ -5,7 +5,7 @@ use shallows_core::packet::{Descriptor, Ecn};
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
 
-fn packets(port: &mut EgressPort<Descriptor>, pool: &mut Pool, rounds: u64) {
+fn packets(port: &mut EgressPort<Descriptor>, pool: &mut Pool<Descriptor>, rounds: u64) {
     for n in 0..rounds {
         for queue in 0..8 {
             let packet = Descriptor {

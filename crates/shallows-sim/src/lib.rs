@@ -1,6 +1,6 @@
 //! Packet-level simulation of datacenter fabrics.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod barriers;
 mod engine;

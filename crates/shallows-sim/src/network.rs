@@ -6,7 +6,7 @@ use shallows_core::port::{ConfigError, EgressPort, Forward, Passage, Pool, PortC
 use shallows_core::units::{Bytes, Time};
 
 use crate::engine::{Class, Key, Wheel};
-use crate::packet::Packet;
+use crate::packet::{Packet, Ticket};
 use crate::partition::Partition;
 use crate::topology::{Fabric, Node};
 
@@ -14,22 +14,28 @@ use crate::topology::{Fabric, Node};
 #[derive(Debug)]
 pub(crate) struct Network {
     ports: Vec<Port>,
-    /// Memory of each node.
-    pools: Vec<Pool>,
+    /// Memory of each node, or of all if none has a limit.
+    pools: Vec<Pool<Ticket>>,
     hops: u64,
 }
 
+/// In this order, so that most packets touch few cache lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Port {
-    egress: EgressPort<Packet>,
     /// From the last bit's departure until the receiver has the packet.
     delay: Time,
-    pool: u32,
     link: u32,
     /// The part of the fabric that the link leads to, or [`WATCHED`].
     to: u32,
-    /// Whether the event that the port is ready is set.
+    pool: u32,
+    /// Whether an event that the port is ready is set.
     awaited: bool,
+    /// When the port sends the next of the packets that it holds; the greatest time if it has none.
+    due: Time,
+    /// How long after that time the packet may be taken from the port.
+    lag: Time,
+    egress: EgressPort<Ticket>,
 }
 
 /// In place of the part that a link leads to: something is to happen to its packets.
@@ -51,11 +57,13 @@ pub(crate) struct Sent {
 /// What became of a packet that a port was given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// It stays in its node.
+    /// Nothing: first [`Network::depart`] must take what the port sends before.
+    Behind,
+    /// It is on the link.
     Sent(Sent),
-    /// The port has it, and its node is free.
+    /// The port has its ticket.
     Queued,
-    /// Its node is free, and packets are to be taken from the port by [`Network::take_dropped`].
+    /// Packets are to be taken from the port by [`Network::take_dropped`].
     Dropped,
 }
 
@@ -111,32 +119,44 @@ impl Network {
         (fabric, setup, seed): (&Fabric, &PortSetup, u64),
         watched: impl Fn(u32) -> bool,
     ) -> Result<Self, ConfigError> {
-        let switch_pool = || setup.pool.map_or_else(Pool::unlimited, Pool::new);
-        let mut pools: Vec<_> = (0..fabric.switches()).map(|_| switch_pool()).collect();
-        pools.extend((0..fabric.hosts()).map(|_| Pool::unlimited()));
-        // A port that looks ahead does not keep the books of its pool.
         let shares_memory = setup.pool.is_some() || setup.configs().any(PortConfig::uses_pool);
+        let pools = if shares_memory {
+            let switch_pool = |_| setup.pool.map_or_else(Pool::unlimited, Pool::new);
+            let host_pools = (0..fabric.hosts()).map(|_| Pool::unlimited());
+            let switch_pools = (0..fabric.switches()).map(switch_pool);
+            switch_pools.chain(host_pools).collect()
+        } else {
+            vec![Pool::unlimited()]
+        };
         let port = |&number: &u32| {
             let link = fabric.link(number);
             let config = setup.config(fabric, number);
             let mut egress = EgressPort::new(link.rate, config, seed, u64::from(number))?;
-            // What happens to a link happens at its time, not when a packet comes to its port.
+            // A port that looks ahead does not keep the books of its pool; and what happens to a
+            // link happens at its time, not when a packet comes to its port.
             if !shares_memory && !watched(number) {
                 egress.look_ahead();
             }
+            let delay = setup.delay(fabric, number);
+            let to = partition.part_of(link.to);
             Ok(Port {
                 egress,
-                delay: setup.delay(fabric, number),
+                delay,
+                // Nobody but the port itself, and the other end after the delay, can tell when it
+                // is asked: so it is asked for several packets at once. Other parts are told early.
+                lag: if shares_memory || watched(number) || to != part {
+                    Time::ZERO
+                } else {
+                    delay
+                },
+                due: Time::MAX,
                 pool: match link.from {
+                    _ if !shares_memory => 0,
                     Node::Switch(switch) => switch,
                     Node::Host(host) => fabric.switches() + host,
                 },
                 link: number,
-                to: if watched(number) {
-                    WATCHED
-                } else {
-                    partition.part_of(link.to)
-                },
+                to: if watched(number) { WATCHED } else { to },
                 awaited: false,
             })
         };
@@ -153,15 +173,18 @@ impl Network {
         self.hops
     }
 
-    /// Brings the lengths of all ports up to `now`.
-    pub(crate) fn settle(&mut self, now: Time) {
-        for port in &mut self.ports {
-            port.egress.settle(now);
-        }
+    /// How many ports there are.
+    pub(crate) fn ports(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    /// Brings the length of a port that looks ahead up to `now`.
+    pub(crate) fn settle(&mut self, port: u32, now: Time) {
+        self.ports[port as usize].egress.settle(now);
     }
 
     /// A port.
-    pub(crate) fn port(&self, port: u32) -> &EgressPort<Packet> {
+    pub(crate) fn port(&self, port: u32) -> &EgressPort<Ticket> {
         &self.ports[port as usize].egress
     }
 
@@ -180,99 +203,94 @@ impl Network {
         node: u32,
     ) -> Forwarded {
         let port = &mut self.ports[number as usize];
+        if port.due <= now {
+            return Forwarded::Behind;
+        }
         let pool = &mut self.pools[port.pool as usize];
-        match port.egress.forward(now, events.item(node), pool) {
+        let packet = events.item(node);
+        let mut ticket = packet.ticket(node);
+        match port.egress.forward(now, &mut ticket, pool) {
             Forward::Sent(passage) => {
+                packet.return_ticket(&ticket);
                 self.hops += 1;
                 Forwarded::Sent(port.sent(passage))
             }
             Forward::Queued => {
-                events.release(node);
+                if port.due == Time::MAX {
+                    port.due = port.egress.busy_until().max(now);
+                }
                 if !port.awaited {
-                    self.await_ready(events, now, number);
+                    port.awaited = true;
+                    let node = events.claim();
+                    events.set(
+                        node,
+                        port.due + port.lag,
+                        Key::new(Class::PortReady, number),
+                    );
                 }
                 Forwarded::Queued
             }
-            Forward::Dropped(_) => {
-                events.release(node);
-                Forwarded::Dropped
-            }
+            Forward::Dropped(_) => Forwarded::Dropped,
         }
     }
 
-    /// A port may send again: what it sends, in the node that is given; or nothing, and the node is
-    /// free.
+    /// The node of the next packet that a port sends by `now`, if there is one.
     #[inline]
-    pub(crate) fn ready(
+    pub(crate) fn depart(
         &mut self,
         events: &mut Wheel<Packet>,
         now: Time,
         number: u32,
-        node: u32,
-    ) -> Option<Sent> {
+    ) -> Option<(u32, Sent)> {
         let port = &mut self.ports[number as usize];
-        let key = Key::new(Class::PortReady, number);
-        match port
-            .egress
-            .transmit(now, &mut self.pools[port.pool as usize])
-        {
-            Transmit::Packet(departure) => {
-                self.hops += 1;
-                *events.item(node) = departure.packet;
-                if port.egress.bytes() > Bytes::ZERO {
-                    let next = events.claim();
-                    events.set(next, departure.finish, key);
-                } else {
-                    port.awaited = false;
+        let pool = &mut self.pools[port.pool as usize];
+        while port.due <= now {
+            match port.egress.transmit(port.due, pool) {
+                Transmit::Packet(departure) => {
+                    self.hops += 1;
+                    port.due = if port.egress.bytes() > Bytes::ZERO {
+                        departure.finish
+                    } else {
+                        Time::MAX
+                    };
+                    let ticket = departure.packet;
+                    events.item(ticket.node).return_ticket(&ticket);
+                    let sent = port.sent(Passage {
+                        queue: departure.queue,
+                        finish: departure.finish,
+                        sojourn: departure.sojourn,
+                    });
+                    return Some((ticket.node, sent));
                 }
-                Some(port.sent(Passage {
-                    queue: departure.queue,
-                    finish: departure.finish,
-                    sojourn: departure.sojourn,
-                }))
+                Transmit::Wait(at) => port.due = at,
+                Transmit::Idle => port.due = Time::MAX,
             }
-            Transmit::Wait(at) => {
-                events.set(node, at, key);
-                None
-            }
-            Transmit::Idle => {
-                events.release(node);
-                port.awaited = false;
-                None
-            }
+        }
+        None
+    }
+
+    /// A port has sent what it sends by now: sets the event, whose node is given, for the rest.
+    #[inline]
+    pub(crate) fn await_ready(&mut self, events: &mut Wheel<Packet>, number: u32, node: u32) {
+        let port = &mut self.ports[number as usize];
+        if port.due == Time::MAX {
+            events.release(node);
+            port.awaited = false;
+        } else {
+            events.set(
+                node,
+                port.due + port.lag,
+                Key::new(Class::PortReady, number),
+            );
         }
     }
 
-    /// Takes what a port has dropped.
-    pub(crate) fn take_dropped(&mut self, port: u32) -> impl Iterator<Item = Packet> + '_ {
+    /// Takes what a port has dropped: the nodes of the packets.
+    pub(crate) fn take_dropped(&mut self, port: u32) -> impl Iterator<Item = u32> + '_ {
         self.ports[port as usize]
             .egress
             .take_dropped()
-            .map(|(packet, _)| packet)
-    }
-
-    /// Sees to it that a port with packets is asked again.
-    #[inline]
-    fn await_ready(&mut self, events: &mut Wheel<Packet>, now: Time, number: u32) {
-        let port = &mut self.ports[number as usize];
-        port.awaited = true;
-        let at = match port.egress.busy_until() {
-            free if free > now => free,
-            // The link is free but a shaper is not: ask it when.
-            _ => match port
-                .egress
-                .transmit(now, &mut self.pools[port.pool as usize])
-            {
-                Transmit::Wait(at) => at,
-                // The port has just said that it sends nothing now.
-                Transmit::Packet(_) | Transmit::Idle => {
-                    port.awaited = false;
-                    return;
-                }
-            },
-        };
-        let node = events.claim();
-        events.set(node, at, Key::new(Class::PortReady, number));
+            .map(|(ticket, _)| ticket.node)
     }
 }
 

@@ -16,18 +16,31 @@ pub(crate) struct Packet {
     /// above it, 16 bits each. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
     /// the selective ACK.
     extra: u64,
-    pub(crate) connection: u32,
     /// Where its next link stands in the table of paths.
     pub(crate) route: u32,
+    label: Label,
+    /// Bytes of data.
+    len: u16,
+    flags: Flags,
+}
+
+/// What ports see of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Label {
+    connection: u32,
     /// Bytes that the flow has left with this packet, as far as the field goes.
     remaining: u32,
     /// Bytes with headers.
     size: u16,
-    /// Bytes of data.
-    len: u16,
     dscp: u8,
     ecn: Ecn,
-    flags: Flags,
+}
+
+/// Stands for a packet in the queues of a port, while the packet stays in its node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) node: u32,
+    label: Label,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,13 +91,15 @@ impl Packet {
             seq: segment.seq,
             sent_at: segment.sent_at,
             extra: u64::from(flow),
-            connection: envelope.connection,
             route: envelope.route,
-            remaining: remaining.min(u64::from(u32::MAX)) as u32,
-            size: segment.len as u16 + envelope.header,
+            label: Label {
+                connection: envelope.connection,
+                remaining: remaining.min(u64::from(u32::MAX)) as u32,
+                size: segment.len as u16 + envelope.header,
+                dscp: envelope.dscp,
+                ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            },
             len: segment.len as u16,
-            dscp: envelope.dscp,
-            ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
         }
     }
@@ -101,13 +116,15 @@ impl Packet {
             seq: ack.ack,
             sent_at: ack.echo,
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
-            connection: envelope.connection,
             route: envelope.route,
-            remaining: 0,
-            size: envelope.header,
+            label: Label {
+                connection: envelope.connection,
+                remaining: 0,
+                size: envelope.header,
+                dscp: envelope.dscp,
+                ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            },
             len: 0,
-            dscp: envelope.dscp,
-            ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(flags),
         }
     }
@@ -119,15 +136,60 @@ impl Packet {
             seq: datagram.message,
             sent_at: datagram.sent_at,
             extra: u64::from(flow) | fragment << 32 | fragments << 48,
-            connection: envelope.connection,
             route: envelope.route,
-            remaining: u32::MAX,
-            size: datagram.size as u16,
+            label: Label {
+                connection: envelope.connection,
+                remaining: u32::MAX,
+                size: datagram.size as u16,
+                dscp: envelope.dscp,
+                ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
+            },
             len: datagram.len as u16,
-            dscp: envelope.dscp,
-            ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
             flags: Flags(Flags::DATAGRAM),
         }
+    }
+
+    /// What stands for it in a port, while it is in `node`.
+    #[inline]
+    pub(crate) fn ticket(&self, node: u32) -> Ticket {
+        Ticket {
+            node,
+            label: self.label,
+        }
+    }
+
+    /// Takes over the mark that its ticket may have got.
+    #[inline]
+    pub(crate) fn return_ticket(&mut self, ticket: &Ticket) {
+        self.label.ecn = ticket.label.ecn;
+    }
+
+    /// The connection, by the number of its first flow.
+    #[inline]
+    pub(crate) fn connection(&self) -> u32 {
+        self.label.connection
+    }
+
+    /// Bytes with headers.
+    #[inline]
+    pub(crate) fn size(&self) -> u32 {
+        u32::from(self.label.size)
+    }
+
+    #[inline]
+    pub(crate) fn dscp(&self) -> u8 {
+        self.label.dscp
+    }
+
+    #[inline]
+    pub(crate) fn ecn(&self) -> Ecn {
+        self.label.ecn
+    }
+
+    /// Bytes that the flow has left with this packet, as far as the field goes.
+    #[inline]
+    pub(crate) fn remaining(&self) -> u64 {
+        u64::from(self.label.remaining)
     }
 
     #[inline]
@@ -139,11 +201,11 @@ impl Packet {
         Datagram {
             message: self.seq,
             sent_at: self.sent_at,
-            size: u32::from(self.size),
+            size: self.size(),
             len: u32::from(self.len),
             fragment: (self.extra >> 32) as u16,
             fragments: (self.extra >> 48) as u16,
-            ect: self.ecn != Ecn::NotEct,
+            ect: self.ecn() != Ecn::NotEct,
         }
     }
 
@@ -181,7 +243,7 @@ impl Packet {
             syn: self.flags.has(Flags::SYN),
             retransmission: self.flags.has(Flags::RETRANSMISSION),
             cwr: self.flags.has(Flags::CWR),
-            ect: self.ecn != Ecn::NotEct,
+            ect: self.ecn() != Ecn::NotEct,
         }
     }
 
@@ -198,40 +260,40 @@ impl Packet {
             sack,
             ece: self.flags.has(Flags::ECE),
             syn: self.flags.has(Flags::SYN),
-            ect: self.ecn != Ecn::NotEct,
+            ect: self.ecn() != Ecn::NotEct,
         }
     }
 }
 
-impl CorePacket for Packet {
+impl CorePacket for Ticket {
     #[inline]
     fn size(&self) -> u32 {
-        u32::from(self.size)
+        u32::from(self.label.size)
     }
 
     #[inline]
     fn flow(&self) -> u64 {
-        u64::from(self.connection)
+        u64::from(self.label.connection)
     }
 
     #[inline]
     fn dscp(&self) -> u8 {
-        self.dscp
+        self.label.dscp
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        self.label.ecn
     }
 
     #[inline]
     fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
+        self.label.ecn = Ecn::Ce;
     }
 
     #[inline]
     fn remaining(&self) -> u64 {
-        u64::from(self.remaining)
+        u64::from(self.label.remaining)
     }
 }
 
@@ -242,5 +304,6 @@ mod tests {
     #[test]
     fn packets_stay_small() {
         assert_eq!(size_of::<Packet>(), 48);
+        assert_eq!(size_of::<Ticket>(), 16);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::queues::Queues;
+use super::queues::{Queues, Store};
 use super::{ConfigError, DropReason, PerQueue};
 use crate::packet::Packet;
 use crate::units::{Bytes, Length};
@@ -37,17 +37,20 @@ pub enum BufferConfig {
 /// rule is, because per-pool marking (MQ-ECN §2.1) looks at it. A port that shares nothing is
 /// driven with a pool of its own.
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct Pool<P> {
     capacity: u64,
     used: u64,
+    /// The packets in store.
+    pub(super) store: Store<P>,
 }
 
-impl Pool {
+impl<P> Pool<P> {
     /// A pool of the given capacity.
     pub fn new(capacity: Bytes) -> Self {
         Self {
             capacity: capacity.get(),
             used: 0,
+            store: Store::default(),
         }
     }
 
@@ -92,7 +95,7 @@ pub(crate) struct Buffer {
 #[repr(u8)]
 enum QueueRule {
     None,
-    Limits(Vec<u64>),
+    Limits(Box<[u64]>),
     Dynamic { alpha: f64 },
 }
 
@@ -150,8 +153,8 @@ impl Buffer {
         &self,
         queue: usize,
         size: u32,
-        queues: &Queues<P>,
-        pool: &Pool,
+        queues: &Queues,
+        pool: &Pool<P>,
     ) -> Option<DropReason> {
         let size = u64::from(size);
         let free = pool.free().get();

@@ -116,7 +116,7 @@ pub(crate) enum Classifier {
     Dscp { last: u8 },
     DscpMap(Box<[u8; 256]>),
     FlowHash { count: u64 },
-    SizeClass(SizeClasses),
+    SizeClass(Box<SizeClasses>),
 }
 
 impl Classifier {
@@ -145,7 +145,7 @@ impl Classifier {
             },
             ClassifierConfig::SizeClass(classes) => {
                 classes.check(count)?;
-                Self::SizeClass(*classes)
+                Self::SizeClass(Box::new(*classes))
             }
         })
     }

@@ -9,9 +9,13 @@ use crate::units::{Bytes, Time};
 /// Applies a [`Measure`].
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
+    /// All but the default one, for which the lengths are at hand.
+    special: Option<Box<Special>>,
+}
+
+#[derive(Clone, Debug)]
+struct Special {
     measure: Measure,
-    /// Whether the measure is the default one, for which the lengths are at hand.
-    plain: bool,
     /// Nominal packet size.
     packet: u64,
     /// Queue and size of the packet in service, and when it is done.
@@ -21,24 +25,28 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(measure: Measure, packet: Bytes) -> Self {
-        Self {
+        let special = Special {
             measure,
-            plain: measure == Measure::default(),
             packet: packet.get(),
             in_service: (0, 0),
             busy_until: Time::ZERO,
+        };
+        Self {
+            special: (measure != Measure::default()).then(|| Box::new(special)),
         }
     }
 
     /// Whether lengths are in bytes, with the packet itself and without the one in service.
     pub(crate) fn is_plain(&self) -> bool {
-        self.plain
+        self.special.is_none()
     }
 
     /// A packet of `size` bytes left `queue` and is in service until `finish`.
     pub(crate) fn sent(&mut self, queue: usize, size: u32, finish: Time) {
-        self.in_service = (queue, size);
-        self.busy_until = finish;
+        if let Some(special) = &mut self.special {
+            special.in_service = (queue, size);
+            special.busy_until = finish;
+        }
     }
 
     /// What the marker is to see of a packet of this size and DSCP that is not yet, or no longer,
@@ -49,14 +57,13 @@ impl Meter {
         now: Time,
         queue: usize,
         (size, stage): (u32, u8),
-        queues: &Queues<P>,
-        pool: &Pool,
+        queues: &Queues,
+        pool: &Pool<P>,
     ) -> Seen {
         let size = u64::from(size);
-        let (queue_length, port_length) = if self.plain {
-            (queues.queue_bytes(queue) + size, queues.bytes() + size)
-        } else {
-            self.lengths(now, queue, size, queues)
+        let (queue_length, port_length) = match &self.special {
+            None => (queues.queue_bytes(queue) + size, queues.bytes() + size),
+            Some(special) => special.lengths(now, queue, size, queues),
         };
         Seen {
             now,
@@ -65,19 +72,16 @@ impl Meter {
             port_length,
             pool_length: pool.used().get() + size,
             queue_packets: queues.queue_packets(queue) + 1,
+            own: queues.own(queue),
             stage,
         }
     }
+}
 
-    /// Lengths of the queue and of the port by any measure.
+impl Special {
+    /// Lengths of the queue and of the port.
     #[cold]
-    fn lengths<P: Packet>(
-        &self,
-        now: Time,
-        queue: usize,
-        size: u64,
-        queues: &Queues<P>,
-    ) -> (u64, u64) {
+    fn lengths(&self, now: Time, queue: usize, size: u64, queues: &Queues) -> (u64, u64) {
         let measure = |bytes: u64, packets: u32| match self.measure.unit {
             MeasureUnit::Bytes => bytes,
             MeasureUnit::Packets => u64::from(packets) * self.packet,
@@ -116,12 +120,12 @@ mod tests {
     /// Lengths of queue and port seen by a 40 B packet that joins queue 0 with 1500 B in it, while
     /// queue 1 holds 1000 B and a packet of 700 B of queue 0 is on the wire until 1 us.
     fn lengths(measure: Measure, now: Time) -> (u64, u64) {
-        let mut queues = Queues::new(2);
-        queues.push(0, stored(1500));
-        queues.push(1, stored(1000));
+        let (mut queues, mut pool) = (Queues::new(2), Pool::unlimited());
+        queues.push(0, stored(1500), &mut pool);
+        queues.push(1, stored(1000), &mut pool);
         let mut meter = Meter::new(measure, Bytes::new(1500));
         meter.sent(0, 700, Time::from_us(1));
-        let seen = meter.seen(now, 0, (40, 0), &queues, &Pool::unlimited());
+        let seen = meter.seen(now, 0, (40, 0), &queues, &pool);
         (seen.queue_length, seen.port_length)
     }
 

@@ -142,21 +142,26 @@ pub struct Passage {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct EgressPort<P> {
-    timetable: Option<Timetable>,
-    scheduler: Scheduler,
+    /// Whether there is a timetable; here so that a port without one need not look for it.
+    looks_ahead: bool,
     rest: Rest<P>,
+    scheduler: Scheduler,
+    timetable: Option<Timetable>,
 }
 
 /// All of a port but its scheduler, so that sending a packet can be compiled for each scheduler
 /// and takes one dispatch.
 ///
-/// In this order, so that what every packet touches lies in neighbouring cache lines.
+/// In this order, so that what every packet touches lies in neighbouring cache lines; what few
+/// touch is in boxes.
 #[derive(Clone, Debug)]
 #[repr(C)]
 struct Rest<P> {
     /// When the link is free again.
     busy_until: Time,
-    queues: Queues<P>,
+    /// Up to when idle time has been told to the marker.
+    idle_told: Time,
+    queues: Queues,
     paused: QueueSet,
     link: TransmissionClock,
     framing: Framing,
@@ -169,9 +174,13 @@ struct Rest<P> {
     buffer: Buffer,
     classifier: Classifier,
     meter: Meter,
-    /// Up to when idle time has been told to the marker.
-    idle_told: Time,
     marker: Marker,
+    aside: Box<Aside<P>>,
+}
+
+/// What few packets have to do with.
+#[derive(Clone, Debug)]
+struct Aside<P> {
     shaper: Option<TokenBucket>,
     counters: Vec<QueueCounters>,
     dropped: Vec<(P, DropReason)>,
@@ -215,8 +224,13 @@ impl<P: Packet> EgressPort<P> {
             stream: (seed, id),
         };
         let marker = Marker::new(&config.marker, &setting)?;
+        let mut queues = Queues::new(count);
+        for queue in 0..count {
+            queues.lane(queue).own = setting.own(queue);
+        }
+        let scheduler = Scheduler::new(&config.scheduler, &mut queues)?;
         let rest = Rest {
-            queues: Queues::new(count),
+            queues,
             classifier: Classifier::new(&config.classifier, count)?,
             plain: config.shaper.is_none()
                 && !marker.decides_at_dequeue()
@@ -224,7 +238,6 @@ impl<P: Packet> EgressPort<P> {
                 && config.marker.measure.in_service == Presence::Excluded,
             marker,
             buffer: Buffer::new(&config.buffer, count, config.packet)?,
-            shaper: config.shaper.map(TokenBucket::new).transpose()?,
             link: TransmissionClock::new(rate),
             busy_until: Time::ZERO,
             idle_told: Time::ZERO,
@@ -234,19 +247,23 @@ impl<P: Packet> EgressPort<P> {
             framing: config.framing,
             accounting: config.accounting,
             evicts: config.scheduler == SchedulerConfig::Pfabric,
-            counters: vec![QueueCounters::default(); count],
-            dropped: Vec::new(),
+            aside: Box::new(Aside {
+                shaper: config.shaper.map(TokenBucket::new).transpose()?,
+                counters: vec![QueueCounters::default(); count],
+                dropped: Vec::new(),
+            }),
         };
         Ok(Self {
-            timetable: None,
-            scheduler: Scheduler::new(&config.scheduler, count)?,
+            looks_ahead: false,
             rest,
+            scheduler,
+            timetable: None,
         })
     }
 
     /// Hands the port a packet at `now`. `pool` is the memory that the ports of its switch share.
     #[inline]
-    pub fn offer(&mut self, now: Time, packet: P, pool: &mut Pool) -> Offer {
+    pub fn offer(&mut self, now: Time, packet: P, pool: &mut Pool<P>) -> Offer {
         let (queue, size) = self.rest.receive(&packet);
         match self.rest.admit((now, queue, size), &packet, pool) {
             Err(reason) => Offer::Dropped(reason),
@@ -282,6 +299,7 @@ impl<P: Packet> EgressPort<P> {
                 accounting: rest.accounting,
             };
             self.timetable = Some(Timetable::new(rest.link.clone(), rules));
+            self.looks_ahead = true;
         }
     }
 
@@ -296,7 +314,10 @@ impl<P: Packet> EgressPort<P> {
     /// once: [`offer`](Self::offer) and then [`transmit`](Self::transmit), but the packet stays
     /// with the driver if it is sent, marked if it is to be, and is copied only if it has to wait.
     #[inline(always)]
-    pub fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool) -> Forward {
+    pub fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
+        if !self.looks_ahead {
+            return self.forward_now(now, packet, pool);
+        }
         let Some(timetable) = &mut self.timetable else {
             return self.forward_now(now, packet, pool);
         };
@@ -304,7 +325,7 @@ impl<P: Packet> EgressPort<P> {
             Ok(entry) => {
                 if entry.congested {
                     let reason = timetable.reason();
-                    mark(packet, &mut self.rest.counters[0], reason);
+                    mark(packet, &mut self.rest.aside.counters[0], reason);
                 }
                 Forward::Sent(Passage {
                     queue: 0,
@@ -325,7 +346,7 @@ impl<P: Packet> EgressPort<P> {
 
     /// [`forward`](Self::forward) of a port that does not look ahead.
     #[inline(never)]
-    fn forward_now(&mut self, now: Time, packet: &mut P, pool: &mut Pool) -> Forward {
+    fn forward_now(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
         let silent = self.rest.queues.backlogged().is_empty() && now >= self.rest.busy_until;
         let (queue, size) = self.rest.receive(packet);
         let note = match self.rest.admit((now, queue, size), packet, pool) {
@@ -337,7 +358,7 @@ impl<P: Packet> EgressPort<P> {
                 scheduler, rest, ..
             } = self;
             let unhindered = rest.plain && !rest.paused.contains(queue);
-            if unhindered && scheduler.passes(queue, size) {
+            if unhindered && scheduler.passes(queue, size, &rest.queues) {
                 let wire_size = rest.framing.wire_size(packet.size());
                 let finish = each_scheduler!(
                     scheduler,
@@ -361,7 +382,7 @@ impl<P: Packet> EgressPort<P> {
     /// The long way of [`forward`](Self::forward): the port was empty, so what it sends is the
     /// packet that has just come.
     #[inline(never)]
-    fn send_stored(&mut self, now: Time, packet: &mut P, pool: &mut Pool) -> Forward {
+    fn send_stored(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
         match self.transmit(now, pool) {
             Transmit::Packet(departure) => {
                 *packet = departure.packet;
@@ -377,7 +398,7 @@ impl<P: Packet> EgressPort<P> {
 
     /// The next packet to send at `now`, or when to ask again.
     #[inline(always)]
-    pub fn transmit(&mut self, now: Time, pool: &mut Pool) -> Transmit<P> {
+    pub fn transmit(&mut self, now: Time, pool: &mut Pool<P>) -> Transmit<P> {
         let Self {
             scheduler, rest, ..
         } = self;
@@ -397,21 +418,20 @@ impl<P: Packet> EgressPort<P> {
         (now, queue, size): (Time, usize, u32),
         packet: P,
         note: Note,
-        pool: &mut Pool,
+        pool: &mut Pool<P>,
     ) {
-        pool.take(size);
         let stored = Stored {
             packet,
             arrived: now,
             size,
             noted: false,
         };
-        let first = self.rest.queues.push(queue, stored);
+        let first = self.rest.queues.push(queue, stored, pool);
         if note != Note::Pass {
-            self.rest.carry_out(note, queue);
+            self.rest.carry_out(note, queue, pool);
         }
         if first && !self.rest.paused.contains(queue) {
-            self.scheduler.activate(now, queue, &self.rest.queues);
+            self.scheduler.activate(now, queue, &mut self.rest.queues);
         }
     }
 
@@ -421,7 +441,7 @@ impl<P: Packet> EgressPort<P> {
         let stopped = queues.difference(self.rest.paused);
         self.rest.paused = self.rest.paused.union(queues);
         for queue in stopped.intersection(self.rest.queues.backlogged()).iter() {
-            self.scheduler.deactivate(queue);
+            self.scheduler.deactivate(queue, &mut self.rest.queues);
         }
     }
 
@@ -430,13 +450,13 @@ impl<P: Packet> EgressPort<P> {
         let resumed = self.rest.paused.intersection(queues);
         self.rest.paused = self.rest.paused.difference(queues);
         for queue in resumed.intersection(self.rest.queues.backlogged()).iter() {
-            self.scheduler.activate(now, queue, &self.rest.queues);
+            self.scheduler.activate(now, queue, &mut self.rest.queues);
         }
     }
 
     /// Takes the packets dropped since the last call, with their reasons.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> + '_ {
-        self.rest.dropped.drain(..)
+        self.rest.aside.dropped.drain(..)
     }
 
     /// Number of queues.
@@ -503,7 +523,7 @@ impl<P: Packet> EgressPort<P> {
 
     /// What the port did to the packets of a queue.
     pub fn counters(&self, queue: usize) -> &QueueCounters {
-        &self.rest.counters[queue]
+        &self.rest.aside.counters[queue]
     }
 }
 
@@ -524,7 +544,7 @@ impl<P: Packet> Rest<P> {
         &mut self,
         (now, queue, size): (Time, usize, u32),
         packet: &P,
-        pool: &mut Pool,
+        pool: &mut Pool<P>,
     ) -> Result<Note, DropReason> {
         if self.queues.backlogged().is_empty() {
             self.end_idle_time(now);
@@ -560,7 +580,7 @@ impl<P: Packet> Rest<P> {
             finish,
             emptied: true,
         };
-        scheduler.passed(service, &mut self.marker);
+        scheduler.passed(service, &mut self.queues, &mut self.marker);
         finish
     }
 
@@ -581,19 +601,23 @@ impl<P: Packet> Rest<P> {
         scheduler: &mut impl Discipline,
         now: Time,
         ready: QueueSet,
-        pool: &mut Pool,
+        pool: &mut Pool<P>,
     ) -> Transmit<P> {
-        let selected = scheduler.select(now, ready, &mut self.queues, &mut self.marker);
+        let selected = scheduler.select(
+            now,
+            ready,
+            (&mut self.queues, &mut pool.store),
+            &mut self.marker,
+        );
         let Some(queue) = selected else {
             return Transmit::Idle;
         };
         if !self.plain
-            && let Some(at) = self.shaper_holds(now, queue)
+            && let Some(at) = self.shaper_holds(now, queue, pool)
         {
             return Transmit::Wait(at);
         }
-        let mut stored = self.queues.pop(queue);
-        pool.release(stored.size);
+        let mut stored = self.queues.pop(queue, pool);
         let wire_size = self.framing.wire_size(stored.packet.size());
         let finish = self.occupy_link(now, wire_size);
         let service = Service {
@@ -606,7 +630,7 @@ impl<P: Packet> Rest<P> {
         if !self.plain {
             self.look_at_leaving(service, &mut stored, pool);
         }
-        scheduler.sent(service, &self.queues, &mut self.marker);
+        scheduler.sent(service, &mut self.queues, &mut self.marker);
         Transmit::Packet(Departure {
             packet: stored.packet,
             queue,
@@ -617,9 +641,9 @@ impl<P: Packet> Rest<P> {
 
     /// Until when the shaper holds the head of `queue` back; takes its tokens if it does not.
     #[inline(never)]
-    fn shaper_holds(&mut self, now: Time, queue: usize) -> Option<Time> {
-        let shaper = self.shaper.as_mut()?;
-        let head = self.queues.head(queue)?;
+    fn shaper_holds(&mut self, now: Time, queue: usize, pool: &Pool<P>) -> Option<Time> {
+        let shaper = self.aside.shaper.as_mut()?;
+        let head = self.queues.head(queue, pool)?;
         let wire_size = self.framing.wire_size(head.packet.size());
         let at = shaper.ready_at(now, wire_size);
         if at > now {
@@ -631,14 +655,14 @@ impl<P: Packet> Rest<P> {
 
     /// Lets marker and meter look at a packet that has just left its queue.
     #[inline(never)]
-    fn look_at_leaving(&mut self, service: Service, leaving: &mut Stored<P>, pool: &Pool) {
+    fn look_at_leaving(&mut self, service: Service, leaving: &mut Stored<P>, pool: &Pool<P>) {
         let Service { now, queue, .. } = service;
         if self.marker.decides_at_dequeue() {
             let subject = (leaving.size, leaving.packet.dscp());
             let seen = self.meter.seen(now, queue, subject, &self.queues, pool);
             let sojourn = now - leaving.arrived;
             if let Some(reason) = self.marker.at_dequeue(seen, sojourn, leaving.noted) {
-                mark(&mut leaving.packet, &mut self.counters[queue], reason);
+                mark(&mut leaving.packet, &mut self.aside.counters[queue], reason);
             }
         }
         self.meter.sent(queue, leaving.size, service.finish);
@@ -661,18 +685,18 @@ impl<P: Packet> Rest<P> {
 
     /// Does what the marker asked for when the last packet of `queue` was offered.
     #[inline(never)]
-    fn carry_out(&mut self, note: Note, queue: usize) {
+    fn carry_out(&mut self, note: Note, queue: usize, pool: &mut Pool<P>) {
         match note {
             Note::Pass => {}
-            Note::Remember => self.queues.tail_mut(queue).noted = true,
+            Note::Remember => self.queues.tail_mut(queue, pool).noted = true,
             Note::Mark(reason) => {
-                let packet = &mut self.queues.tail_mut(queue).packet;
-                mark(packet, &mut self.counters[queue], reason);
+                let packet = &mut self.queues.tail_mut(queue, pool).packet;
+                mark(packet, &mut self.aside.counters[queue], reason);
             }
             Note::MarkHead(at, reason) => {
                 let at = usize::from(at);
-                if let Some(head) = self.queues.head_mut(at) {
-                    mark(head, &mut self.counters[at], reason);
+                if let Some(head) = self.queues.head_mut(at, pool) {
+                    mark(head, &mut self.aside.counters[at], reason);
                 }
             }
         }
@@ -681,18 +705,17 @@ impl<P: Packet> Rest<P> {
     /// pFabric: gives up less urgent packets until a packet of `size` fits; false if they do not
     /// suffice.
     #[cold]
-    fn make_room(&mut self, queue: usize, size: u32, arriving: &P, pool: &mut Pool) -> bool {
+    fn make_room(&mut self, queue: usize, size: u32, arriving: &P, pool: &mut Pool<P>) -> bool {
         while self
             .buffer
             .refusal(queue, size, &self.queues, pool)
             .is_some()
         {
             let remaining = arriving.remaining();
-            let Some(position) = pfabric::victim(&self.queues, remaining) else {
+            let Some(position) = pfabric::victim(&self.queues, &pool.store, remaining) else {
                 return false;
             };
-            let victim = self.queues.remove(queue, position);
-            pool.release(victim.size);
+            let victim = self.queues.remove(queue, position, pool);
             self.drop(queue, victim.packet, victim.size, DropReason::Evicted);
         }
         true
@@ -700,8 +723,8 @@ impl<P: Packet> Rest<P> {
 
     #[cold]
     fn drop(&mut self, queue: usize, lost: P, size: u32, reason: DropReason) -> DropReason {
-        self.counters[queue].drop(reason, size);
-        self.dropped.push((lost, reason));
+        self.aside.counters[queue].drop(reason, size);
+        self.aside.dropped.push((lost, reason));
         reason
     }
 }

@@ -1,9 +1,10 @@
-//! Packet storage of one port: any number of FIFO queues over one slab.
+//! Packet storage: any number of FIFO queues over one slab.
 //!
-//! Queues are singly linked lists through a slab that all of them share, so a port holds as much
-//! memory as its fullest moment needed and nothing is allocated in steady state.
+//! Queues are singly linked lists through the slab of a [`Pool`], which all ports that are driven
+//! with the pool share. So there is as much memory as the fullest moment of all needed, what was
+//! used last is used next, and nothing is allocated in steady state.
 
-use super::QueueSet;
+use super::{Pool, QueueSet};
 use crate::packet::Packet;
 use crate::tally::Tally;
 use crate::units::Time;
@@ -29,7 +30,22 @@ struct Slot<P> {
     next: u32,
 }
 
+/// What round robins and MQ-ECN know of a queue. It is kept with the queue because it is needed
+/// when the queue is: together they are a cache line.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    /// What MQ-ECN weighs the queue by.
+    pub(crate) own: f64,
+    /// Bytes a round.
+    pub(crate) quantum: u32,
+    /// What is left of them, where that is carried over.
+    pub(crate) deficit: u32,
+    /// When the queue was last served or became active: T_start of MQ-ECN §4.2.
+    pub(crate) start: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Queue {
     head: u32,
     tail: u32,
@@ -40,6 +56,7 @@ struct Queue {
     /// Everything that was ever put in.
     pushed_bytes: u64,
     pushed_packets: u64,
+    lane: Lane,
 }
 
 const EMPTY: Queue = Queue {
@@ -50,26 +67,61 @@ const EMPTY: Queue = Queue {
     bytes: 0,
     pushed_bytes: 0,
     pushed_packets: 0,
+    lane: Lane {
+        own: 0.0,
+        quantum: 0,
+        deficit: 0,
+        start: Time::ZERO,
+    },
 };
 
 /// The queues of one port and how much they hold.
 #[derive(Clone, Debug)]
-pub(crate) struct Queues<P> {
-    slots: Vec<Slot<P>>,
-    free: u32,
-    queues: Vec<Queue>,
+#[repr(C)]
+pub(crate) struct Queues {
     backlogged: QueueSet,
     bytes: u64,
+    queues: Box<[Queue]>,
 }
 
-impl<P: Packet> Queues<P> {
-    pub(crate) fn new(count: usize) -> Self {
+/// The packets of any number of queues.
+#[derive(Clone, Debug)]
+pub(crate) struct Store<P> {
+    slots: Vec<Slot<P>>,
+    free: u32,
+}
+
+impl<P> Default for Store<P> {
+    fn default() -> Self {
         Self {
             slots: Vec::new(),
             free: NIL,
-            queues: vec![EMPTY; count],
+        }
+    }
+}
+
+impl<P> Store<P> {
+    #[inline(always)]
+    fn put(&mut self, stored: Stored<P>) -> u32 {
+        let slot = Slot { stored, next: NIL };
+        if self.free == NIL {
+            self.slots.push(slot);
+            return (self.slots.len() - 1) as u32;
+        }
+        let index = self.free;
+        let free = &mut self.slots[index as usize];
+        self.free = free.next;
+        *free = slot;
+        index
+    }
+}
+
+impl Queues {
+    pub(crate) fn new(count: usize) -> Self {
+        Self {
             backlogged: QueueSet::EMPTY,
             bytes: 0,
+            queues: vec![EMPTY; count].into(),
         }
     }
 
@@ -113,6 +165,24 @@ impl<P: Packet> Queues<P> {
         self.backlogged
     }
 
+    /// What the round robin knows of a queue.
+    #[inline]
+    pub(crate) fn lane(&mut self, queue: usize) -> &mut Lane {
+        &mut self.queues[queue].lane
+    }
+
+    /// Bytes that a queue may send in a round.
+    #[inline]
+    pub(crate) fn quantum(&self, queue: usize) -> u32 {
+        self.queues[queue].lane.quantum
+    }
+
+    /// What MQ-ECN weighs a queue by.
+    #[inline]
+    pub(crate) fn own(&self, queue: usize) -> f64 {
+        self.queues[queue].lane.own
+    }
+
     /// Size of the packet at the head of a backlogged queue.
     #[inline]
     pub(crate) fn head_size(&self, queue: usize) -> u32 {
@@ -120,27 +190,45 @@ impl<P: Packet> Queues<P> {
     }
 
     /// What is at the head of a queue.
-    pub(crate) fn head(&self, queue: usize) -> Option<&Stored<P>> {
+    pub(crate) fn head<'a, P: Packet>(
+        &self,
+        queue: usize,
+        pool: &'a Pool<P>,
+    ) -> Option<&'a Stored<P>> {
         let head = self.queues[queue].head;
-        (self.queues[queue].packets > 0).then(|| &self.slots[head as usize].stored)
+        (self.queues[queue].packets > 0).then(|| &pool.store.slots[head as usize].stored)
     }
 
     /// The packet at the head of a queue.
-    pub(crate) fn head_mut(&mut self, queue: usize) -> Option<&mut P> {
+    pub(crate) fn head_mut<'a, P: Packet>(
+        &self,
+        queue: usize,
+        pool: &'a mut Pool<P>,
+    ) -> Option<&'a mut P> {
         let head = self.queues[queue].head;
-        (self.queues[queue].packets > 0).then(|| &mut self.slots[head as usize].stored.packet)
+        (self.queues[queue].packets > 0).then(|| &mut pool.store.slots[head as usize].stored.packet)
     }
 
     /// What is at the tail of a backlogged queue.
-    pub(crate) fn tail_mut(&mut self, queue: usize) -> &mut Stored<P> {
+    pub(crate) fn tail_mut<'a, P: Packet>(
+        &self,
+        queue: usize,
+        pool: &'a mut Pool<P>,
+    ) -> &'a mut Stored<P> {
         let tail = self.queues[queue].tail;
-        &mut self.slots[tail as usize].stored
+        &mut pool.store.slots[tail as usize].stored
     }
 
     /// Puts a packet at the tail; true if the queue was empty.
     #[inline(always)]
-    pub(crate) fn push(&mut self, queue: usize, stored: Stored<P>) -> bool {
-        let index = self.store(stored);
+    pub(crate) fn push<P: Packet>(
+        &mut self,
+        queue: usize,
+        stored: Stored<P>,
+        pool: &mut Pool<P>,
+    ) -> bool {
+        pool.take(stored.size);
+        let index = pool.store.put(stored);
         let list = &mut self.queues[queue];
         let first = list.packets == 0;
         if first {
@@ -148,7 +236,7 @@ impl<P: Packet> Queues<P> {
             list.head_size = stored.size;
             self.backlogged.insert(queue);
         } else {
-            self.slots[list.tail as usize].next = index;
+            pool.store.slots[list.tail as usize].next = index;
         }
         list.tail = index;
         list.packets += 1;
@@ -169,79 +257,82 @@ impl<P: Packet> Queues<P> {
 
     /// Takes the head of a backlogged queue.
     #[inline(always)]
-    pub(crate) fn pop(&mut self, queue: usize) -> Stored<P> {
+    pub(crate) fn pop<P: Packet>(&mut self, queue: usize, pool: &mut Pool<P>) -> Stored<P> {
         let list = &mut self.queues[queue];
         let index = list.head;
-        let slot = &mut self.slots[index as usize];
+        let store = &mut pool.store;
+        let slot = &mut store.slots[index as usize];
         let stored = slot.stored;
         list.head = slot.next;
-        slot.next = self.free;
-        self.free = index;
+        slot.next = store.free;
+        store.free = index;
         list.packets -= 1;
         list.bytes -= u64::from(stored.size);
         self.bytes -= u64::from(stored.size);
         if list.packets == 0 {
             self.backlogged.remove(queue);
         } else {
-            list.head_size = self.slots[list.head as usize].stored.size;
+            list.head_size = store.slots[list.head as usize].stored.size;
         }
+        pool.release(stored.size);
         stored
     }
 
     /// The packets of a queue in order of arrival.
-    pub(crate) fn iter(&self, queue: usize) -> impl Iterator<Item = &Stored<P>> {
+    pub(crate) fn iter<'a, P: Packet>(
+        &self,
+        queue: usize,
+        store: &'a Store<P>,
+    ) -> impl Iterator<Item = &'a Stored<P>> {
         let mut at = self.queues[queue].head;
         (0..self.queues[queue].packets).map(move |_| {
-            let slot = &self.slots[at as usize];
+            let slot = &store.slots[at as usize];
             at = slot.next;
             &slot.stored
         })
     }
 
     /// Moves the packet at `position` of a queue to its head.
-    pub(crate) fn promote(&mut self, queue: usize, position: usize) {
+    pub(crate) fn promote<P: Packet>(
+        &mut self,
+        queue: usize,
+        position: usize,
+        store: &mut Store<P>,
+    ) {
         if position == 0 {
             return;
         }
-        let index = self.unlink(queue, position);
+        let index = self.unlink(queue, position, store);
         let list = &mut self.queues[queue];
-        self.slots[index as usize].next = list.head;
+        store.slots[index as usize].next = list.head;
         list.head = index;
-        list.head_size = self.slots[index as usize].stored.size;
+        list.head_size = store.slots[index as usize].stored.size;
     }
 
     /// Takes the packet at `position` of a queue.
-    pub(crate) fn remove(&mut self, queue: usize, position: usize) -> Stored<P> {
-        self.promote(queue, position);
-        self.pop(queue)
+    pub(crate) fn remove<P: Packet>(
+        &mut self,
+        queue: usize,
+        position: usize,
+        pool: &mut Pool<P>,
+    ) -> Stored<P> {
+        self.promote(queue, position, &mut pool.store);
+        self.pop(queue, pool)
     }
 
     /// Cuts the packet at `position > 0` out of its list; counters stay as they are.
-    fn unlink(&mut self, queue: usize, position: usize) -> u32 {
+    fn unlink<P: Packet>(&mut self, queue: usize, position: usize, store: &mut Store<P>) -> u32 {
         let list = &mut self.queues[queue];
+        let slots = &mut store.slots;
         let mut before = list.head;
         for _ in 1..position {
-            before = self.slots[before as usize].next;
+            before = slots[before as usize].next;
         }
-        let index = self.slots[before as usize].next;
-        self.slots[before as usize].next = self.slots[index as usize].next;
+        let index = slots[before as usize].next;
+        slots[before as usize].next = slots[index as usize].next;
         if list.tail == index {
             list.tail = before;
         }
-        index
-    }
-
-    #[inline(always)]
-    fn store(&mut self, stored: Stored<P>) -> u32 {
-        let slot = Slot { stored, next: NIL };
-        if self.free == NIL {
-            self.slots.push(slot);
-            return (self.slots.len() - 1) as u32;
-        }
-        let index = self.free;
-        let free = &mut self.slots[index as usize];
-        self.free = free.next;
-        *free = slot;
         index
     }
 }
@@ -264,21 +355,24 @@ mod tests {
         }
     }
 
-    fn tags(queues: &Queues<Descriptor>, queue: usize) -> Vec<u64> {
-        queues.iter(queue).map(|s| s.packet.tag).collect()
+    fn tags(queues: &Queues, queue: usize, pool: &Pool<Descriptor>) -> Vec<u64> {
+        queues
+            .iter(queue, &pool.store)
+            .map(|s| s.packet.tag)
+            .collect()
     }
 
     #[test]
     fn queues_share_slots_and_keep_order() {
-        let mut queues = Queues::new(2);
+        let (mut queues, mut pool) = (Queues::new(2), Pool::unlimited());
         for tag in 0..6 {
-            queues.push(tag as usize % 2, stored(tag, 100));
+            queues.push(tag as usize % 2, stored(tag, 100), &mut pool);
         }
-        assert_eq!(queues.pop(0).packet.tag, 0);
-        queues.push(1, stored(6, 50));
-        assert_eq!(queues.slots.len(), 6, "the freed slot is used again");
-        assert_eq!(tags(&queues, 0), [2, 4]);
-        assert_eq!(tags(&queues, 1), [1, 3, 5, 6]);
+        assert_eq!(queues.pop(0, &mut pool).packet.tag, 0);
+        queues.push(1, stored(6, 50), &mut pool);
+        assert_eq!(pool.store.slots.len(), 6, "the freed slot is used again");
+        assert_eq!(tags(&queues, 0, &pool), [2, 4]);
+        assert_eq!(tags(&queues, 1, &pool), [1, 3, 5, 6]);
         assert_eq!((queues.bytes(), queues.packets()), (550, 6));
         assert_eq!(queues.queue_bytes(1), 350);
     }
@@ -286,31 +380,34 @@ mod tests {
     #[test]
     fn removal_from_any_position_keeps_the_list_whole() {
         for position in 0..4 {
-            let mut queues = Queues::new(1);
+            let (mut queues, mut pool) = (Queues::new(1), Pool::unlimited());
             for tag in 0..4 {
-                queues.push(0, stored(tag, 10 + tag as u32));
+                queues.push(0, stored(tag, 10 + tag as u32), &mut pool);
             }
-            assert_eq!(queues.remove(0, position).packet.tag, position as u64);
-            queues.push(0, stored(9, 1));
+            assert_eq!(
+                queues.remove(0, position, &mut pool).packet.tag,
+                position as u64
+            );
+            queues.push(0, stored(9, 1), &mut pool);
             let expected: Vec<_> = (0..4)
                 .filter(|&t| t != position as u64)
                 .chain([9])
                 .collect();
-            assert_eq!(tags(&queues, 0), expected);
+            assert_eq!(tags(&queues, 0, &pool), expected);
             assert_eq!(queues.head_size(0), if position == 0 { 11 } else { 10 });
         }
     }
 
     #[test]
     fn promotion_changes_only_the_order() {
-        let mut queues = Queues::new(1);
+        let (mut queues, mut pool) = (Queues::new(1), Pool::unlimited());
         for tag in 0..4 {
-            queues.push(0, stored(tag, 10 + tag as u32));
+            queues.push(0, stored(tag, 10 + tag as u32), &mut pool);
         }
-        queues.promote(0, 3);
-        assert_eq!(tags(&queues, 0), [3, 0, 1, 2]);
+        queues.promote(0, 3, &mut pool.store);
+        assert_eq!(tags(&queues, 0, &pool), [3, 0, 1, 2]);
         assert_eq!(queues.head_size(0), 13);
-        queues.push(0, stored(4, 1));
-        assert_eq!(tags(&queues, 0), [3, 0, 1, 2, 4]);
+        queues.push(0, stored(4, 1), &mut pool);
+        assert_eq!(tags(&queues, 0, &pool), [3, 0, 1, 2, 4]);
     }
 }

@@ -15,6 +15,7 @@ use crate::units::{Bytes, Time, TransmissionClock};
 
 /// The departures ahead, and the rules of the port in their simplest form.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Timetable {
     /// When the last packet so far has left.
     pub(crate) busy_until: Time,
@@ -22,10 +23,10 @@ pub(crate) struct Timetable {
     pub(crate) bytes: u64,
     /// When each waiting packet starts, and its size.
     waiting: VecDeque<(Time, u32)>,
-    link: TransmissionClock,
-    rules: Rules,
     /// All that was ever accepted.
     pub(crate) accepted: Tally,
+    link: TransmissionClock,
+    rules: Rules,
 }
 
 /// What stays as configured.

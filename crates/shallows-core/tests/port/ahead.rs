@@ -42,14 +42,15 @@ fn by_asking(
 ) -> Vec<(Descriptor, Time, Time)> {
     let mut pool = Pool::unlimited();
     let mut departures = Vec::new();
-    let mut send_until = |port: &mut EgressPort<Descriptor>, pool: &mut Pool, end: Time| {
-        while port.packets() > 0 && port.busy_until() <= end {
-            let at = port.busy_until();
-            if let Transmit::Packet(departure) = port.transmit(at, pool) {
-                departures.push((departure.packet, departure.finish, departure.sojourn));
+    let mut send_until =
+        |port: &mut EgressPort<Descriptor>, pool: &mut Pool<Descriptor>, end: Time| {
+            while port.packets() > 0 && port.busy_until() <= end {
+                let at = port.busy_until();
+                if let Transmit::Packet(departure) = port.transmit(at, pool) {
+                    departures.push((departure.packet, departure.finish, departure.sojourn));
+                }
             }
-        }
-    };
+        };
     let mut sent_at_once = Vec::new();
     for &(now, mut packet) in arrivals {
         send_until(port, &mut pool, now);

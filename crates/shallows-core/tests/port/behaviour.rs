@@ -76,7 +76,7 @@ fn dynamic_thresholds_share_the_pool() {
     );
     let mut pool = Pool::new(Bytes::new(90_000));
     let mut ports = [0, 1].map(|id| EgressPort::new(RATE, &config, 1, id).unwrap());
-    let offer = |port: &mut EgressPort<Descriptor>, pool: &mut Pool, queue| {
+    let offer = |port: &mut EgressPort<Descriptor>, pool: &mut Pool<Descriptor>, queue| {
         port.offer(Time::ZERO, packet(queue, 100, 0), pool)
     };
     // Alone, a queue may take half of the memory.

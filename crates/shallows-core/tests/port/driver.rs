@@ -35,7 +35,7 @@ pub(crate) fn config(queues: usize, scheduler: &str, marker: &str) -> PortConfig
 /// A port and its pool, driven in virtual time that jumps to when the link is free.
 pub(crate) struct Driver {
     pub(crate) port: EgressPort<Descriptor>,
-    pub(crate) pool: Pool,
+    pub(crate) pool: Pool<Descriptor>,
     pub(crate) now: Time,
 }
 

@@ -20,7 +20,7 @@ pub struct Engine {
     links: Vec<Link>,
     bridges: Vec<Bridge>,
     /// One for each bridge, then one for all uplinks.
-    pools: Vec<Pool>,
+    pools: Vec<Pool<Frame>>,
     /// What each device's frames enter.
     entries: Vec<Entry>,
     agenda: BinaryHeap<Reverse<(Time, Event)>>,

@@ -11,11 +11,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::{hint, iter, mem};
+use std::{iter, mem};
 
 use shallows_core::units::Time;
 
-use super::{Class, Key};
+use super::{Class, Key, prefetch};
 
 /// A slot spans 2^11 ps, about 2 ns: an event or two of a busy fabric of hundreds of hosts.
 const SLOT_BITS: u32 = 11;
@@ -253,8 +253,7 @@ impl<T: Default> Wheel<T> {
         Some(taken)
     }
 
-    /// Looks at the events that come next, so that their cache lines are on their way while those
-    /// of now are handled.
+    /// Asks for the event that comes next, so that it is near when its time comes.
     #[inline]
     fn read_ahead(&self) {
         let from = self.now_slot as usize % SLOTS;
@@ -262,7 +261,7 @@ impl<T: Default> Wheel<T> {
         if bits != 0 {
             let head = self.slots[(from + bits.trailing_zeros() as usize) % SLOTS];
             if let Some(node) = self.nodes.get(head as usize) {
-                hint::black_box(node.next);
+                prefetch(node);
             }
         }
     }

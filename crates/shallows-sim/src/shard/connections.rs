@@ -1,6 +1,6 @@
 //! TCP at the hosts of a part.
 
-use shallows_core::packet::{Ecn, Packet as _};
+use shallows_core::packet::Ecn;
 use shallows_core::tcp::{Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats};
 use shallows_core::units::{Bytes, Time};
 
@@ -125,7 +125,7 @@ impl Shard {
     }
 
     pub(super) fn take_data(&mut self, packet: Packet) {
-        let connection = packet.connection;
+        let connection = packet.connection();
         let (flow, segment) = (packet.flow(), packet.to_segment());
         self.outcomes[flow as usize].marks += u32::from(packet.ecn() == Ecn::Ce);
         let (world, routing, now) = (&self.world, &self.routing, self.now);
@@ -209,7 +209,7 @@ impl Shard {
             self.free_selective.push(at);
             self.selective[at as usize]
         });
-        let connection = packet.connection;
+        let connection = packet.connection();
         let Some(source) = &mut self.sources[connection as usize] else {
             return;
         };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
-use shallows_core::packet::{Ecn, Packet as _};
+use shallows_core::packet::Ecn;
 use shallows_core::units::{Bytes, Rate, Time};
 
 use super::{Direction, Shard, envelope};
@@ -143,7 +143,7 @@ impl Shard {
     pub(super) fn depart(&mut self, node: u32, at: Time) {
         let packet = *self.events.item(node);
         if packet.is_datagram() {
-            let flow = packet.connection;
+            let flow = packet.connection();
             if let Some(source) = self.datagrams.sources.get_mut(&flow) {
                 source.departures.push_back((at, packet.size()));
             }
@@ -154,7 +154,7 @@ impl Shard {
     /// A port has dropped a datagram. If it was the NIC's, the datagram counts as departed after
     /// the time that it would have taken on the link: a sender never tries for ever at one instant.
     pub(super) fn drop_datagram(&mut self, port: u32, packet: &Packet) {
-        let (flow, size) = (packet.connection, packet.size());
+        let (flow, size) = (packet.connection(), packet.size());
         let Some(source) = self.datagrams.sources.get_mut(&flow) else {
             return;
         };
@@ -170,7 +170,7 @@ impl Shard {
 
     #[inline(never)]
     pub(super) fn take_datagram(&mut self, packet: Packet) {
-        let flow = packet.connection;
+        let flow = packet.connection();
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use shallows_core::host::qjump::{Admission, Level, Limiter, MAX_LEVELS};
-use shallows_core::packet::Packet as _;
 
 use super::Shard;
 use crate::engine::{Class, Key};

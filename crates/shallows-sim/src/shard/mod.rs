@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::qjump::Limiter;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
-use shallows_core::packet::Packet as _;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 
@@ -145,16 +144,18 @@ impl Shard {
                 self.handled += count;
                 return count;
             };
-            self.now = now;
             match key.class() {
-                Class::Arrival => self.arrive(node),
+                Class::Arrival => {
+                    self.now = now;
+                    self.arrive(node);
+                }
                 Class::PortReady => {
                     let port = key.identity();
-                    if let Some(sent) = self.network.ready(&mut self.events, now, port, node) {
-                        self.deliver(node, sent);
-                    }
+                    self.serve(port, now);
+                    self.network.await_ready(&mut self.events, port, node);
                 }
                 class => {
+                    self.now = now;
                     self.events.release(node);
                     self.handle_rare(class, key.identity());
                 }
@@ -176,9 +177,13 @@ impl Shard {
         }
     }
 
-    /// All events before `end` are handled: brings the lengths of queues up to it.
+    /// All events before `end` are handled: brings the ports up to it.
     pub(crate) fn settle(&mut self, end: Time) {
-        self.network.settle(end.saturating_sub(Time::from_ps(1)));
+        let now = end.saturating_sub(Time::from_ps(1));
+        for port in 0..self.network.ports() {
+            self.serve(port, now);
+            self.network.settle(port, now);
+        }
     }
 
     /// Takes what was seen since the last time.
@@ -305,13 +310,27 @@ impl Shard {
         }
     }
 
+    /// Lets a port send what it sends by `now`.
+    #[inline(never)]
+    fn serve(&mut self, port: u32, now: Time) {
+        while let Some((node, sent)) = self.network.depart(&mut self.events, now, port) {
+            self.deliver(node, sent);
+        }
+    }
+
     /// Hands the packet of a node to a port.
     #[inline(always)]
     fn forward(&mut self, port: u32, node: u32) {
-        match self.network.forward(&mut self.events, self.now, port, node) {
-            Forwarded::Sent(sent) => self.deliver(node, sent),
-            Forwarded::Queued => {}
-            Forwarded::Dropped => self.bury(port),
+        loop {
+            return match self.network.forward(&mut self.events, self.now, port, node) {
+                Forwarded::Sent(sent) => self.deliver(node, sent),
+                Forwarded::Queued => {}
+                Forwarded::Dropped => self.bury(port),
+                Forwarded::Behind => {
+                    self.serve(port, self.now);
+                    continue;
+                }
+            };
         }
     }
 
@@ -361,7 +380,7 @@ impl Shard {
 
     fn capture(&mut self, time: Time, link: u32, node: u32) {
         let packet = *self.events.item(node);
-        let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection as usize];
+        let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| self.selective[at as usize]);
             (dst, src, Content::Ack(packet.to_ack(selective)))
@@ -375,7 +394,7 @@ impl Shard {
             link,
             src,
             dst,
-            connection: packet.connection,
+            connection: packet.connection(),
             size: packet.size(),
             dscp: packet.dscp(),
             ecn: packet.ecn(),
@@ -387,7 +406,9 @@ impl Shard {
     #[cold]
     fn bury(&mut self, port: u32) {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
-        for packet in dropped {
+        for node in dropped {
+            let packet = *self.events.item(node);
+            self.events.release(node);
             self.free_selective.extend(packet.selective());
             if !packet.is_ack() {
                 self.outcomes[packet.flow() as usize].drops += 1;

@@ -14,7 +14,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
-use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
 use crate::port::{ConfigError, MarkReason};
@@ -85,7 +84,7 @@ impl Marking for AEcn {
     }
 
     #[inline(never)]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
         let lane = &mut self.lanes[seen.queue];
         lane.enqueued += 1;
         if lane.enqueued == self.interval {
@@ -118,13 +117,12 @@ impl Marking for AEcn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Descriptor;
     use crate::port::marker::tests::{length, seen, setting};
     use crate::units::Time;
 
     /// One interval of `marker`'s only queue, in which it falls to `shortest` bytes.
     fn interval(marker: &mut AEcn, shortest: u64) -> f64 {
-        let queues = Queues::<Descriptor>::new(1);
+        let queues = Queues::new(1);
         let service = Service {
             queue: 0,
             size: 1500,

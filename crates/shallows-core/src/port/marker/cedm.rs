@@ -9,7 +9,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
-use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::{ConfigError, MarkReason};
 use crate::units::Time;
@@ -58,7 +57,7 @@ impl Cedm {
 
 impl Marking for Cedm {
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, _: MarkPoint, seen: Seen, _: &Queues) -> Note {
         if real(seen.queue_length) > self.enqueue {
             Note::Remember
         } else {
@@ -90,12 +89,11 @@ impl Marking for Cedm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Descriptor;
     use crate::port::marker::tests::{length, seen, setting};
 
     #[test]
     fn both_and_either() {
-        let queues = Queues::<Descriptor>::new(1);
+        let queues = Queues::new(1);
         let table = [
             (CedmRule::Both, [false, false, false, true]),
             (CedmRule::Either, [false, true, true, true]),

@@ -10,7 +10,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
-use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::{ConfigError, MarkReason};
 use crate::units::Time;
@@ -39,7 +38,7 @@ impl DemePro {
 
 impl Marking for DemePro {
     #[inline(never)]
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: Seen, queues: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, _: MarkPoint, seen: Seen, queues: &Queues) -> Note {
         if real(seen.port_length) <= self.threshold {
             return Note::Pass;
         }
@@ -72,6 +71,7 @@ impl Marking for DemePro {
 mod tests {
     use super::*;
     use crate::packet::Descriptor;
+    use crate::port::Pool;
     use crate::port::marker::tests::{length, seen, setting};
     use crate::port::queues::Stored;
 
@@ -81,7 +81,7 @@ mod tests {
             threshold: length(6_000),
         };
         let mut demepro = DemePro::new(config, &setting(&[1, 1, 1])).unwrap();
-        let mut queues = Queues::new(3);
+        let (mut queues, mut pool) = (Queues::new(3), Pool::unlimited());
         for queue in [1, 1, 2] {
             let stored = Stored {
                 packet: Descriptor::default(),
@@ -89,7 +89,7 @@ mod tests {
                 size: 1500,
                 noted: false,
             };
-            queues.push(queue, stored);
+            queues.push(queue, stored, &mut pool);
         }
         let mut arrive = |queue, queue_length, port_length| {
             let seen = Seen {

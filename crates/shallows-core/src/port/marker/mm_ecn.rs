@@ -15,7 +15,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, probability, real};
-use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::{ConfigError, MarkReason, PerQueue};
 use crate::random::Coin;
@@ -59,7 +58,7 @@ impl MmEcn {
 
 impl Marking for MmEcn {
     #[inline(never)]
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, _: MarkPoint, seen: Seen, _: &Queues) -> Note {
         if real(seen.queue_length) <= self.thresholds[seen.queue] {
             return Note::Pass;
         }
@@ -100,7 +99,6 @@ impl Marking for MmEcn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Descriptor;
     use crate::port::marker::tests::{length, seen, setting};
 
     fn marker(random: f64) -> MmEcn {
@@ -112,7 +110,7 @@ mod tests {
     }
 
     fn arrive(mm: &mut MmEcn, length: u64) -> Note {
-        let queues = Queues::<Descriptor>::new(1);
+        let queues = Queues::new(1);
         mm.at_enqueue(MarkPoint::Enqueue, seen(0, length), &queues)
     }
 

@@ -36,7 +36,6 @@ use serde::{Deserialize, Serialize};
 use super::queues::Queues;
 use super::scheduler::Service;
 use super::{ConfigError, MarkReason, PerQueue, QueueSet, RoundObserver, SizeClasses};
-use crate::packet::Packet;
 use crate::units::{Bytes, Length, Rate, Time};
 pub use a_ecn::AEcnConfig;
 pub use cedm::{CedmConfig, CedmRule};
@@ -198,6 +197,8 @@ pub(crate) struct Seen {
     pub(crate) pool_length: u64,
     /// Packets in the queue, with this one.
     pub(crate) queue_packets: u32,
+    /// What MQ-ECN weighs the queue by, see [`Setting::own`].
+    pub(crate) own: f64,
     /// The DSCP field: ML-ECN's stage.
     pub(crate) stage: u8,
 }
@@ -233,7 +234,7 @@ pub(crate) trait Marking {
 
     /// A packet is about to join its queue.
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
         match point {
             MarkPoint::Enqueue => self.decide(seen).into(),
             MarkPoint::Dequeue => Note::Pass,
@@ -287,6 +288,20 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Setting<'_> {
+    /// What MQ-ECN weighs a queue by: the time of its quantum, quantum_i / C, in picoseconds; below
+    /// a scheduler without rounds its weight; infinite for a queue that always has all of K.
+    pub(crate) fn own(&self, queue: usize) -> f64 {
+        let weight = self.weights[queue];
+        if self.strict.contains(queue) {
+            f64::INFINITY
+        } else if self.rounds {
+            let quantum = Bytes::new(u64::from(weight));
+            real(self.rate.transmission_time(quantum).ps())
+        } else {
+            f64::from(weight)
+        }
+    }
+
     /// The checked value of a threshold in bytes.
     fn bytes(&self, threshold: Threshold) -> Result<f64, ConfigError> {
         threshold.in_bytes(self.rate, self.packet)
@@ -380,11 +395,12 @@ macro_rules! each_scheme {
 
 /// A running marker.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Marker {
-    scheme: Scheme,
     point: MarkPoint,
     decides_at_dequeue: bool,
     follows_service: bool,
+    scheme: Scheme,
 }
 
 impl Marker {
@@ -462,11 +478,7 @@ impl Marker {
     }
 
     #[inline(always)]
-    pub(crate) fn at_enqueue<P: Packet>(
-        &mut self,
-        seen: impl Fn() -> Seen,
-        queues: &Queues<P>,
-    ) -> Note {
+    pub(crate) fn at_enqueue(&mut self, seen: impl Fn() -> Seen, queues: &Queues) -> Note {
         each_scheme!(&mut self.scheme, s => s.at_enqueue(self.point, seen(), queues))
     }
 
@@ -535,6 +547,7 @@ mod tests {
             port_length: queue_length,
             pool_length: queue_length,
             queue_packets: queue_length.div_ceil(u64::from(PACKET)) as u32,
+            own: setting(&[PACKET; 8]).own(queue),
             stage: 0,
         }
     }

@@ -18,12 +18,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Marking, Note, Seen, Setting, Threshold, power, probability, real};
-use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
 use crate::port::{ConfigError, MarkPoint, MarkReason, QueueSet};
 use crate::random::Coin;
-use crate::units::{Bytes, Time};
+use crate::units::Time;
 
 /// T_round, in picoseconds, below which a port counts as idle.
 const SHORTEST_ROUND: f64 = 1_000.0;
@@ -91,16 +90,17 @@ pub struct Ramp {
 /// The share of a queue is `own / smoothed`, at most 1: with rounds the time of its own quantum
 /// over T_round, with WFQ its own weight over w_sum.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct MqEcn {
-    /// K in bytes.
-    k: f64,
-    /// quantum_i / C in picoseconds, or w_i; infinite for a queue that always has all of K.
-    own: Vec<f64>,
     /// T_round in picoseconds, or w_sum.
     smoothed: f64,
     beta: f64,
-    ramp: Option<RampState>,
     estimate: Estimate,
+    /// K in bytes.
+    k: f64,
+    /// See [`Setting::own`].
+    own: Box<[f64]>,
+    ramp: Option<Box<RampState>>,
 }
 
 #[derive(Clone, Debug)]
@@ -115,7 +115,7 @@ struct RampState {
 #[repr(u8)]
 enum Estimate {
     EveryRound { t_idle: Time },
-    RoundsInInterval { t_idle: Time, pending: Pending },
+    RoundsInInterval { t_idle: Time, pending: Box<Pending> },
     BackloggedWeight { backlogged: QueueSet, weight: f64 },
 }
 
@@ -141,24 +141,15 @@ impl MqEcn {
                 if k_min >= k {
                     return Err(ConfigError::Order("k-min", "threshold"));
                 }
-                Some(RampState {
+                Some(Box::new(RampState {
                     k_min,
                     p_max: probability("p-max", ramp.p_max)?,
                     coin: Coin::new(setting.stream.0, setting.stream.1),
-                })
+                }))
             }
         };
-        let time_of = |bytes| setting.rate.transmission_time(bytes);
-        let own = |(queue, &weight): (usize, &u32)| {
-            if setting.strict.contains(queue) {
-                f64::INFINITY
-            } else if setting.rounds {
-                real(time_of(Bytes::new(u64::from(weight))).ps())
-            } else {
-                f64::from(weight)
-            }
-        };
-        let t_idle = config.t_idle.unwrap_or_else(|| time_of(setting.packet));
+        let packet_time = setting.rate.transmission_time(setting.packet);
+        let t_idle = config.t_idle.unwrap_or(packet_time);
         if t_idle == Time::ZERO {
             return Err(ConfigError::Zero("t-idle"));
         }
@@ -171,17 +162,17 @@ impl MqEcn {
             RoundUpdate::Interval(Time::ZERO) => return Err(ConfigError::Zero("interval")),
             RoundUpdate::Interval(interval) => Estimate::RoundsInInterval {
                 t_idle,
-                pending: Pending {
+                pending: Box::new(Pending {
                     interval,
                     due: interval,
                     sum: 0.0,
                     count: 0,
-                },
+                }),
             },
         };
         Ok(Self {
             k,
-            own: setting.weights.iter().enumerate().map(own).collect(),
+            own: (0..setting.weights.len()).map(|q| setting.own(q)).collect(),
             smoothed: 0.0,
             beta: config.beta,
             ramp,
@@ -191,9 +182,9 @@ impl MqEcn {
 
     /// The fraction of the standard threshold that a queue gets now, in (0, 1].
     #[inline]
-    fn share(&self, queue: usize) -> f64 {
+    fn share(&self, own: f64) -> f64 {
         // Before the first sample this divides by zero, and the minimum is 1 as it should be.
-        (self.own[queue] / self.smoothed).min(1.0)
+        (own / self.smoothed).min(1.0)
     }
 
     /// Keeps a sample for the next update of the interval variant.
@@ -217,7 +208,7 @@ impl MqEcn {
 impl Marking for MqEcn {
     #[inline]
     fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
-        let share = self.share(seen.queue);
+        let share = self.share(seen.own);
         let length = real(seen.queue_length);
         if length > self.k * share {
             return Some(MarkReason::Queue);
@@ -227,7 +218,7 @@ impl Marking for MqEcn {
     }
 
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
         if let Estimate::BackloggedWeight { backlogged, weight } = &mut self.estimate
             && !backlogged.contains(seen.queue)
         {
@@ -278,7 +269,7 @@ impl Marking for MqEcn {
     }
 
     fn threshold(&self, queue: usize) -> Option<f64> {
-        Some(self.k * self.share(queue))
+        Some(self.k * self.share(self.own[queue]))
     }
 }
 
@@ -310,7 +301,7 @@ impl Pending {
 mod tests {
     use super::*;
     use crate::port::marker::tests::{PACKET, seen, setting};
-    use crate::units::{Length, Packets};
+    use crate::units::{Bytes, Length, Packets};
 
     const MTU_TIME: Time = Time::from_ns(1200);
 
@@ -430,7 +421,7 @@ mod tests {
         let mut fair = setting(&[1, 1, 2, 4]);
         fair.rounds = false;
         let mut mq = MqEcn::new(&k65(), &fair).unwrap();
-        let queues = Queues::<crate::packet::Descriptor>::new(4);
+        let queues = Queues::new(4);
         for queue in [1, 2] {
             mq.at_enqueue(MarkPoint::Enqueue, seen(queue, 1500), &queues);
         }

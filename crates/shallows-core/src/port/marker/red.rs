@@ -11,7 +11,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Marking, Note, Seen, Setting, power, probability, real};
-use crate::packet::Packet;
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
 use crate::port::{ConfigError, MarkPoint, MarkReason, PerQueue};
@@ -157,7 +156,7 @@ impl Marking for Red {
     }
 
     #[inline(never)]
-    fn at_enqueue<P: Packet>(&mut self, point: MarkPoint, seen: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
         let lane = &mut self.lanes[seen.queue];
         if let Some(since) = lane.idle_since.take() {
             let left = seen.now.saturating_sub(since) / self.packet_time;
@@ -184,7 +183,6 @@ impl Marking for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Descriptor;
     use crate::port::marker::tests::{seen, setting};
     use crate::units::Packets;
 
@@ -209,7 +207,7 @@ mod tests {
     }
 
     fn arrive(red: &mut Red, packets: u64) -> Note {
-        let queues = Queues::<Descriptor>::new(1);
+        let queues = Queues::new(1);
         red.at_enqueue(MarkPoint::Enqueue, seen(0, packets * 1500), &queues)
     }
 
@@ -251,7 +249,7 @@ mod tests {
         // 0.25 x 60,000 = 15,000; 15,000 + 0.25 x (120,000 - 15,000) = 41,250.
         assert_eq!(red.lanes[0].average, 41_250.0);
         // Idle for two packet times: x 0.75^2, then a packet arrives.
-        let queues = Queues::<Descriptor>::new(1);
+        let queues = Queues::new(1);
         red.served(
             Service {
                 queue: 0,

@@ -7,7 +7,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{MarkPoint, Marking, Note, Seen};
-use crate::packet::Packet;
 use crate::port::MarkReason;
 use crate::port::queues::Queues;
 use crate::units::Time;
@@ -36,7 +35,7 @@ impl Tcn {
 
 impl Marking for Tcn {
     #[inline]
-    fn at_enqueue<P: Packet>(&mut self, _: MarkPoint, _: Seen, _: &Queues<P>) -> Note {
+    fn at_enqueue(&mut self, _: MarkPoint, _: Seen, _: &Queues) -> Note {
         Note::Pass
     }
 

@@ -8,44 +8,29 @@
 
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
-use crate::port::queues::Queues;
+use crate::port::queues::{Queues, Store};
 use crate::port::{MAX_QUEUES, QueueSet};
 use crate::units::Time;
-
-#[derive(Clone, Copy, Debug)]
-struct Lane {
-    quantum: u32,
-    deficit: u32,
-    /// When the queue was last put at the tail of the list: T_start of §4.2.
-    start: Time,
-}
 
 /// Deficit weighted round robin.
 #[derive(Clone, Debug)]
 pub struct Dwrr {
-    lanes: Vec<Lane>,
     /// The active list. Its head has been granted its quantum for this round.
     active: Ring,
 }
 
 impl Dwrr {
-    pub(crate) fn new(quanta: &[u32]) -> Self {
-        let lane = |&quantum| Lane {
-            quantum,
-            deficit: 0,
-            start: Time::ZERO,
-        };
+    pub(crate) fn new(count: usize) -> Self {
         Self {
-            lanes: quanta.iter().map(lane).collect(),
-            active: Ring::default(),
+            active: Ring::new(count),
         }
     }
 
     /// Grants the queue that has come to the head of the list its quantum.
     #[inline]
-    fn grant(&mut self) {
+    fn grant(&mut self, queues: &mut Queues) {
         if let Some(queue) = self.active.front() {
-            let lane = &mut self.lanes[queue];
+            let lane = queues.lane(queue);
             lane.deficit += lane.quantum;
         }
     }
@@ -53,21 +38,21 @@ impl Dwrr {
 
 impl Discipline for Dwrr {
     #[inline]
-    fn activate<P: Packet>(&mut self, now: Time, queue: usize, _queues: &Queues<P>) {
-        let lane = &mut self.lanes[queue];
+    fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
+        let lane = queues.lane(queue);
         lane.deficit = 0;
         lane.start = lane.start.max(now);
         self.active.push(queue);
         if self.active.len == 1 {
-            self.grant();
+            self.grant(queues);
         }
     }
 
-    fn deactivate(&mut self, queue: usize) {
+    fn deactivate(&mut self, queue: usize, queues: &mut Queues) {
         let was_head = self.active.front() == Some(queue);
         self.active.remove(queue);
         if was_head {
-            self.grant();
+            self.grant(queues);
         }
     }
 
@@ -76,78 +61,77 @@ impl Discipline for Dwrr {
         &mut self,
         now: Time,
         _ready: QueueSet,
-        queues: &mut Queues<P>,
+        (queues, _): (&mut Queues, &mut Store<P>),
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         loop {
             let queue = self.active.front()?;
-            let lane = &mut self.lanes[queue];
-            if queues.head_size(queue) <= lane.deficit {
+            let head = queues.head_size(queue);
+            let lane = queues.lane(queue);
+            if head <= lane.deficit {
                 return Some(queue);
             }
             rounds.round_ended(now, queue, now - lane.start);
             lane.start = now;
             self.active.rotate();
-            self.grant();
+            self.grant(queues);
         }
     }
 
     #[inline(always)]
-    fn sent<P: Packet>(
-        &mut self,
-        service: Service,
-        _queues: &Queues<P>,
-        rounds: &mut impl RoundObserver,
-    ) {
-        let lane = &mut self.lanes[service.queue];
+    fn sent(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver) {
+        let lane = queues.lane(service.queue);
         lane.deficit -= service.size;
         if service.emptied {
             let sample = service.finish - lane.start;
             rounds.round_ended(service.now, service.queue, sample);
             lane.start = service.finish;
             self.active.pop();
-            self.grant();
+            self.grant(queues);
         }
     }
 
     /// A packet larger than the quantum would take several rounds.
     #[inline]
-    fn passes(&self, queue: usize, size: u32) -> bool {
-        size <= self.lanes[queue].quantum
+    fn passes(&self, queue: usize, size: u32, queues: &Queues) -> bool {
+        size <= queues.quantum(queue)
     }
 
     #[inline]
-    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver) {
-        let lane = &mut self.lanes[service.queue];
+    fn passed(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver) {
+        let lane = queues.lane(service.queue);
         let start = lane.start.max(service.now);
         rounds.round_ended(service.now, service.queue, service.finish - start);
         lane.start = service.finish;
     }
 }
 
-/// A list of queue numbers, each at most once.
+/// A list of queue numbers, each at most once. It turns in the first places only, so that few
+/// queues do with few bytes.
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct Ring {
-    queues: [u8; MAX_QUEUES],
     head: u8,
     len: u8,
-}
-
-impl Default for Ring {
-    fn default() -> Self {
-        Self {
-            queues: [0; MAX_QUEUES],
-            head: 0,
-            len: 0,
-        }
-    }
+    /// The last place that is used; one less than a power of two.
+    last: u8,
+    queues: [u8; MAX_QUEUES],
 }
 
 impl Ring {
+    fn new(count: usize) -> Self {
+        Self {
+            head: 0,
+            len: 0,
+            last: (count.next_power_of_two() - 1) as u8,
+            queues: [0; MAX_QUEUES],
+        }
+    }
+
     /// Where the queue at `position` stands.
     #[inline]
     fn slot(&self, position: u8) -> usize {
-        usize::from(self.head.wrapping_add(position)) % MAX_QUEUES
+        usize::from(self.head.wrapping_add(position) & self.last) % MAX_QUEUES
     }
 
     #[inline]

@@ -22,7 +22,7 @@ pub mod wrr;
 
 use serde::{Deserialize, Serialize};
 
-use super::queues::Queues;
+use super::queues::{Queues, Store};
 use super::{ConfigError, PerQueue, QueueSet};
 use crate::packet::Packet;
 use crate::units::{Bytes, Time};
@@ -59,37 +59,31 @@ pub(crate) struct Service {
 /// wait), so it must give the same answer until something changes.
 pub(crate) trait Discipline {
     /// `queue` became ready to send: its first packet arrived, or it was resumed.
-    fn activate<P: Packet>(&mut self, _now: Time, _queue: usize, _queues: &Queues<P>) {}
+    fn activate(&mut self, _now: Time, _queue: usize, _queues: &mut Queues) {}
 
     /// `queue` is not ready any more although it has packets: it was paused.
-    fn deactivate(&mut self, _queue: usize) {}
+    fn deactivate(&mut self, _queue: usize, _queues: &mut Queues) {}
 
     /// The queue to serve now, one of `ready`, which are those activated and not empty.
     fn select<P: Packet>(
         &mut self,
         now: Time,
         ready: QueueSet,
-        queues: &mut Queues<P>,
+        queues: (&mut Queues, &mut Store<P>),
         rounds: &mut impl RoundObserver,
     ) -> Option<usize>;
 
     /// The head of the selected queue was taken.
-    fn sent<P: Packet>(
-        &mut self,
-        _service: Service,
-        _queues: &Queues<P>,
-        _rounds: &mut impl RoundObserver,
-    ) {
-    }
+    fn sent(&mut self, _service: Service, _queues: &mut Queues, _rounds: &mut impl RoundObserver) {}
 
     /// Whether serving a packet of `size` in an otherwise empty port is one service and no more.
-    fn passes(&self, _queue: usize, _size: u32) -> bool {
+    fn passes(&self, _queue: usize, _size: u32, _queues: &Queues) -> bool {
         true
     }
 
     /// A packet went through the empty port: does what `activate`, `select` and `sent` would have
     /// done for it together.
-    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver);
+    fn passed(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver);
 }
 
 /// A scheduler and its parameters, as written in a scenario.
@@ -210,23 +204,28 @@ pub(crate) use each_scheduler;
 impl Scheduler {
     /// See [`Discipline::activate`].
     #[inline]
-    pub(crate) fn activate<P: Packet>(&mut self, now: Time, queue: usize, queues: &Queues<P>) {
+    pub(crate) fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
         each_scheduler!(self, s => s.activate(now, queue, queues));
     }
 
     /// See [`Discipline::passes`].
     #[inline]
-    pub(crate) fn passes(&self, queue: usize, size: u32) -> bool {
-        each_scheduler!(self, s => s.passes(queue, size))
+    pub(crate) fn passes(&self, queue: usize, size: u32, queues: &Queues) -> bool {
+        each_scheduler!(self, s => s.passes(queue, size, queues))
     }
 
     /// See [`Discipline::deactivate`].
-    pub(crate) fn deactivate(&mut self, queue: usize) {
-        each_scheduler!(self, s => s.deactivate(queue));
+    pub(crate) fn deactivate(&mut self, queue: usize, queues: &mut Queues) {
+        each_scheduler!(self, s => s.deactivate(queue, queues));
     }
 
-    pub(crate) fn new(config: &SchedulerConfig, count: usize) -> Result<Self, ConfigError> {
+    /// A scheduler of these queues, which it tells their quanta.
+    pub(crate) fn new(config: &SchedulerConfig, queues: &mut Queues) -> Result<Self, ConfigError> {
+        let count = queues.count();
         let weights = config.weights(count)?;
+        for (queue, &quantum) in weights.iter().enumerate() {
+            queues.lane(queue).quantum = quantum;
+        }
         let one_queue = |name| match count {
             1 => Ok(()),
             _ => Err(ConfigError::OneQueue { part: name, count }),
@@ -241,8 +240,8 @@ impl Scheduler {
                 Self::Pfabric(pfabric::Pfabric)
             }
             SchedulerConfig::Strict => Self::Strict(StrictPriority),
-            SchedulerConfig::Wrr { .. } => Self::Wrr(Wrr::new(&weights)),
-            SchedulerConfig::Dwrr { .. } => Self::Dwrr(Dwrr::new(&weights)),
+            SchedulerConfig::Wrr { .. } => Self::Wrr(Wrr::default()),
+            SchedulerConfig::Dwrr { .. } => Self::Dwrr(Dwrr::new(count)),
             SchedulerConfig::Wfq { .. } => Self::Wfq(Wfq::new(&weights)),
             SchedulerConfig::StrictOver { strict, rest, .. } => {
                 if *strict == 0 || *strict >= count {
@@ -254,10 +253,10 @@ impl Scheduler {
                 let above = config.strict_queues();
                 match rest {
                     RoundRobinConfig::Wrr => {
-                        Self::StrictOverWrr(StrictOver::new(above, Wrr::new(&weights)))
+                        Self::StrictOverWrr(StrictOver::new(above, Wrr::default()))
                     }
                     RoundRobinConfig::Dwrr => {
-                        Self::StrictOverDwrr(StrictOver::new(above, Dwrr::new(&weights)))
+                        Self::StrictOverDwrr(StrictOver::new(above, Dwrr::new(count)))
                     }
                 }
             }

@@ -9,7 +9,7 @@
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::Queues;
+use crate::port::queues::{Queues, Store};
 use crate::units::Time;
 
 /// The only queue of a pFabric port.
@@ -25,31 +25,41 @@ impl Discipline for Pfabric {
         &mut self,
         _now: Time,
         ready: QueueSet,
-        queues: &mut Queues<P>,
+        (queues, store): (&mut Queues, &mut Store<P>),
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         ready.lowest()?;
         let most_urgent = queues
-            .iter(QUEUE)
+            .iter(QUEUE, store)
             .map(|s| s.packet)
             .min_by_key(P::remaining)?;
         let earliest = queues
-            .iter(QUEUE)
+            .iter(QUEUE, store)
             .position(|s| s.packet.flow() == most_urgent.flow())?;
         // The choice is put at the head, where every scheduler's choice is taken from.
-        queues.promote(QUEUE, earliest);
+        queues.promote(QUEUE, earliest, store);
         Some(QUEUE)
     }
 
     #[inline]
-    fn passed(&mut self, _service: Service, _rounds: &mut impl RoundObserver) {}
+    fn passed(
+        &mut self,
+        _service: Service,
+        _queues: &mut Queues,
+        _rounds: &mut impl RoundObserver,
+    ) {
+    }
 }
 
 /// Position of the packet to give up for one that has `remaining` bytes left, if any is less
 /// urgent; of equals the latest, so that older packets stay.
-pub(crate) fn victim<P: Packet>(queues: &Queues<P>, remaining: u64) -> Option<usize> {
+pub(crate) fn victim<P: Packet>(
+    queues: &Queues,
+    store: &Store<P>,
+    remaining: u64,
+) -> Option<usize> {
     queues
-        .iter(QUEUE)
+        .iter(QUEUE, store)
         .map(|s| s.packet.remaining())
         .enumerate()
         .max_by_key(|&(_, left)| left)

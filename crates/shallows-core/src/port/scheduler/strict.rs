@@ -3,7 +3,7 @@
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::Queues;
+use crate::port::queues::{Queues, Store};
 use crate::units::Time;
 
 /// Serves the lowest-numbered queue that is ready, one packet at a time.
@@ -16,12 +16,18 @@ impl Discipline for StrictPriority {
         &mut self,
         _now: Time,
         ready: QueueSet,
-        _queues: &mut Queues<P>,
+        _queues: (&mut Queues, &mut Store<P>),
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         ready.lowest()
     }
 
     #[inline]
-    fn passed(&mut self, _service: Service, _rounds: &mut impl RoundObserver) {}
+    fn passed(
+        &mut self,
+        _service: Service,
+        _queues: &mut Queues,
+        _rounds: &mut impl RoundObserver,
+    ) {
+    }
 }

@@ -6,7 +6,7 @@
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::Queues;
+use crate::port::queues::{Queues, Store};
 use crate::units::Time;
 
 /// Serves the `strict` queues in order of their number before it asks the round robin.
@@ -24,15 +24,15 @@ impl<R> StrictOver<R> {
 
 impl<R: Discipline> Discipline for StrictOver<R> {
     #[inline]
-    fn activate<P: Packet>(&mut self, now: Time, queue: usize, queues: &Queues<P>) {
+    fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
         if !self.strict.contains(queue) {
             self.rest.activate(now, queue, queues);
         }
     }
 
-    fn deactivate(&mut self, queue: usize) {
+    fn deactivate(&mut self, queue: usize, queues: &mut Queues) {
         if !self.strict.contains(queue) {
-            self.rest.deactivate(queue);
+            self.rest.deactivate(queue, queues);
         }
     }
 
@@ -41,7 +41,7 @@ impl<R: Discipline> Discipline for StrictOver<R> {
         &mut self,
         now: Time,
         ready: QueueSet,
-        queues: &mut Queues<P>,
+        queues: (&mut Queues, &mut Store<P>),
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         let urgent = ready.intersection(self.strict).lowest();
@@ -52,26 +52,21 @@ impl<R: Discipline> Discipline for StrictOver<R> {
     }
 
     #[inline]
-    fn sent<P: Packet>(
-        &mut self,
-        service: Service,
-        queues: &Queues<P>,
-        rounds: &mut impl RoundObserver,
-    ) {
+    fn sent(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver) {
         if !self.strict.contains(service.queue) {
             self.rest.sent(service, queues, rounds);
         }
     }
 
     #[inline]
-    fn passes(&self, queue: usize, size: u32) -> bool {
-        self.strict.contains(queue) || self.rest.passes(queue, size)
+    fn passes(&self, queue: usize, size: u32, queues: &Queues) -> bool {
+        self.strict.contains(queue) || self.rest.passes(queue, size, queues)
     }
 
     #[inline]
-    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver) {
+    fn passed(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver) {
         if !self.strict.contains(service.queue) {
-            self.rest.passed(service, rounds);
+            self.rest.passed(service, queues, rounds);
         }
     }
 }

@@ -10,7 +10,7 @@
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::Queues;
+use crate::port::queues::{Queues, Store};
 use crate::units::Time;
 
 const FRACTION_BITS: u32 = 24;
@@ -59,7 +59,7 @@ impl Wfq {
 
 impl Discipline for Wfq {
     #[inline]
-    fn activate<P: Packet>(&mut self, _now: Time, queue: usize, queues: &Queues<P>) {
+    fn activate(&mut self, _now: Time, queue: usize, queues: &mut Queues) {
         let lane = &mut self.lanes[queue];
         lane.start = lane.start.max(self.virtual_time);
         lane.finish = lane.start + u64::from(queues.head_size(queue)) * lane.inverse_share;
@@ -70,7 +70,7 @@ impl Discipline for Wfq {
         &mut self,
         _now: Time,
         ready: QueueSet,
-        _queues: &mut Queues<P>,
+        _queues: (&mut Queues, &mut Store<P>),
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         let earliest = ready.iter().map(|q| self.lanes[q].start).min()?;
@@ -82,12 +82,7 @@ impl Discipline for Wfq {
     }
 
     #[inline(never)]
-    fn sent<P: Packet>(
-        &mut self,
-        service: Service,
-        queues: &Queues<P>,
-        _rounds: &mut impl RoundObserver,
-    ) {
+    fn sent(&mut self, service: Service, queues: &mut Queues, _rounds: &mut impl RoundObserver) {
         self.virtual_time += u64::from(service.size) << FRACTION_BITS;
         let lane = &mut self.lanes[service.queue];
         lane.start = lane.finish;
@@ -101,7 +96,7 @@ impl Discipline for Wfq {
     }
 
     #[inline]
-    fn passed(&mut self, service: Service, _rounds: &mut impl RoundObserver) {
+    fn passed(&mut self, service: Service, _queues: &mut Queues, _rounds: &mut impl RoundObserver) {
         let lane = &mut self.lanes[service.queue];
         let start = lane.start.max(self.virtual_time);
         lane.start = start + u64::from(service.size) * lane.inverse_share;

@@ -9,43 +9,21 @@
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::Queues;
+use crate::port::queues::{Queues, Store};
 use crate::units::Time;
 
-#[derive(Clone, Copy, Debug)]
-struct Lane {
-    quantum: u32,
-    /// End of the last service, or when the queue became active after it: T_start of §4.2.
-    start: Time,
-}
-
 /// Weighted round robin in a fixed cyclic order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Wrr {
-    lanes: Vec<Lane>,
     current: usize,
     /// What `current` may still send in this visit; `None` before it has been granted its quantum.
     credit: Option<u32>,
 }
 
-impl Wrr {
-    pub(crate) fn new(quanta: &[u32]) -> Self {
-        let lane = |&quantum| Lane {
-            quantum,
-            start: Time::ZERO,
-        };
-        Self {
-            lanes: quanta.iter().map(lane).collect(),
-            current: 0,
-            credit: None,
-        }
-    }
-}
-
 impl Discipline for Wrr {
     #[inline]
-    fn activate<P: Packet>(&mut self, now: Time, queue: usize, _queues: &Queues<P>) {
-        let lane = &mut self.lanes[queue];
+    fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
+        let lane = queues.lane(queue);
         lane.start = lane.start.max(now);
     }
 
@@ -54,7 +32,7 @@ impl Discipline for Wrr {
         &mut self,
         now: Time,
         ready: QueueSet,
-        queues: &mut Queues<P>,
+        (queues, _): (&mut Queues, &mut Store<P>),
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         if !ready.contains(self.current) {
@@ -62,8 +40,8 @@ impl Discipline for Wrr {
             self.credit = None;
         }
         loop {
-            let lane = &mut self.lanes[self.current];
             let head = queues.head_size(self.current);
+            let lane = queues.lane(self.current);
             match self.credit {
                 None => {
                     // Lets an oversized packet through, and with nothing left behind it.
@@ -82,18 +60,13 @@ impl Discipline for Wrr {
     }
 
     #[inline(always)]
-    fn sent<P: Packet>(
-        &mut self,
-        service: Service,
-        _queues: &Queues<P>,
-        rounds: &mut impl RoundObserver,
-    ) {
-        let lane = &mut self.lanes[service.queue];
+    fn sent(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver) {
+        let lane = queues.lane(service.queue);
         if service.emptied {
             let sample = service.finish - lane.start;
             rounds.round_ended(service.now, service.queue, sample);
             lane.start = service.finish;
-            self.current = (self.current + 1) % self.lanes.len();
+            self.current = (self.current + 1) % queues.count();
             self.credit = None;
         } else if let Some(credit) = &mut self.credit {
             *credit -= service.size;
@@ -101,12 +74,12 @@ impl Discipline for Wrr {
     }
 
     #[inline]
-    fn passed(&mut self, service: Service, rounds: &mut impl RoundObserver) {
-        let lane = &mut self.lanes[service.queue];
+    fn passed(&mut self, service: Service, queues: &mut Queues, rounds: &mut impl RoundObserver) {
+        let lane = queues.lane(service.queue);
         let start = lane.start.max(service.now);
         rounds.round_ended(service.now, service.queue, service.finish - start);
         lane.start = service.finish;
-        self.current = (service.queue + 1) % self.lanes.len();
+        self.current = (service.queue + 1) % queues.count();
         self.credit = None;
     }
 }
