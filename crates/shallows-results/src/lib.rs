@@ -13,7 +13,7 @@
 //! | [`pcapng`] | packets on links, for Wireshark |
 //! | [`statistics`] | exact percentiles, means, Jain's index |
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
-//! | [`packet_table`] | packets, marks and drops by reason and class |
+//! | [`reason`] | why packets were marked or dropped, in words |
 //! | [`compare`] | two summaries, difference by difference |
 //! | [`figure`] | curves with error bars, as SVG, PNG and CSV |
 //! | [`report`] | a reproduction as one page: figures, claims, verdicts, deviations |
@@ -57,9 +57,9 @@ mod error;
 pub mod figure;
 mod file;
 pub mod flows;
-pub mod packet_table;
 pub mod pcapng;
 pub mod probes;
+pub mod reason;
 pub mod record;
 pub mod report;
 pub mod series;

@@ -1,6 +1,6 @@
 //! Packet-level simulation of datacenter fabrics.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod barriers;
 mod engine;

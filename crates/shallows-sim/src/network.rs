@@ -38,6 +38,22 @@ struct Port {
     egress: EgressPort<Ticket>,
 }
 
+/// How long after a port has sent a packet it may be asked for it. Nobody but the port, and the
+/// other end after the link's delay, can tell when that is: so it is asked for several packets at
+/// once. Other parts hear of a packet early, at once where the link is short.
+pub(crate) fn lag(delay: Time, is_local: bool) -> Time {
+    if is_local {
+        delay
+    } else if delay > SHORT {
+        delay / 2
+    } else {
+        Time::ZERO
+    }
+}
+
+/// The longest delay of a link of which other parts must hear at once.
+const SHORT: Time = Time::from_us(2);
+
 /// In place of the part that a link leads to: something is to happen to its packets.
 pub(crate) const WATCHED: u32 = u32::MAX;
 
@@ -142,12 +158,10 @@ impl Network {
             Ok(Port {
                 egress,
                 delay,
-                // Nobody but the port itself, and the other end after the delay, can tell when it
-                // is asked: so it is asked for several packets at once. Other parts are told early.
-                lag: if shares_memory || watched(number) || to != part {
+                lag: if shares_memory || watched(number) {
                     Time::ZERO
                 } else {
-                    delay
+                    lag(delay, to == part)
                 },
                 due: Time::MAX,
                 pool: match link.from {
@@ -207,11 +221,11 @@ impl Network {
             return Forwarded::Behind;
         }
         let pool = &mut self.pools[port.pool as usize];
-        let packet = events.item(node);
-        let mut ticket = packet.ticket(node);
-        match port.egress.forward(now, &mut ticket, pool) {
+        match port
+            .egress
+            .forward(now, &mut events.item(node).ticket, pool)
+        {
             Forward::Sent(passage) => {
-                packet.return_ticket(&ticket);
                 self.hops += 1;
                 Forwarded::Sent(port.sent(passage))
             }
@@ -254,7 +268,7 @@ impl Network {
                         Time::MAX
                     };
                     let ticket = departure.packet;
-                    events.item(ticket.node).return_ticket(&ticket);
+                    events.item(ticket.node).ticket = ticket;
                     let sent = port.sent(Passage {
                         queue: departure.queue,
                         finish: departure.finish,

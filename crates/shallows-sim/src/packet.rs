@@ -18,15 +18,17 @@ pub(crate) struct Packet {
     extra: u64,
     /// Where its next link stands in the table of paths.
     pub(crate) route: u32,
-    label: Label,
+    pub(crate) ticket: Ticket,
     /// Bytes of data.
     len: u16,
     flags: Flags,
 }
 
-/// What ports see of a packet.
+/// What ports see of a packet. It stands for the packet in their queues, while the packet stays in
+/// its node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Label {
+pub(crate) struct Ticket {
+    pub(crate) node: u32,
     connection: u32,
     /// Bytes that the flow has left with this packet, as far as the field goes.
     remaining: u32,
@@ -34,13 +36,6 @@ struct Label {
     size: u16,
     dscp: u8,
     ecn: Ecn,
-}
-
-/// Stands for a packet in the queues of a port, while the packet stays in its node.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) node: u32,
-    label: Label,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +87,8 @@ impl Packet {
             sent_at: segment.sent_at,
             extra: u64::from(flow),
             route: envelope.route,
-            label: Label {
+            ticket: Ticket {
+                node: 0,
                 connection: envelope.connection,
                 remaining: remaining.min(u64::from(u32::MAX)) as u32,
                 size: segment.len as u16 + envelope.header,
@@ -117,7 +113,8 @@ impl Packet {
             sent_at: ack.echo,
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
             route: envelope.route,
-            label: Label {
+            ticket: Ticket {
+                node: 0,
                 connection: envelope.connection,
                 remaining: 0,
                 size: envelope.header,
@@ -137,7 +134,8 @@ impl Packet {
             sent_at: datagram.sent_at,
             extra: u64::from(flow) | fragment << 32 | fragments << 48,
             route: envelope.route,
-            label: Label {
+            ticket: Ticket {
+                node: 0,
                 connection: envelope.connection,
                 remaining: u32::MAX,
                 size: datagram.size as u16,
@@ -149,47 +147,32 @@ impl Packet {
         }
     }
 
-    /// What stands for it in a port, while it is in `node`.
-    #[inline]
-    pub(crate) fn ticket(&self, node: u32) -> Ticket {
-        Ticket {
-            node,
-            label: self.label,
-        }
-    }
-
-    /// Takes over the mark that its ticket may have got.
-    #[inline]
-    pub(crate) fn return_ticket(&mut self, ticket: &Ticket) {
-        self.label.ecn = ticket.label.ecn;
-    }
-
     /// The connection, by the number of its first flow.
     #[inline]
     pub(crate) fn connection(&self) -> u32 {
-        self.label.connection
+        self.ticket.connection
     }
 
     /// Bytes with headers.
     #[inline]
     pub(crate) fn size(&self) -> u32 {
-        u32::from(self.label.size)
+        u32::from(self.ticket.size)
     }
 
     #[inline]
     pub(crate) fn dscp(&self) -> u8 {
-        self.label.dscp
+        self.ticket.dscp
     }
 
     #[inline]
     pub(crate) fn ecn(&self) -> Ecn {
-        self.label.ecn
+        self.ticket.ecn
     }
 
     /// Bytes that the flow has left with this packet, as far as the field goes.
     #[inline]
     pub(crate) fn remaining(&self) -> u64 {
-        u64::from(self.label.remaining)
+        u64::from(self.ticket.remaining)
     }
 
     #[inline]
@@ -268,32 +251,32 @@ impl Packet {
 impl CorePacket for Ticket {
     #[inline]
     fn size(&self) -> u32 {
-        u32::from(self.label.size)
+        u32::from(self.size)
     }
 
     #[inline]
     fn flow(&self) -> u64 {
-        u64::from(self.label.connection)
+        u64::from(self.connection)
     }
 
     #[inline]
     fn dscp(&self) -> u8 {
-        self.label.dscp
+        self.dscp
     }
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.label.ecn
+        self.ecn
     }
 
     #[inline]
     fn mark_ce(&mut self) {
-        self.label.ecn = Ecn::Ce;
+        self.ecn = Ecn::Ce;
     }
 
     #[inline]
     fn remaining(&self) -> u64 {
-        u64::from(self.label.remaining)
+        u64::from(self.remaining)
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Racks go to parts in their order, a switch above them to the part that most of its cables lead
 //! to. A packet that crosses from one part to another is at least the *lookahead* on its way, so a
-//! part may run that far ahead of the others.
+//! part may run that far ahead of the others. Where hosts have much longer cables than switches
+//! have to each other, hosts are parts of their own: threads then wait for each other far less.
 
 use shallows_core::units::{Bytes, Time};
 
-use crate::network::PortSetup;
+use crate::network::{PortSetup, lag};
 use crate::topology::{Fabric, Node};
 
 /// A fabric in parts.
@@ -20,25 +21,25 @@ pub(crate) struct Partition {
     places: Vec<(u32, u32)>,
 }
 
+/// How many times longer the cables of hosts must be.
+const MUCH_LONGER: u64 = 8;
+
 impl Partition {
-    /// At most `most` parts of about the same number of hosts.
+    /// At most `most` parts with about the same work.
     pub(crate) fn new(fabric: &Fabric, most: u32) -> Self {
         let parts = most.clamp(1, fabric.switches().max(1));
-        let mut switches: Vec<Option<u32>> = vec![None; fabric.switches() as usize];
-        let mut weights = vec![0u64; parts as usize];
-        for host in 0..fabric.hosts() {
-            let rack = fabric.place(host).rack as usize;
-            let part = u64::from(host) * u64::from(parts) / u64::from(fabric.hosts());
-            let part = *switches[rack].get_or_insert(part as u32);
-            weights[part as usize] += 1;
-        }
-        place_others(fabric, &mut switches, &mut weights);
-        let switches: Vec<u32> = switches
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect();
-        let racks = (0..fabric.hosts()).map(|host| fabric.place(host).rack as usize);
-        let hosts: Vec<u32> = racks.map(|rack| switches[rack]).collect();
+        let (switches, hosts) = if parts > 1 && hosts_are_far(fabric) {
+            // Switches have a little more to do.
+            let switch_parts = parts.div_ceil(2);
+            let hosts = (0..fabric.hosts())
+                .map(|host| switch_parts + share(fabric, host, parts - switch_parts));
+            (place_switches(fabric, switch_parts), hosts.collect())
+        } else {
+            let switches = place_switches(fabric, parts);
+            let racks = (0..fabric.hosts()).map(|host| fabric.place(host).rack as usize);
+            let hosts: Vec<u32> = racks.map(|rack| switches[rack]).collect();
+            (switches, hosts)
+        };
         let mut links = vec![Vec::new(); parts as usize];
         let mut places = Vec::with_capacity(fabric.links().len());
         for (number, link) in (0..).zip(fabric.links()) {
@@ -97,14 +98,50 @@ impl Partition {
                 let config = ports.config(fabric, number);
                 let wire_size = Bytes::new(u64::from(config.framing.wire_size(smallest)));
                 // A transmission may be a picosecond shorter, for what the one before was longer.
-                let flight = link.rate.transmission_time(wire_size) + ports.delay(fabric, number)
-                    - Time::from_ps(1);
+                let delay = ports.delay(fabric, number);
+                let told = delay - lag(delay, from == to);
+                let flight = link.rate.transmission_time(wire_size) + told - Time::from_ps(1);
                 let lookahead = &mut lookaheads[from as usize][to as usize];
                 *lookahead = flight.min(*lookahead);
             }
         }
         lookaheads
     }
+}
+
+/// Whether the shortest cable of a host is much longer than the shortest between switches.
+fn hosts_are_far(fabric: &Fabric) -> bool {
+    let shortest = |of_hosts: bool| {
+        let links = fabric.links().iter();
+        links
+            .filter(|link| of_hosts == matches!(link.from, Node::Host(_)))
+            .filter(|link| !matches!(link.to, Node::Host(_)))
+            .map(|link| link.propagation)
+            .min()
+    };
+    match (shortest(true), shortest(false)) {
+        (Some(hosts), Some(switches)) => hosts > switches * MUCH_LONGER,
+        _ => false,
+    }
+}
+
+/// The part of a host if `parts` parts have the same number of them.
+fn share(fabric: &Fabric, host: u32, parts: u32) -> u32 {
+    (u64::from(host) * u64::from(parts) / u64::from(fabric.hosts())) as u32
+}
+
+/// The part of each switch: racks in their order, the others where most of their cables lead.
+fn place_switches(fabric: &Fabric, parts: u32) -> Vec<u32> {
+    let mut switches: Vec<Option<u32>> = vec![None; fabric.switches() as usize];
+    let mut weights = vec![0u64; parts as usize];
+    for host in 0..fabric.hosts() {
+        let rack = fabric.place(host).rack as usize;
+        let part = *switches[rack].get_or_insert(share(fabric, host, parts));
+        weights[part as usize] += 1;
+    }
+    place_others(fabric, &mut switches, &mut weights);
+    let parts = switches.into_iter().map(Option::unwrap_or_default);
+    parts.collect()
 }
 
 /// Places the switches without hosts: nearest to the hosts first, each with most of its

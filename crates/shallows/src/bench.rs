@@ -289,7 +289,7 @@ fn idle_flow() -> Result<f64, Failure> {
     Ok((after - before) as f64 / f64::from(IDLE_FLOWS))
 }
 
-/// CPU time of all threads of this process, where the system tells.
+/// CPU time of the main thread, where the system tells; runs on one thread are on this one.
 fn cpu_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/schedstat").ok()?;
     let of_main: u64 = stat.split_whitespace().next()?.parse().ok()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
-use shallows_results::packet_table::{drop_name, mark_name};
+use shallows_results::reason::{drop_name, mark_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation};

@@ -142,11 +142,9 @@ pub struct Passage {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct EgressPort<P> {
-    /// Whether there is a timetable; here so that a port without one need not look for it.
-    looks_ahead: bool,
+    timetable: Option<Timetable>,
     rest: Rest<P>,
     scheduler: Scheduler,
-    timetable: Option<Timetable>,
 }
 
 /// All of a port but its scheduler, so that sending a packet can be compiled for each scheduler
@@ -254,7 +252,6 @@ impl<P: Packet> EgressPort<P> {
             }),
         };
         Ok(Self {
-            looks_ahead: false,
             rest,
             scheduler,
             timetable: None,
@@ -299,7 +296,6 @@ impl<P: Packet> EgressPort<P> {
                 accounting: rest.accounting,
             };
             self.timetable = Some(Timetable::new(rest.link.clone(), rules));
-            self.looks_ahead = true;
         }
     }
 
@@ -315,9 +311,6 @@ impl<P: Packet> EgressPort<P> {
     /// with the driver if it is sent, marked if it is to be, and is copied only if it has to wait.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
-        if !self.looks_ahead {
-            return self.forward_now(now, packet, pool);
-        }
         let Some(timetable) = &mut self.timetable else {
             return self.forward_now(now, packet, pool);
         };

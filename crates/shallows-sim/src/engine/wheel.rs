@@ -11,11 +11,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::{iter, mem};
+use std::{hint, iter, mem};
 
 use shallows_core::units::Time;
 
-use super::{Class, Key, prefetch};
+use super::{Class, Key};
 
 /// A slot spans 2^11 ps, about 2 ns: an event or two of a busy fabric of hundreds of hosts.
 const SLOT_BITS: u32 = 11;
@@ -232,7 +232,15 @@ impl<T: Default> Wheel<T> {
             self.current.push(Entry::new(node.time, node.key, index));
             index = node.next;
         }
-        self.current.sort_unstable_by(|a, b| b.cmp(a));
+        match self.current[..] {
+            // Nearly always.
+            [first, second] => {
+                if first < second {
+                    self.current.swap(0, 1);
+                }
+            }
+            _ => self.current.sort_unstable_by(|a, b| b.cmp(a)),
+        }
     }
 
     /// Goes on to the next slot with events, and takes their list; nothing if there are none up to
@@ -253,7 +261,8 @@ impl<T: Default> Wheel<T> {
         Some(taken)
     }
 
-    /// Asks for the event that comes next, so that it is near when its time comes.
+    /// Looks at the event that comes next, so that its cache line is on its way while that of now is
+    /// handled.
     #[inline]
     fn read_ahead(&self) {
         let from = self.now_slot as usize % SLOTS;
@@ -261,7 +270,7 @@ impl<T: Default> Wheel<T> {
         if bits != 0 {
             let head = self.slots[(from + bits.trailing_zeros() as usize) % SLOTS];
             if let Some(node) = self.nodes.get(head as usize) {
-                prefetch(node);
+                hint::black_box(node.next);
             }
         }
     }

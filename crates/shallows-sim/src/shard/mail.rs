@@ -52,6 +52,7 @@ impl Shard {
                 packet = packet.with_selective(self.set_aside(part));
             }
             let node = self.events.claim();
+            packet.ticket.node = node;
             *self.events.item(node) = packet;
             let key = Key::new(Class::Arrival, message.link);
             self.events.set(node, message.arrival, key);

@@ -436,6 +436,7 @@ impl Shard {
         let port = self.paths.link(packet.route);
         let home = self.events.item(node);
         *home = packet;
+        home.ticket.node = node;
         home.route += 1;
         self.forward(port, node);
     }
