@@ -121,7 +121,10 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
         },
     });
     let number = outcome.id.strip_prefix("fig");
-    let short = number.map_or_else(|| outcome.title.clone(), |number| format!("Figure {number}"));
+    let short = number.map_or_else(
+        || outcome.title.clone(),
+        |number| format!("Figure {number}"),
+    );
     Shown {
         short,
         panels,
