@@ -46,8 +46,8 @@ pub enum Error {
     AlreadyLoaded(Controller),
     /// The name is registered, but not pinned where we look.
     #[error(
-        "the kernel has a controller called {} that was loaded elsewhere, perhaps in another \
-         container; unload it there", .0.kernel_name()
+        "the kernel has a controller called {} that was loaded elsewhere, perhaps by a live \
+         run or in another container; end that, or unload it there", .0.kernel_name()
     )]
     NameTaken(Controller),
     /// Not loaded.

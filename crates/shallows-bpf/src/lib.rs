@@ -3,7 +3,7 @@
 //! [`load`] registers a controller under its [kernel name](Controller::kernel_name). From then on a
 //! socket (`TCP_CONGESTION`), a route (`congctl`) or a network namespace
 //! (`net.ipv4.tcp_congestion_control`) can choose it, until [`unload`]. It stays when the process
-//! ends, because it is pinned in the BPF file system.
+//! ends, because it is pinned in the BPF file system; one that is only [held](hold) goes with it.
 //!
 //! The programs are in `bpf/`: one file a controller, `control.h` between the kernel and the control
 //! law, `law.h` with the arithmetic of `shallows_core::tcp::congestion` in fixed point. A test runs
@@ -25,7 +25,9 @@ mod socket;
 pub use controller::{Controller, UnknownController};
 pub use counters::Counters;
 pub use error::Error;
-pub use kernel::{check, counters, is_loaded, load, parameters, set_parameters, sockets, unload};
+pub use kernel::{
+    Held, check, counters, hold, is_loaded, load, parameters, set_parameters, sockets, unload,
+};
 pub use parameters::{Delay, ParameterError, Parameters};
 pub use socket::{Socket, TcpState};
 

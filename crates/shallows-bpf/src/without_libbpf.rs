@@ -1,5 +1,7 @@
 //! The operations in a build without libbpf: each says what is missing.
 
+use std::convert::Infallible;
+
 use crate::{Controller, Counters, Error, Parameters, Socket};
 
 /// Whether controllers can be loaded.
@@ -9,6 +11,15 @@ pub fn check() -> Result<(), Error> {
 
 /// Registers a controller with the kernel.
 pub fn load(_: Controller, _: &Parameters) -> Result<(), Error> {
+    Err(Error::NoLibbpf)
+}
+
+/// A controller that the kernel has for as long as this lives: here there is none.
+#[derive(Debug)]
+pub struct Held(Infallible);
+
+/// Registers a controller with the kernel until the answer is dropped.
+pub fn hold(_: Controller, _: &Parameters) -> Result<Held, Error> {
     Err(Error::NoLibbpf)
 }
 

@@ -21,25 +21,33 @@ const UNSHAPED: Rate = Rate::from_gbps(1000);
 const BATCH: usize = 32;
 
 /// Frames for the engine's part.
-const ENGINE_FRAMES: u32 = 200_000;
+const ENGINE_FRAMES: usize = 6_400 * BATCH;
 
 /// What one length of frames gave.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Throughput {
+    /// How frames got in and out.
+    pub io: IoKind,
     /// Length of a frame.
     pub frame_bytes: usize,
     /// Frames a second that left the switch.
     pub frames_per_s: f64,
     /// Share of the frames that came in and found no place.
     pub lost: f64,
-    /// What parsing, forwarding, marking and scheduling of a frame take, without devices.
-    pub engine_ns: f64,
-    /// What the switch takes for a frame in all, devices included.
+    /// What the switch takes for a frame in all.
     pub total_ns: f64,
+    /// What parsing, forwarding, marking and scheduling of a frame take of it.
+    pub engine_ns: f64,
+    /// The rest: the devices.
+    pub io_ns: f64,
 }
 
 /// Floods the switch with frames of this length for a while.
-pub fn throughput(frame_bytes: usize, time: Duration) -> Result<Throughput, ExperimentError> {
+pub fn throughput(
+    io: IoKind,
+    frame_bytes: usize,
+    time: Duration,
+) -> Result<Throughput, ExperimentError> {
     let engine_ns = engine_cost(frame_bytes)?;
     let cpus = Cpus::split()?;
     let plan = LabPlan {
@@ -53,7 +61,7 @@ pub fn throughput(frame_bytes: usize, time: Duration) -> Result<Throughput, Expe
         plan.cpus.pin_to_hosts()?;
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         let lab = Lab::build(&plan)?;
-        let switch = RunningSwitch::start(lab.switch(), &config(&cpus)?)?;
+        let switch = RunningSwitch::start(lab.switch(), &config(&cpus, io)?)?;
         let stop = AtomicBool::new(false);
         let (first, last) = thread::scope(|scope| {
             let sender = scope.spawn(|| send(&lab, frame_bytes, &stop));
@@ -74,12 +82,15 @@ pub fn throughput(frame_bytes: usize, time: Duration) -> Result<Throughput, Expe
         let sent = (last.devices[1].1.sent - first.devices[1].1.sent) as f64;
         let came = (last.devices[0].1.frames - first.devices[0].1.frames) as f64;
         let missed = (last.devices[0].1.missed - first.devices[0].1.missed) as f64;
+        let total_ns = 1e9 * seconds / sent.max(1.0);
         Ok(Throughput {
+            io,
             frame_bytes,
             frames_per_s: sent / seconds,
             lost: 1.0 - sent / (came + missed).max(1.0),
+            total_ns,
             engine_ns,
-            total_ns: 1e9 * seconds / sent.max(1.0),
+            io_ns: total_ns - engine_ns,
         })
     };
     thread::scope(|scope| match scope.spawn(flood).join() {
@@ -89,7 +100,7 @@ pub fn throughput(frame_bytes: usize, time: Duration) -> Result<Throughput, Expe
 }
 
 /// MQ-ECN over DWRR, as in the experiments, with no rate to hold anything back.
-fn config(cpus: &Cpus) -> Result<SwitchConfig, SwitchError> {
+fn config(cpus: &Cpus, io: IoKind) -> Result<SwitchConfig, SwitchError> {
     let mut config = SwitchConfig::parse(
         "port = []
         [egress]
@@ -99,6 +110,7 @@ fn config(cpus: &Cpus) -> Result<SwitchConfig, SwitchError> {
         marker = { scheme = { mq-ecn = { threshold = \"32KB\" } } }",
     )?;
     let port = |host: usize| PortPlan {
+        io,
         stations: vec![lab::station(host).to_string()],
         ..PortPlan::new(lab::port(host), UNSHAPED)
     };
@@ -135,37 +147,50 @@ fn send(lab: &Lab, length: usize, stop: &AtomicBool) -> Result<(), ExperimentErr
     Ok(())
 }
 
-/// Nanoseconds that the engine takes for a frame: what the loop does without devices.
+/// Nanoseconds that the engine takes for a frame: what the loop does without devices. Frames come
+/// in bursts to four queues, so that all of them wait, take turns and pass the threshold.
 fn engine_cost(length: usize) -> Result<f64, SwitchError> {
     let cpus = Cpus {
         switch: None,
         hosts: Vec::new(),
     };
-    let mut engine = Engine::new(&config(&cpus)?, 2048)?;
-    let frame = frame(length);
+    let mut engine = Engine::new(&config(&cpus, IoKind::default())?, 2048)?;
+    let frames = [0, 1, 2, 3].map(|dscp| {
+        let mut frame = frame(length);
+        frame[ETHERNET_HEADER + 1] |= dscp << 2;
+        frame
+    });
     let mut deliveries = Vec::new();
     let begun = Instant::now();
-    for number in 0..ENGINE_FRAMES {
-        let now = Time::from_us(u64::from(number));
+    for burst in 0..ENGINE_FRAMES / BATCH {
+        let now = Time::from_us(burst as u64);
         engine.advance(now, &mut deliveries);
         for delivery in deliveries.drain(..) {
             engine.release(&delivery.frame);
         }
-        // The bench's frames always fit.
-        let _ = engine.arrive(now, 0, (&frame, &[]));
+        for number in 0..BATCH {
+            // The bench's frames always fit.
+            let _ = engine.arrive(now, 0, (&frames[number % frames.len()], &[]));
+        }
     }
-    Ok(begun.elapsed().as_nanos() as f64 / f64::from(ENGINE_FRAMES))
+    Ok(begun.elapsed().as_nanos() as f64 / ENGINE_FRAMES as f64)
 }
 
 impl Display for Throughput {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let io = match self.io {
+            IoKind::Packet => "AF_PACKET",
+            IoKind::Tap => "TAP",
+            IoKind::Xdp => "AF_XDP",
+        };
         write!(
             f,
-            "{:>4} B frames: {:>8.0} frames/s, {:.0} ns each, of which {:.0} ns for marking and \
-             scheduling; {:.1}% lost",
+            "{io:9} {:>4} B frames: {:>7.0} frames/s, {:>4.0} ns each: {:>4.0} ns for I/O, {:.0} ns \
+             for parsing, forwarding, marking and scheduling; {:.1}% lost",
             self.frame_bytes,
             self.frames_per_s,
             self.total_ns,
+            self.io_ns,
             self.engine_ns,
             100.0 * self.lost
         )

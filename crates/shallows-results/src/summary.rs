@@ -84,7 +84,10 @@ pub struct ClassSummary {
 /// What only the world that ran the flows can tell.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
-    /// How far virtual time went.
+    /// Which world it was.
+    #[serde(default, skip_serializing_if = "World::is_simulated")]
+    pub world: World,
+    /// How far its time went.
     #[serde(rename = "simulated_s", with = "decimal::seconds")]
     pub simulated: Time,
     /// Links crossed, by every packet.
@@ -103,6 +106,24 @@ pub struct RunFacts {
     /// From when to when a flow completion time is in this run, such as "from a flow's start to
     /// its sender's last ACK". Printed with the table.
     pub fct_definition: String,
+}
+
+/// Where flows can run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum World {
+    /// In virtual time.
+    #[default]
+    Simulated,
+    /// On a machine, in real time.
+    Live,
+}
+
+impl World {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_simulated(&self) -> bool {
+        *self == Self::Simulated
+    }
 }
 
 /// What was counted for one reason.

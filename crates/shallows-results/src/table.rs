@@ -8,7 +8,7 @@ use shallows_core::units::Time;
 use crate::record::Completeness;
 use crate::size_class::ClassCounts;
 use crate::statistics::{PercentileRule, Statistics};
-use crate::summary::{ReasonCounts, Summary};
+use crate::summary::{ReasonCounts, Summary, World};
 
 impl Display for Summary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -143,11 +143,14 @@ fn write_utilisation(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
 fn write_effort(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
     let facts = &summary.facts;
     let (hops, events) = (grouped(facts.packet_hops), grouped(facts.events));
-    let simulated = facts.simulated;
-    write!(
-        f,
-        "{simulated} of virtual time, {hops} packet-hops, {events} events"
-    )?;
+    let time = facts.simulated;
+    match facts.world {
+        World::Simulated => write!(
+            f,
+            "{time} of virtual time, {hops} packet-hops, {events} events"
+        ),
+        World::Live => write!(f, "live: {time} of real time, {hops} packet-hops"),
+    }?;
     if let Some(wall) = facts.wall {
         let wall = wall.as_secs_f64();
         write!(f, ", {wall:.2} s on the wall")?;

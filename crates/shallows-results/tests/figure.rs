@@ -2,7 +2,8 @@
 
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row};
 use shallows_results::report::{
-    self, ClaimOutcome, Deviation, FigureOutcome, Paper, Reproduction, Size, Verdict,
+    self, ClaimOutcome, Deviation, FigureOutcome, LiveRuns, LiveValue, Paper, Reproduction, Size,
+    Verdict,
 };
 
 fn axis(label: &str, extent: Extent) -> Axis {
@@ -60,6 +61,7 @@ fn reproduction() -> Reproduction {
         values: vec![3.9],
         verdict,
         explanation: None,
+        live: None,
     };
     Reproduction {
         paper: Paper {
@@ -89,6 +91,7 @@ fn reproduction() -> Reproduction {
             variants: vec![("One".to_owned(), vec!["a.b=1".to_owned()])],
             settings: vec!["c=2".to_owned()],
             scenario: "seed = 1\n".to_owned(),
+            live: None,
         }],
         deviations: vec![Deviation {
             section: "§1".to_owned(),
@@ -166,4 +169,48 @@ fn the_page_is_self_contained_and_escapes_what_it_quotes() {
     assert!(!far.contains("http://") && !far.contains("https://"));
     let markdown = std::fs::read_to_string(directory.path().join("toy-claims.md")).unwrap();
     assert!(markdown.contains("| fig1 | less | 4.1% | 3.9% | 3.1 to 4.4% | reproduced |"));
+}
+
+/// Figure 1 once more, on a machine.
+fn with_a_live_figure() -> Reproduction {
+    let mut reproduction = reproduction();
+    let mut live = reproduction.figures[0].clone();
+    live.id += "-live";
+    live.figure.name += "-live";
+    live.size = Size::Live;
+    live.live = Some(LiveRuns {
+        scale: 0.2,
+        runs: 4,
+        late_share: 0.001,
+        late_p99_us: 25.0,
+        steal: Some(0.01),
+    });
+    live.claims[0].live = Some(LiveValue {
+        ours: "4.0%".to_owned(),
+        spread: None,
+        values: vec![4.0],
+        verdict: Verdict::SameDirection,
+    });
+    reproduction.figures.push(live);
+    reproduction
+}
+
+#[test]
+fn paper_simulated_and_live_are_side_by_side() {
+    let table = with_a_live_figure().to_markdown();
+    let row = "| fig1-live | less | 4.1% | 3.9% | reproduced | 4.0% | same direction |";
+    assert!(table.contains(row), "{table}");
+    assert_eq!(table.matches("| fig1 |").count(), 2, "{table}");
+    let directory = tempfile::tempdir().unwrap();
+    let page = report::write(directory.path(), &[with_a_live_figure()]).unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    for text in [
+        "<th scope=\"col\">Live</th>",
+        "Figure 1, live",
+        "live at 0.2 of the rates, 4 runs",
+        "fig1 --live</code>",
+        "<td class=\"n\">4.0%</td>",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
 }

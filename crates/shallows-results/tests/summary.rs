@@ -11,7 +11,7 @@ use shallows_results::compare::compare;
 use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::statistics::PercentileRule;
-use shallows_results::summary::{ReasonCounts, RunFacts, Summary, Utilisation};
+use shallows_results::summary::{ReasonCounts, RunFacts, Summary, Utilisation, World};
 
 /// Three small flows, one medium, one large and one that did not finish; one of the small ones had
 /// a timeout.
@@ -33,6 +33,7 @@ fn records() -> Vec<FlowRecord> {
 
 fn facts() -> RunFacts {
     RunFacts {
+        world: World::Simulated,
         simulated: Time::from_ms(50),
         packet_hops: 115_216,
         events: 120_345,
@@ -150,6 +151,15 @@ FCT: from a flow's start to its sender's last ACK; ideal FCT: if alone; slowdown
 fn the_table_to_the_character() {
     let text = summary(&records(), Completeness::Complete).to_string();
     assert_eq!(text, TABLE, "\n{text}");
+}
+
+#[test]
+fn a_live_run_had_no_virtual_time() {
+    let mut live = summary(&records(), Completeness::Complete);
+    live.facts.world = World::Live;
+    let line = "\nlive: 50ms of real time, 115,216 packet-hops, 0.01 s on the wall\n";
+    assert!(live.to_string().contains(line), "{live}");
+    assert!(live.to_json().contains("\"world\": \"live\""));
 }
 
 #[test]

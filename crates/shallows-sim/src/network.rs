@@ -242,6 +242,9 @@ impl Network {
                         Key::new(Class::PortReady, number),
                     );
                 }
+                if port.egress.has_evicted() {
+                    return Forwarded::Dropped;
+                }
                 Forwarded::Queued
             }
             Forward::Dropped(_) => Forwarded::Dropped,

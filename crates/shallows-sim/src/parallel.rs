@@ -22,7 +22,7 @@ use shallows_core::units::Time;
 use crate::shard::{Mail, Shard};
 
 /// Events between two looks at the others.
-const AT_A_TIME: u64 = 32;
+const AT_A_TIME: u64 = 128;
 /// Looks without an event before a meeting is asked for.
 const PATIENCE: u32 = 64;
 /// Looks without success before the processor is offered to somebody else.

@@ -127,13 +127,17 @@ pub struct FlowOutcome {
     pub start: Time,
     /// From its start to its completion, if it was completed.
     pub fct: Option<Time>,
+    /// Segments with data that its sender has sent, and those that have arrived.
+    pub sent: u32,
+    /// See [`sent`](Self::sent).
+    pub received: u32,
     /// Segments sent more than once.
     pub retransmits: u32,
     /// Expiries of the retransmission timer.
     pub timeouts: u32,
     /// Segments that arrived marked.
     pub marks: u32,
-    /// Packets with data that ports have dropped.
+    /// Packets of its sender that ports have dropped.
     pub drops: u32,
     /// Messages of UDP that were sent and have not arrived whole.
     pub lost_messages: u32,
@@ -163,6 +167,8 @@ impl FlowOutcome {
         Self {
             start: flow.start,
             fct: None,
+            sent: 0,
+            received: 0,
             retransmits: 0,
             timeouts: 0,
             marks: 0,
@@ -177,6 +183,8 @@ impl FlowOutcome {
         Self {
             start: self.start.min(other.start),
             fct: self.fct.or(other.fct),
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
             retransmits: self.retransmits + other.retransmits,
             timeouts: self.timeouts + other.timeouts,
             marks: self.marks + other.marks,

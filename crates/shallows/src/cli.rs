@@ -22,6 +22,8 @@ pub(crate) enum Command {
     /// Exit codes: 0 the run came to its end; 1 it failed or no flow finished; 2 the scenario or
     /// the command line is wrong; 130 it was interrupted and its partial results are kept.
     Run(RunArgs),
+    /// Run a scenario simulated and live, and show both side by side. Needs root.
+    Compare(CompareArgs),
     /// Forward Ethernet frames between network devices, through the egress ports of a file.
     Switch(SwitchArgs),
     /// Look after the network namespaces of live runs.
@@ -63,8 +65,8 @@ pub(crate) struct RunArgs {
     /// Seed of every random choice, in place of the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Threads to use; results do not depend on it. Runs whose flows wait for others, whose packets
-    /// are sprayed, or with probes of single packets, use one.
+    /// Threads to use, at most one for each CPU; results do not depend on it. Runs whose flows wait
+    /// for others, whose packets are sprayed, or with probes of single packets, use one.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
     /// Set a key of the scenario, such as ports.switch.queues=4 or transport.controller=reno.
@@ -91,6 +93,24 @@ pub(crate) struct RunArgs {
     /// buffers and thresholds stay what they are in packets.
     #[arg(long, value_name = "X", requires = "live")]
     pub(crate) scale: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The scenario, a TOML file.
+    pub(crate) scenario: PathBuf,
+    /// Run both so much slower, as `shallows run --live` does.
+    #[arg(long, value_name = "X")]
+    pub(crate) scale: Option<f64>,
+    /// Set a key of the scenario, such as seed=2 or transport.controller=reno.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Directory of the figure and of the table as JSON (by default compare-NAME, under out).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -185,6 +205,13 @@ pub(crate) struct ReproArgs {
     /// Only these values of the x axis, such as 0.5,0.8 for loads.
     #[arg(long, value_name = "X,X", value_delimiter = ',')]
     pub(crate) at: Vec<f64>,
+    /// Run figures on this machine too, scaled to what it carries, and show paper, simulation and
+    /// live beside each other. Needs root.
+    #[arg(long, conflicts_with = "quick")]
+    pub(crate) live: bool,
+    /// With --live, another scale than the figure's, such as 0.5.
+    #[arg(long, value_name = "X", requires = "live")]
+    pub(crate) scale: Option<f64>,
     /// Read papers from this directory instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,

@@ -1,12 +1,17 @@
-//! `shallows run --live`: a scenario on this machine.
+//! Scenarios on this machine, for `shallows run --live` and others.
 
+mod controller;
 mod plan;
 mod results;
 mod scale;
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
+use shallows_live::experiment::{ExperimentError, Observed};
+use shallows_live::io::{IoError, IoKind};
+use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
 use shallows_results::flows::write_flows;
 use shallows_results::record::Completeness;
@@ -20,6 +25,9 @@ use crate::run::{
     write_resolved,
 };
 use crate::scenario::{Built, Loaded};
+use controller::Chosen;
+pub(crate) use plan::{SAMPLE_EVERY, ideal_fcts};
+pub(crate) use results::{facts, records};
 use scale::Scale;
 
 /// A run that lost more of its CPUs than this to other virtual machines shows nothing.
@@ -27,8 +35,9 @@ const MOST_STEAL: f64 = 0.03;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let (loaded, built) = load(args)?;
-    let experiment = plan::experiment(&loaded, &built)?;
-    let ideal = plan::ideal_fcts(&loaded, &built)?;
+    let controller = Chosen::new(&loaded)?;
+    let experiment = plan::experiment(&loaded, &built, &controller)?;
+    let ideal = ideal_fcts(&loaded, &built)?;
     let interrupted = watch_for_ctrl_c()?;
     let out = prepare_out(args, &loaded)?;
 
@@ -44,10 +53,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
     results::write(&out, &observed)?;
     write_resolved(&out, &loaded)?;
-    let records = results::records(&observed, &built, &ideal);
+    let records = records(&observed, &built, &ideal);
     let mut text = String::new();
     if !records.is_empty() {
-        let facts = results::facts(&observed, &records, wall);
+        let facts = facts(&observed, &records, wall);
         let rule = loaded.scenario.report.percentiles;
         let summary = Summary::new(&records, completeness, built.size_classes, rule, facts);
         let summary = summary.map_err(anyhow::Error::from)?;
@@ -75,13 +84,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     Ok(believe(&observed)?)
 }
 
-/// The scenario as it will run, scaled.
+/// The scenario as it will run.
 fn load(args: &RunArgs) -> Result<(Loaded, Built), Failure> {
-    let mut loaded = Loaded::read(&args.scenario, &settings(args)?)?;
+    let loaded = Loaded::read(&args.scenario, &settings(args)?)?;
     warn_of_another_version(&loaded);
+    scaled(loaded, args.scale)
+}
+
+/// A scenario that can run live, with its rates and times scaled.
+pub(crate) fn scaled(mut loaded: Loaded, factor: Option<f64>) -> Result<(Loaded, Built), Failure> {
     let built = loaded.build()?;
-    plan::refuse(&loaded, args.scale)?;
-    let Some(factor) = args.scale else {
+    plan::refuse(&loaded, &built, factor)?;
+    let Some(factor) = factor else {
         return Ok((loaded, built));
     };
     let scale = Scale::new(factor).context("--scale")?;
@@ -93,8 +107,19 @@ fn load(args: &RunArgs) -> Result<(Loaded, Built), Failure> {
     Ok((loaded, built))
 }
 
+/// Runs a scenario that [`scaled`] has let pass.
+pub(crate) fn observe(
+    loaded: &Loaded,
+    built: &Built,
+    interrupted: &AtomicBool,
+) -> Result<Observed, Failure> {
+    let controller = Chosen::new(loaded)?;
+    let experiment = plan::experiment(loaded, built, &controller)?;
+    Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
+}
+
 /// Refuses results that the machine was too busy for.
-fn believe(observed: &shallows_live::experiment::Observed) -> anyhow::Result<()> {
+pub(crate) fn believe(observed: &Observed) -> anyhow::Result<()> {
     let verdict = observed.report.snapshot.verdict;
     if !verdict.faithful {
         return Err(anyhow!(
@@ -130,11 +155,21 @@ pub(crate) fn clean() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `shallows bench live`: the shortest and the longest frames.
+/// `shallows bench live`: the shortest and the longest frames, by each way into the kernel.
 pub(crate) fn bench(json: bool, seconds: u64) -> Result<(), Failure> {
     let time = Duration::from_secs(seconds);
-    let run = |length| bench::throughput(length, time).map_err(anyhow::Error::from);
-    let results = [run(60)?, run(1514)?];
+    let mut results = Vec::new();
+    for io in [IoKind::Packet, IoKind::Xdp] {
+        for length in [60, 1514] {
+            match bench::throughput(io, length, time) {
+                Ok(result) => results.push(result),
+                Err(ExperimentError::Switch(SwitchError::Io(error @ IoError::NoXdp(_)))) => {
+                    eprintln!("left out: {error}");
+                }
+                Err(error) => return Err(anyhow::Error::from(error).into()),
+            }
+        }
+    }
     let text = if json {
         serde_json::to_string_pretty(&results).context("cannot write JSON")? + "\n"
     } else {

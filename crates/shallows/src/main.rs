@@ -5,6 +5,7 @@
 mod bench;
 mod cc;
 mod cli;
+mod compare;
 mod failure;
 mod ideal;
 mod live;
@@ -15,6 +16,7 @@ mod report;
 mod repro;
 mod run;
 mod scenario;
+mod sights;
 mod switch;
 
 use std::process::ExitCode;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) if args.live => live::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::Cc(command) => cc::cc(&command),
         Command::Repro(args) => repro::repro(&args),
         Command::Report { directory } => repro::report_on(&directory),

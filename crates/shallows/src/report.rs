@@ -8,7 +8,7 @@ use shallows_core::units::Time;
 use shallows_results::reason::{drop_name, mark_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
-use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation};
+use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
 use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, Simulation};
@@ -60,6 +60,7 @@ pub(crate) fn facts(
     let progress = simulation.progress();
     let simulated = span(records, simulation.flows().count()).unwrap_or(progress.now);
     RunFacts {
+        world: World::Simulated,
         simulated,
         packet_hops: progress.packet_hops,
         events: progress.events,

@@ -1,11 +1,12 @@
 //! `shallows run`: from a scenario to results.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use std::{process, thread};
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
@@ -36,7 +37,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     warn_of_another_version(&loaded);
     let built = loaded.build()?;
     let ideal = ideal_fcts(&loaded, &built)?;
-    let mut simulation = loaded.simulation(&built, args.threads)?;
+    // Threads wait for each other all the time: without a CPU each they would wait for a slice.
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get) as u32;
+    let mut simulation = loaded.simulation(&built, args.threads.min(cpus))?;
     let interrupted = watch_for_ctrl_c()?;
     let out = prepare_out(args, &loaded)?;
 

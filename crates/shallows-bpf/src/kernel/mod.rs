@@ -55,14 +55,29 @@ pub fn load(controller: Controller, parameters: &Parameters) -> Result<(), Error
     }
     pins.clear()?;
     let mut object = objects::open(controller)?;
-    let result = register(controller, parameters, &mut object, &pins);
+    let result = register_and_pin(controller, parameters, &mut object, &pins);
     if result.is_err() {
         pins.clear()?;
     }
     result
 }
 
-fn register(
+/// A controller that the kernel has for as long as this lives. It goes with the process, however
+/// that ends, because nothing is pinned.
+#[derive(Debug)]
+pub struct Held {
+    _link: Link,
+}
+
+/// Registers a controller with the kernel until the answer is dropped.
+pub fn hold(controller: Controller, parameters: &Parameters) -> Result<Held, Error> {
+    check()?;
+    let mut object = objects::open(controller)?;
+    let link = register(controller, parameters, &mut object)?;
+    Ok(Held { _link: link })
+}
+
+fn register_and_pin(
     controller: Controller,
     parameters: &Parameters,
     object: &mut Object,
@@ -76,14 +91,22 @@ fn register(
     ] {
         map(object, name).pin(path).map_err(&pin)?;
     }
+    let mut link = register(controller, parameters, object)?;
+    link.pin(&pins.link).map_err(kernel("pin the controller"))
+}
+
+fn register(
+    controller: Controller,
+    parameters: &Parameters,
+    object: &mut Object,
+) -> Result<Link, Error> {
     write(&map(object, "parameters"), parameters)?;
-    let mut link = map(object, "controller")
+    map(object, "controller")
         .attach_struct_ops()
         .map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Error::NameTaken(controller),
             _ => kernel("register the controller")(error),
-        })?;
-    link.pin(&pins.link).map_err(kernel("pin the controller"))
+        })
 }
 
 /// Removes a controller. Connections that run it keep it until they end; new ones get the default.

@@ -447,6 +447,13 @@ impl<P: Packet> EgressPort<P> {
         }
     }
 
+    /// Whether packets in store were given up for one that was queued, and are to be
+    /// [taken](Self::take_dropped).
+    #[inline]
+    pub fn has_evicted(&self) -> bool {
+        self.rest.evicts && !self.rest.aside.dropped.is_empty()
+    }
+
     /// Takes the packets dropped since the last call, with their reasons.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> + '_ {
         self.rest.aside.dropped.drain(..)

@@ -111,6 +111,32 @@ pub(super) fn check_up(name: &str) -> Result<(), IoError> {
     Ok(())
 }
 
+/// How many queues frames come in by; 1 if the driver does not say.
+pub(super) fn receive_queues(name: &str) -> Result<u32, IoError> {
+    /// struct ethtool_channels
+    #[repr(C)]
+    #[derive(Default)]
+    struct Channels {
+        command: u32,
+        most: [u32; 4],
+        receive: u32,
+        transmit: u32,
+        other: u32,
+        combined: u32,
+    }
+    let mut channels = Channels {
+        command: 0x3c,
+        ..Channels::default()
+    };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+    match ask(name, libc::SIOCETHTOOL as libc::Ioctl, &mut request) {
+        Err(IoError::Kernel { .. }) => Ok(1),
+        Err(error) => Err(error),
+        Ok(()) => Ok((channels.receive + channels.combined).max(1)),
+    }
+}
+
 /// Switches an offload off or on, as `ethtool -K` does.
 pub fn set_offload(name: &str, offload: Offload, on: bool) -> Result<(), IoError> {
     /// struct ethtool_value

@@ -1,11 +1,14 @@
 //! Frames in and out of network devices.
 //!
-//! [`Device`] hides how: an AF_PACKET socket with a receive ring works on any Ethernet device, a TAP
-//! device is a cable end made of a file. Both never wait.
+//! [`Device`] hides how: an AF_PACKET socket with a receive ring works on any Ethernet device, an
+//! AF_XDP socket goes around the kernel's stack, a TAP device is a cable end made of a file. None
+//! ever waits.
 
 mod device;
 mod packet;
+mod redirect;
 mod tap;
+mod xdp;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,6 +19,7 @@ use thiserror::Error;
 pub use device::{Offload, set_offload};
 pub use packet::PacketSocket;
 pub use tap::Tap;
+pub use xdp::Xsk;
 
 /// How frames get in and out of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,8 @@ pub enum IoKind {
     Packet,
     /// A TAP device, which is made if there is none of that name.
     Tap,
+    /// An AF_XDP socket: before the kernel's stack, where the kernel and the device can.
+    Xdp,
 }
 
 /// A device that is open for frames.
@@ -35,6 +41,8 @@ pub enum Device {
     Packet(PacketSocket),
     /// See [`Tap`].
     Tap(Tap),
+    /// See [`Xsk`].
+    Xdp(Box<Xsk>),
 }
 
 /// A frame that came in. Its bytes are valid until the next one is asked for.
@@ -68,6 +76,37 @@ pub enum IoError {
     /// The device is down.
     #[error("the device {0} is down: ip link set {0} up")]
     Down(String),
+    /// Frames of several queues would need as many sockets.
+    #[error(
+        "the device {device} has {queues} receive queues, and io = \"xdp\" serves one: \
+         ethtool -L {device} combined 1, or io = \"packet\""
+    )]
+    Queues {
+        /// The device.
+        device: String,
+        /// How many it has.
+        queues: u32,
+    },
+    /// Frames do not fit the memory that is shared with the kernel.
+    #[error(
+        "the frames of {device} are too long for io = \"xdp\", which takes {most} bytes: lower \
+         its MTU, or io = \"packet\""
+    )]
+    TooLong {
+        /// The device.
+        device: String,
+        /// The longest frame that fits.
+        most: usize,
+    },
+    /// Another socket has the device.
+    #[error("another AF_XDP socket has the device {0}: end its program, or io = \"packet\"")]
+    Busy(String),
+    /// No AF_XDP.
+    #[error(
+        "this kernel or device has no AF_XDP ({0}): CONFIG_XDP_SOCKETS has it; io = \"packet\" \
+         works everywhere"
+    )]
+    NoXdp(io::Error),
     /// Not allowed.
     #[error("{what} needs root (CAP_NET_ADMIN and CAP_NET_RAW)")]
     Privilege {
@@ -105,6 +144,7 @@ impl Device {
         Ok(match kind {
             IoKind::Packet => Self::Packet(PacketSocket::open(name)?),
             IoKind::Tap => Self::Tap(Tap::open(name)?),
+            IoKind::Xdp => Self::Xdp(Box::new(Xsk::open(name)?)),
         })
     }
 
@@ -114,6 +154,7 @@ impl Device {
         match self {
             Self::Packet(socket) => socket.receive(),
             Self::Tap(tap) => tap.receive(),
+            Self::Xdp(socket) => socket.receive(),
         }
     }
 
@@ -122,6 +163,7 @@ impl Device {
         match self {
             Self::Packet(socket) => socket.send(frames),
             Self::Tap(tap) => tap.send(frames),
+            Self::Xdp(socket) => socket.send(frames),
         }
     }
 
@@ -129,6 +171,7 @@ impl Device {
     pub fn take_missed(&mut self) -> u64 {
         match self {
             Self::Packet(socket) => socket.take_missed(),
+            Self::Xdp(socket) => socket.take_missed(),
             Self::Tap(_) => 0,
         }
     }
@@ -138,6 +181,7 @@ impl Device {
         match self {
             Self::Packet(socket) => socket.longest(),
             Self::Tap(tap) => tap.longest(),
+            Self::Xdp(socket) => socket.longest(),
         }
     }
 }
@@ -147,6 +191,7 @@ impl AsFd for Device {
         match self {
             Self::Packet(socket) => socket.as_fd(),
             Self::Tap(tap) => tap.as_fd(),
+            Self::Xdp(socket) => socket.as_fd(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the machine is.
 
 mod leftovers;
+mod ports;
 mod switching;
 mod traffic;
 

@@ -10,7 +10,7 @@ use crate::{Running, at, need_a_lab, plan, switch_config};
 
 const FIFO: &str = "buffer = { shared = { size = \"96KB\" } }\nscheduler = \"fifo\"";
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let found = Command::new("sh")
         .args(["-c", &format!("command -v {program}")])
         .output();

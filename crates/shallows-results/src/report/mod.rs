@@ -93,6 +93,56 @@ pub struct FigureOutcome {
     pub settings: Vec<String>,
     /// The scenario that all its runs start from.
     pub scenario: String,
+    /// How it ran on a machine as well, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveRuns>,
+}
+
+/// How the runs of a figure went on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LiveRuns {
+    /// Rates were multiplied by it and times divided; what is shown is multiplied back.
+    pub scale: f64,
+    /// How many there were.
+    pub runs: usize,
+    /// Share of the frames that the switch sent too late, in the worst run.
+    pub late_share: f64,
+    /// 99 of 100 frames were at most this late, in the worst run.
+    pub late_p99_us: f64,
+    /// Share of CPU time that other virtual machines took, in the worst run.
+    pub steal: Option<f64>,
+}
+
+impl Display for LiveRuns {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "live at {} of the rates, {} runs; in the worst of them {:.3}% of the frames were late \
+             by more than 100 us, 99% at most {:.0} us",
+            self.scale,
+            self.runs,
+            100.0 * self.late_share,
+            self.late_p99_us
+        )?;
+        match self.steal {
+            Some(steal) => write!(f, ", and {:.2}% of the CPU time was stolen", 100.0 * steal),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A claim's value on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveValue {
+    /// With its unit.
+    pub ours: String,
+    /// What it varies between over the seeds, where there are several.
+    pub spread: Option<String>,
+    /// As a number, or two where the paper gives a range.
+    pub values: Vec<f64>,
+    /// How it compares with the paper's.
+    pub verdict: Verdict,
 }
 
 /// How large a reproduction is.
@@ -103,6 +153,8 @@ pub enum Size {
     Quick,
     /// As large as the paper's.
     Full,
+    /// What a machine carries live.
+    Live,
 }
 
 /// What became of a claim.
@@ -126,6 +178,9 @@ pub struct ClaimOutcome {
     pub verdict: Verdict,
     /// Why ours differs, where that was found out.
     pub explanation: Option<String>,
+    /// The same on a machine, where it was run on one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveValue>,
 }
 
 /// How our value compares with the paper's. The rules are in `docs/reproduce.md`.
@@ -158,6 +213,7 @@ impl Display for Size {
         f.write_str(match self {
             Self::Quick => "quick",
             Self::Full => "full",
+            Self::Live => "live",
         })
     }
 }
@@ -239,7 +295,7 @@ impl Reproduction {
         let mut table = "| figure | claim | paper | ours | over seeds | verdict |\n\
                          |---|---|---|---|---|---|\n"
             .to_owned();
-        for figure in &self.figures {
+        for figure in self.figures.iter().filter(|figure| figure.live.is_none()) {
             for claim in &figure.claims {
                 let ClaimOutcome {
                     what,
@@ -253,6 +309,30 @@ impl Reproduction {
                 let _ = writeln!(
                     table,
                     "| {id} | {what} | {paper} | {ours} | {spread} | {verdict} |"
+                );
+            }
+        }
+        let mut live = self.figures.iter().filter(|figure| figure.live.is_some());
+        if live.clone().next().is_some() {
+            table += "\n| figure | claim | paper | simulated | verdict | live | verdict |\n\
+                      |---|---|---|---|---|---|---|\n";
+        }
+        for (figure, claim) in live.by_ref().flat_map(|figure| {
+            let claims = figure.claims.iter();
+            claims.map(move |claim| (&figure.id, claim))
+        }) {
+            let ClaimOutcome {
+                what,
+                paper,
+                ours,
+                verdict,
+                ..
+            } = claim;
+            if let Some(live) = &claim.live {
+                let (value, judged) = (&live.ours, live.verdict);
+                let _ = writeln!(
+                    table,
+                    "| {figure} | {what} | {paper} | {ours} | {verdict} | {value} | {judged} |"
                 );
             }
         }

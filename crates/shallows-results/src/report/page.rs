@@ -20,6 +20,7 @@ struct Shown<'a> {
     legend: String,
     command: String,
     claims: Vec<ShownClaim<'a>>,
+    live_note: Option<String>,
     data: Vec<Table>,
 }
 
@@ -30,6 +31,8 @@ struct ShownClaim<'a> {
     figure: &'a str,
     verdict_text: String,
     symbol: &'static str,
+    live_text: Option<String>,
+    live_symbol: Option<&'static str>,
 }
 
 /// The values behind a panel.
@@ -54,6 +57,7 @@ struct ShownPaper<'a> {
     figures: Vec<Shown<'a>>,
     tally: Vec<Tally>,
     quick: bool,
+    live: bool,
     deviations: &'a [Deviation],
 }
 
@@ -98,44 +102,53 @@ fn shown_paper(reproduction: &Reproduction) -> ShownPaper<'_> {
             .collect(),
         tally: tally.collect(),
         quick: figures.iter().any(|figure| figure.size == Size::Quick),
+        live: figures.iter().any(|figure| figure.live.is_some()),
         deviations,
     }
 }
 
 fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
     let (panels, legend) = outcome.figure.to_inline_svg();
-    let quick = if outcome.size == Size::Quick {
-        " --quick"
-    } else {
-        ""
+    let option = match outcome.size {
+        Size::Quick => " --quick",
+        Size::Live => " --live",
+        Size::Full => "",
     };
     let claims = outcome.claims.iter().map(|claim| ShownClaim {
         claim,
         figure: &outcome.id,
         verdict_text: claim.verdict.to_string(),
-        symbol: match claim.verdict {
-            Verdict::Reproduced => "\u{2713}",
-            Verdict::SameDirection => "\u{2197}",
-            Verdict::NotReproduced => "\u{2717}",
-            Verdict::NotMeasured => "\u{2013}",
-        },
+        symbol: symbol(claim.verdict),
+        live_text: claim.live.as_ref().map(|live| live.verdict.to_string()),
+        live_symbol: claim.live.as_ref().map(|live| symbol(live.verdict)),
     });
-    let number = outcome.id.strip_prefix("fig");
-    let short = number.map_or_else(
+    let figure = outcome.id.strip_suffix("-live").unwrap_or(&outcome.id);
+    let number = figure.strip_prefix("fig");
+    let mut short = number.map_or_else(
         || outcome.title.clone(),
         |number| format!("Figure {number}"),
     );
+    if outcome.live.is_some() {
+        short += ", live";
+    }
     Shown {
         short,
         panels,
         legend,
-        command: format!(
-            "shallows repro {paper}/{}{quick}{}",
-            outcome.id, outcome.options
-        ),
+        command: format!("shallows repro {paper}/{figure}{option}{}", outcome.options),
         claims: claims.collect(),
+        live_note: outcome.live.as_ref().map(ToString::to_string),
         data: tables(outcome),
         outcome,
+    }
+}
+
+fn symbol(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "\u{2713}",
+        Verdict::SameDirection => "\u{2197}",
+        Verdict::NotReproduced => "\u{2717}",
+        Verdict::NotMeasured => "\u{2013}",
     }
 }
 

@@ -44,6 +44,7 @@ impl Source {
     /// Says what it did for its flow.
     pub(super) fn tell(&self, outcome: &mut FlowOutcome) {
         let stats = self.sender.stats();
+        outcome.sent = (stats.segments_sent - self.before.segments_sent) as u32;
         outcome.retransmits = (stats.retransmits - self.before.retransmits) as u32;
         outcome.timeouts = (stats.timeouts - self.before.timeouts) as u32;
         outcome.delivered = self.sender.acked() - self.first;
@@ -127,7 +128,9 @@ impl Shard {
     pub(super) fn take_data(&mut self, packet: Packet) {
         let connection = packet.connection();
         let (flow, segment) = (packet.flow(), packet.to_segment());
-        self.outcomes[flow as usize].marks += u32::from(packet.ecn() == Ecn::Ce);
+        let outcome = &mut self.outcomes[flow as usize];
+        outcome.received += u32::from(!segment.syn);
+        outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let (world, routing, now) = (&self.world, &self.routing, self.now);
         if self.satisfied[connection as usize] {
             return self.answer_late(connection, &packet);

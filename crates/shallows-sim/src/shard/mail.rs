@@ -1,5 +1,7 @@
 //! What parts of a fabric send each other.
 
+use std::mem;
+
 use shallows_core::units::Time;
 
 use super::Shard;
@@ -29,6 +31,9 @@ impl Mail {
 
     /// Moves all of it to the end of another.
     pub(crate) fn append_to(&mut self, other: &mut Self) {
+        if other.is_empty() {
+            return mem::swap(self, other);
+        }
         let offset = other.selective.len() as u32;
         let shift = |message: Message| Message {
             packet: match message.packet.selective() {

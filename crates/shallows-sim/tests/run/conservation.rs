@@ -1,5 +1,4 @@
-//! The balance of packets and bytes at the end of a run: per port, per switch, per host and, where
-//! a host has one flow, per flow.
+//! The balance of packets and bytes at the end of a run: per flow, port, switch and host.
 
 use shallows_core::port::DropReason;
 use shallows_core::tally::Tally;
@@ -18,6 +17,13 @@ struct Account {
 pub(crate) fn check(run: &Run) {
     for (number, (flow, outcome)) in run.flows().enumerate() {
         assert!(outcome.fct.is_some(), "flow {number} never ends: {flow:?}");
+        if run.datagrams(number as u32).is_none() {
+            let gone = outcome.received + outcome.drops;
+            // A SYN that is dropped has no data.
+            let exact = !run.transport.handshake || outcome.drops == 0;
+            let balanced = outcome.sent == gone || (!exact && outcome.sent <= gone);
+            assert!(balanced, "segments of flow {number}: {outcome:?}");
+        }
     }
     let links = 0..run.fabric.links().len() as u32;
     let accounts: Vec<_> = links.map(|link| account(run, link)).collect();

@@ -1,10 +1,9 @@
 //! From a scenario to an experiment, or to the reason why it cannot be run live.
 
-use std::fs;
 use std::time::Duration;
 
-use shallows_core::port::{PortConfig, SchedulerConfig};
-use shallows_core::tcp::{AfterIdle, ControllerConfig, EcnEcho, Recovery};
+use shallows_core::port::SchedulerConfig;
+use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
 use shallows_core::units::{Rate, Time};
 use shallows_live::experiment::{CommandPlan, Experiment};
 use shallows_live::lab::{self, Cpus, LabPlan};
@@ -12,10 +11,11 @@ use shallows_live::switch::{
     FidelityConfig, Forwarding, PortPlan, SampleConfig, SwitchConfig, TrunkPlan, UplinkPlan, Wait,
 };
 use shallows_live::traffic::{Barrier, Flow, ProbePlan};
-use shallows_sim::Completion;
 use shallows_sim::topology::{Fabric, Node, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, HostSet};
+use shallows_sim::{Completion, HostSetup};
 
+use super::controller::Chosen;
 use crate::failure::Failure;
 use crate::ideal::{Handshake, Ideal};
 use crate::scenario::{Built, Diagnostic, Loaded, Probe, Role};
@@ -27,16 +27,14 @@ const MOST_RATE: Rate = Rate::from_gbps(1);
 const GOOD_RATE: Rate = Rate::from_mbps(200);
 
 /// From one sample of the queues to the next.
-const SAMPLE_EVERY: Time = Time::from_ms(1);
-
-/// The kernel's names of the controllers begin so if they are ours.
-const OURS: &str = "shl_";
+pub(crate) const SAMPLE_EVERY: Time = Time::from_ms(1);
 
 /// Refuses what cannot run live at this scale, before anything is made.
-pub(super) fn refuse(loaded: &Loaded, scale: Option<f64>) -> Result<(), Diagnostic> {
+pub(super) fn refuse(loaded: &Loaded, built: &Built, scale: Option<f64>) -> Result<(), Diagnostic> {
     let scenario = &loaded.scenario;
     refuse_topology(loaded)?;
-    let fabric = loaded.fabric()?;
+    refuse_what_is_simulated_only(loaded, built)?;
+    let fabric = &built.fabric;
     let hosts = fabric.hosts() as usize;
     if !(2..=lab::MOST_HOSTS).contains(&hosts) {
         let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
@@ -62,7 +60,7 @@ pub(super) fn refuse(loaded: &Loaded, scale: Option<f64>) -> Result<(), Diagnost
         let help = "choose strict or dwrr, or simulate it";
         return Err(loaded.error("ports.switch", problem).help(help));
     }
-    controller(loaded).map(|_| ())
+    Ok(())
 }
 
 fn refuse_topology(loaded: &Loaded) -> Result<(), Diagnostic> {
@@ -80,46 +78,51 @@ fn refuse_topology(loaded: &Loaded) -> Result<(), Diagnostic> {
     Err(loaded.error("topology", problem).help(help))
 }
 
-/// The kernel's name of the scenario's controller.
-fn controller(loaded: &Loaded) -> Result<String, Diagnostic> {
-    let name = match loaded.scenario.transport.controller {
-        ControllerConfig::Reno {} => "reno",
-        ControllerConfig::Cubic(_) => "cubic",
-        ControllerConfig::Dctcp(_) => "dctcp",
-        ControllerConfig::EcnStar {} => "ecn-star",
-        ControllerConfig::DelayDctcp(_) => "delay-dctcp",
-        ControllerConfig::Ear(_) => "ear",
-        ControllerConfig::Pfabric(_) => {
-            let problem = "pFabric's transport is not in the kernel";
-            let help = "choose dctcp, ear, cubic or reno, or simulate it";
-            return Err(loaded.error("transport.controller", problem).help(help));
+/// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
+fn refuse_what_is_simulated_only(loaded: &Loaded, built: &Built) -> Result<(), Diagnostic> {
+    let scenario = &loaded.scenario;
+    let trunks = 2 * built.fabric.hosts()..;
+    let refused = [
+        (
+            !scenario.links.is_empty(),
+            "links",
+            "links with faults are simulated only",
+        ),
+        (
+            scenario.hosts != HostSetup::default(),
+            "hosts",
+            "what hosts do to their packets before the NIC is simulated only",
+        ),
+        (
+            !built.workload.datagrams.is_empty(),
+            "workload",
+            "UDP flows are simulated only",
+        ),
+        (
+            built.ports.special.keys().any(|link| trunks.contains(link)),
+            "ports",
+            "special ports between switches are simulated only",
+        ),
+    ];
+    match refused.into_iter().find(|(found, ..)| *found) {
+        Some((_, table, problem)) => {
+            let help = "leave it out, or simulate it; live.commands can run any program";
+            Err(loaded.error(table, problem).help(help))
         }
-    };
-    let available = controllers("available");
-    let candidates = [format!("{OURS}{}", name.replace('-', "_")), name.to_owned()];
-    if let Some(name) = candidates.iter().find(|name| available.contains(name)) {
-        return Ok(name.clone());
+        None => Ok(()),
     }
-    let problem = format!("the kernel has no {name}; it has {}", available.join(", "));
-    let help = format!(
-        "`shallows cc load {name}` brings it; or run with --set transport.controller=cubic"
-    );
-    Err(loaded.error("transport.controller", problem).help(help))
-}
-
-/// The kernel's list of `available` or of `allowed` controllers.
-fn controllers(kind: &str) -> Vec<String> {
-    let path = format!("/proc/sys/net/ipv4/tcp_{kind}_congestion_control");
-    let text = fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace().map(str::to_owned).collect()
 }
 
 /// The experiment of a scenario that was not refused.
-pub(super) fn experiment(loaded: &Loaded, built: &Built) -> Result<Experiment, Failure> {
+pub(super) fn experiment(
+    loaded: &Loaded,
+    built: &Built,
+    controller: &Chosen,
+) -> Result<Experiment, Failure> {
     let cpus = Cpus::split().map_err(anyhow::Error::from)?;
     Ok(Experiment {
         switch: switch(loaded, built, &cpus),
-        lab: lab_plan(loaded, built, cpus)?,
+        lab: lab_plan(loaded, built, controller, cpus),
         flows: flows(loaded, built)?,
         barriers: barriers(built),
         probes: probes(loaded, &built.fabric)?,
@@ -128,7 +131,7 @@ pub(super) fn experiment(loaded: &Loaded, built: &Built) -> Result<Experiment, F
     })
 }
 
-fn lab_plan(loaded: &Loaded, built: &Built, cpus: Cpus) -> Result<LabPlan, Diagnostic> {
+fn lab_plan(loaded: &Loaded, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
     let transport = &loaded.scenario.transport;
     let set = |name: &str, value: String| (format!("net.ipv4.{name}"), value);
     let on = |yes: bool| u8::from(yes).to_string();
@@ -144,23 +147,23 @@ fn lab_plan(loaded: &Loaded, built: &Built, cpus: Cpus) -> Result<LabPlan, Diagn
         set("tcp_no_metrics_save", on(true)),
     ];
     let mut route = vec![("initcwnd".to_owned(), transport.initial_window.to_string())];
-    let controller = controller(loaded)?;
-    if controllers("allowed").contains(&controller) {
-        settings.push(set("tcp_congestion_control", controller));
+    let name = controller.name.clone();
+    if controller.may_be_default() {
+        settings.push(set("tcp_congestion_control", name));
     } else {
         // Namespaces may not make it their default, but may have it on a route.
-        route.push(("congctl".to_owned(), controller));
+        route.push(("congctl".to_owned(), name));
     }
     if transport.delayed_ack.is_none() {
         route.push(("quickack".to_owned(), on(true)));
     }
-    Ok(LabPlan {
+    LabPlan {
         hosts: built.fabric.hosts() as usize,
         mtu: transport.segment + transport.header,
         settings,
         route,
         cpus,
-    })
+    }
 }
 
 fn switch(loaded: &Loaded, built: &Built, cpus: &Cpus) -> SwitchConfig {
@@ -185,18 +188,15 @@ fn switch(loaded: &Loaded, built: &Built, cpus: &Cpus) -> SwitchConfig {
         }),
         pool: built.ports.pool,
         egress: built.ports.switches.clone(),
-        ports: hosts
-            .map(|host| port(fabric, host, &built.ports.hosts))
-            .collect(),
+        ports: hosts.map(|host| port(built, host)).collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
     }
 }
 
-fn port(fabric: &Fabric, host: u32, uplink: &PortConfig) -> PortPlan {
-    let (up, down) = (
-        fabric.link(fabric.uplink(host)),
-        fabric.link(fabric.downlink(host)),
-    );
+fn port(built: &Built, host: u32) -> PortPlan {
+    let fabric = &built.fabric;
+    let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
+    let (up, down) = (fabric.link(uplink), fabric.link(downlink));
     let number = host as usize;
     PortPlan {
         delay: down.propagation,
@@ -204,8 +204,9 @@ fn port(fabric: &Fabric, host: u32, uplink: &PortConfig) -> PortPlan {
         uplink: Some(UplinkPlan {
             rate: up.rate,
             delay: up.propagation,
-            egress: uplink.clone(),
+            egress: built.ports.config(fabric, uplink).clone(),
         }),
+        egress: built.ports.special.get(&downlink).cloned(),
         stations: vec![lab::station(number).to_string()],
         ..PortPlan::new(lab::port(number), down.rate)
     }
@@ -304,7 +305,7 @@ fn barriers(built: &Built) -> Vec<Barrier> {
 
 /// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
 /// way of a live flow's request is as long as that of an ACK.
-pub(super) fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
+pub(crate) fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
     let transport = &loaded.scenario.transport;
     let ideal = Ideal {
         fabric: &built.fabric,

@@ -12,19 +12,17 @@ use shallows_live::experiment::Observed;
 use shallows_live::switch::{LinkSnapshot, Snapshot};
 use shallows_results::record::FlowRecord;
 use shallows_results::series::{Kind, Series, Value};
-use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation};
+use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
 use shallows_results::write_text;
 use shallows_sim::workload::FlowSpec;
 
 use crate::failure::Failure;
 use crate::report::unclassified;
 use crate::scenario::{Built, Loaded};
-
-/// The part of a run, at its beginning, that goodput and queue lengths leave out.
-const WARM_UP: f64 = 0.2;
+use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
 
 /// The flows that have started, in the order of their numbers.
-pub(super) fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRecord> {
+pub(crate) fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRecord> {
     let flows = (0..)
         .zip(&built.workload.flows)
         .zip(&observed.outcomes)
@@ -37,7 +35,12 @@ pub(super) fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec
                 start: outcome.start?,
                 src: flow.src,
                 dst: flow.dst,
-                bytes: if endless { 0 } else { flow.bytes },
+                // A flow without end is as long as what it has brought over.
+                bytes: if endless {
+                    outcome.received
+                } else {
+                    flow.bytes
+                },
                 service: flow.service,
                 fct: outcome.fct.filter(|_| !endless),
                 ideal_fct,
@@ -50,7 +53,7 @@ pub(super) fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec
 }
 
 /// What only the switch can tell.
-pub(super) fn facts(observed: &Observed, records: &[FlowRecord], wall: Duration) -> RunFacts {
+pub(crate) fn facts(observed: &Observed, records: &[FlowRecord], wall: Duration) -> RunFacts {
     let snapshot = &observed.report.snapshot;
     let queues = || snapshot.links.iter().flat_map(|link| &link.queues);
     let sum = |counts: Vec<&Vec<(String, u64)>>| {
@@ -68,6 +71,7 @@ pub(super) fn facts(observed: &Observed, records: &[FlowRecord], wall: Duration)
     };
     let finish = records.iter().filter_map(FlowRecord::finish).max();
     RunFacts {
+        world: World::Live,
         simulated: finish.unwrap_or(observed.duration),
         packet_hops: queues().map(|queue| queue.accepted_packets).sum(),
         events: 0,
@@ -118,119 +122,19 @@ struct Live<'a> {
     switch: &'a Snapshot,
 }
 
-#[derive(Serialize)]
-struct ServiceGoodput {
-    service: u8,
-    mbps: f64,
-}
-
-/// Percentiles of a queue's length, in bytes.
-#[derive(Serialize)]
-struct QueueLength {
-    link: String,
-    queue: usize,
-    mean: f64,
-    p10: u32,
-    p50: u32,
-    p90: u32,
-    p99: u32,
-}
-
-/// Percentiles of a probe's round-trip times, in microseconds.
-#[derive(Serialize)]
-struct Rtt {
-    sent: usize,
-    lost: usize,
-    mean_us: f64,
-    p50_us: f64,
-    p99_us: f64,
-}
-
 fn live(observed: &Observed) -> Live<'_> {
+    let sights = Sights::of(observed);
     Live {
         steal: observed.steal,
-        goodput: goodput(observed),
-        queues: queue_lengths(observed),
-        rtts: observed.pings.iter().map(|pings| rtt(pings)).collect(),
+        goodput: sights.goodput(),
+        queues: sights.queue_lengths(),
+        rtts: sights.rtts(),
         outputs: observed
             .outputs
             .iter()
             .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
             .collect(),
         switch: &observed.report.snapshot,
-    }
-}
-
-/// Bytes a second that arrived in each service, after the warm-up.
-fn goodput(observed: &Observed) -> Vec<ServiceGoodput> {
-    let rows = &observed.goodput.rows;
-    let Some((end, last)) = rows.last() else {
-        return Vec::new();
-    };
-    let warm = Time::from_ps((end.ps() as f64 * WARM_UP) as u64);
-    let Some((begin, first)) = rows.iter().find(|(time, _)| *time >= warm) else {
-        return Vec::new();
-    };
-    let seconds = end.saturating_sub(*begin).as_secs_f64();
-    let services = observed.goodput.dscps.iter().zip(first.iter().zip(last));
-    services
-        .map(|(&service, (first, last))| ServiceGoodput {
-            service,
-            mbps: (last - first) as f64 * 8.0 / seconds.max(1e-9) / 1e6,
-        })
-        .collect()
-}
-
-/// Lengths of the queues that ever held anything while traffic ran, after the warm-up.
-fn queue_lengths(observed: &Observed) -> Vec<QueueLength> {
-    let samples = &observed.report.samples;
-    let warm = Time::from_ps((observed.duration.ps() as f64 * WARM_UP) as u64);
-    let begin = observed.offset + warm;
-    let end = observed.offset + observed.duration;
-    let mut lengths = Vec::new();
-    for (link, queue) in &samples.columns {
-        let values = samples.lengths(link, *queue, begin).into_iter();
-        let mut values: Vec<u32> = values
-            .filter(|(time, _)| *time <= end)
-            .map(|(_, length)| length)
-            .collect();
-        values.sort_unstable();
-        let Some(&longest) = values.last() else {
-            continue;
-        };
-        if longest == 0 {
-            continue;
-        }
-        let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-        lengths.push(QueueLength {
-            link: link.clone(),
-            queue: *queue,
-            mean: values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len() as f64,
-            p10: at(0.1),
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-        });
-    }
-    lengths
-}
-
-fn rtt(pings: &[shallows_live::traffic::Ping]) -> Rtt {
-    let mut us: Vec<f64> = pings
-        .iter()
-        .filter_map(|ping| Some(ping.rtt?.as_secs_f64() * 1e6))
-        .collect();
-    us.sort_by(f64::total_cmp);
-    let at = |share: f64| match us.len() {
-        0 => f64::NAN,
-        count => us[((count - 1) as f64 * share).round() as usize],
-    };
-    Rtt {
-        sent: pings.len(),
-        lost: pings.len() - us.len(),
-        mean_us: us.iter().sum::<f64>() / us.len().max(1) as f64,
-        p50_us: at(0.5),
-        p99_us: at(0.99),
     }
 }
 
@@ -264,9 +168,9 @@ fn columns(names: &[String]) -> Vec<(&str, Kind)> {
     iter::once(TIME).chain(numbers).collect()
 }
 
-/// Bytes in each queue, from the first flow's epoch on.
+/// Bytes in each queue.
 fn queue_series(observed: &Observed) -> Series {
-    let samples = &observed.report.samples;
+    let samples = Sights::of(observed).queues;
     let names = samples
         .columns
         .iter()
@@ -275,13 +179,9 @@ fn queue_series(observed: &Observed) -> Series {
     let mut series = Series::new(&columns(&names));
     let rows = samples.bytes.chunks(names.len().max(1));
     for (time, row) in samples.times.iter().zip(rows) {
-        if *time >= observed.offset {
-            let bytes = row.iter().map(|&bytes| Value::from(bytes));
-            let row: Vec<Value> = iter::once((*time - observed.offset).into())
-                .chain(bytes)
-                .collect();
-            series.push(&row);
-        }
+        let bytes = row.iter().map(|&bytes| Value::from(bytes));
+        let row: Vec<Value> = iter::once((*time).into()).chain(bytes).collect();
+        series.push(&row);
     }
     series
 }
@@ -323,16 +223,17 @@ pub(super) fn report(observed: &Observed, loaded: &Loaded) -> String {
         .iter()
         .filter(|queue| !queue.link.ends_with("uplink"))
     {
-        if queue.p90 > 0 {
+        let length = &queue.length;
+        if length.p90 > 0 {
             line(format!(
                 "queue {} of {}: mean {:.1} KB, p10 {:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1} KB",
                 queue.queue,
                 queue.link,
-                queue.mean / 1e3,
-                f64::from(queue.p10) / 1e3,
-                f64::from(queue.p50) / 1e3,
-                f64::from(queue.p90) / 1e3,
-                f64::from(queue.p99) / 1e3,
+                length.mean / 1e3,
+                f64::from(length.p10) / 1e3,
+                f64::from(length.p50) / 1e3,
+                f64::from(length.p90) / 1e3,
+                f64::from(length.p99) / 1e3,
             ));
         }
     }

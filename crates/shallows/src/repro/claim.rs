@@ -58,6 +58,7 @@ pub(super) fn evaluate(claim: &ClaimSpec, results: &Results) -> ClaimOutcome {
         values,
         verdict,
         explanation: claim.explanation.clone(),
+        live: None,
     }
 }
 

@@ -119,12 +119,12 @@ impl Executor<'_> {
         Ok(measured)
     }
 
-    fn kept(&self, job: &Job) -> Option<Measured> {
+    pub(super) fn kept(&self, job: &Job) -> Option<Measured> {
         let text = fs::read_to_string(self.place(job).join("result.json")).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    fn keep(&self, job: &Job, measured: &Measured) -> Result<(), Failure> {
+    pub(super) fn keep(&self, job: &Job, measured: &Measured) -> Result<(), Failure> {
         let place = self.place(job);
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
         let json = serde_json::to_string(measured).context("a result is plain data")?;

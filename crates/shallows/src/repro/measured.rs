@@ -32,6 +32,20 @@ pub(super) struct Measured {
     pub(super) rtt_us: Vec<f64>,
     /// Goodput over time.
     pub(super) goodput: Vec<Sample>,
+    /// How well a live run was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fidelity: Option<RunFidelity>,
+}
+
+/// How well the machine kept a live run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct RunFidelity {
+    /// Share of the frames that were sent too late.
+    pub(super) late_share: f64,
+    /// 99 of 100 were sent at most this late.
+    pub(super) late_p99_us: f64,
+    /// Share of CPU time that other virtual machines took.
+    pub(super) steal: Option<f64>,
 }
 
 /// Goodput between two moments.
@@ -93,13 +107,14 @@ impl Measured {
             mice_percent: mice_percent(&records, loaded, &built),
             rtt_us: rtt_us(&records, &built),
             goodput: meter.map_or_else(Vec::new, |meter| meter.samples),
+            fidelity: None,
         }))
     }
 }
 
 /// RTTs as ping measures them. Beside long-lived flows the ones that end are pings: one packet
 /// there and its ACK back, so that their FCT is an RTT through the queue of their service.
-fn rtt_us(records: &[FlowRecord], built: &Built) -> Vec<f64> {
+pub(super) fn rtt_us(records: &[FlowRecord], built: &Built) -> Vec<f64> {
     let is_endless = |flow: &FlowSpec| flow.bytes == FlowSpec::ENDLESS;
     if !built.workload.flows.iter().any(is_endless) {
         return Vec::new();
@@ -110,7 +125,7 @@ fn rtt_us(records: &[FlowRecord], built: &Built) -> Vec<f64> {
     rtts
 }
 
-fn mice_percent(records: &[FlowRecord], loaded: &Loaded, built: &Built) -> Option<f64> {
+pub(super) fn mice_percent(records: &[FlowRecord], loaded: &Loaded, built: &Built) -> Option<f64> {
     let most = MICE_SEGMENTS * u64::from(loaded.scenario.transport.segment);
     let small_max = built.size_classes.small_max().get();
     let sizes = records.iter().map(|record| record.bytes);

@@ -4,6 +4,7 @@ mod chart;
 mod claim;
 mod execute;
 mod library;
+mod live;
 mod measured;
 mod metric;
 mod plan;
@@ -35,11 +36,18 @@ pub(crate) fn repro(args: &ReproArgs) -> Result<(), Failure> {
         return Ok(output::print(&list(&library)?)?);
     }
     let wanted = Wanted {
-        size: if args.quick { Size::Quick } else { Size::Full },
+        size: match (args.quick, args.live) {
+            (true, _) => Size::Quick,
+            (_, true) => Size::Live,
+            _ => Size::Full,
+        },
         seeds: args.seeds,
         at: args.at.clone(),
     };
-    let (paper, figures) = targets(&library, &args.targets)?;
+    let (paper, mut figures) = targets(&library, &args.targets)?;
+    if args.live {
+        figures = live::possible(&library, &paper, figures)?;
+    }
     let plans: Result<Vec<Plan>, Failure> = figures
         .iter()
         .map(|figure| Plan::new(&library, &paper, figure, &wanted))
@@ -55,15 +63,22 @@ pub(crate) fn repro(args: &ReproArgs) -> Result<(), Failure> {
         interrupted: &interrupted,
     };
     let finished = executor.run(&plans)?;
-    let outcomes = plans.into_iter().map(|plan| {
+    let mut outcomes: Vec<FigureOutcome> = Vec::new();
+    for plan in plans {
         let runs = plan.jobs.iter().map(|job| Arc::clone(&finished[&job.key]));
         let results = Results::new(&plan, runs.collect());
-        outcome(&paper, plan, &results)
-    });
-    let outcomes: Vec<FigureOutcome> = outcomes.collect();
+        outcomes.push(if args.live {
+            let live = live::run(&executor, &plan, args.scale)?;
+            live.outcome(&paper, plan, &results)
+        } else {
+            outcome(&paper, plan, &results)
+        });
+    }
     let text = if args.json {
         let json = serde_json::to_string_pretty(&outcomes).context("outcomes are plain data")?;
         json + "\n"
+    } else if args.live {
+        live::three_ways(&outcomes)
     } else {
         verdicts(&outcomes)
     };
@@ -163,6 +178,7 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
             .collect(),
         settings,
         scenario: plan.scenario,
+        live: None,
     }
 }
 
@@ -181,7 +197,10 @@ fn merged(
         figures.extend(kept.filter(|figure| !is_new.contains(&figure.id)));
     }
     let (_, order) = library.paper(&paper.id)?;
-    figures.sort_by_key(|figure| order.iter().position(|id| *id == figure.id));
+    figures.sort_by_key(|figure| {
+        let id = figure.id.strip_suffix(live::SUFFIX).unwrap_or(&figure.id);
+        (order.iter().position(|of| of == id), figure.live.is_some())
+    });
     let deviations = library.deviations(&paper.id)?;
     Ok(Reproduction {
         paper,

@@ -41,7 +41,7 @@ pub(super) struct Plan {
 }
 
 /// A run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Job {
     /// Equal for equal runs, whatever figure they are for.
     pub(super) key: String,

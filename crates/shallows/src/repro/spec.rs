@@ -42,6 +42,8 @@ pub(super) struct FigureSpec {
     pub(super) x: Option<Sweep>,
     pub(super) full: SizeSpec,
     pub(super) quick: SizeSpec,
+    /// How it is run live, if it can be.
+    pub(super) live: Option<LiveSpec>,
     /// Where goodput is measured, if it is.
     pub(super) goodput: Option<GoodputSpec>,
     pub(super) variant: Vec<Variant>,
@@ -55,6 +57,7 @@ impl FigureSpec {
         match size {
             Size::Quick => &self.quick,
             Size::Full => &self.full,
+            Size::Live => self.live.as_ref().map_or(&self.quick, |live| &live.size),
         }
     }
 
@@ -90,6 +93,41 @@ pub(super) struct SizeSpec {
     pub(super) x: Option<Vec<f64>>,
     #[serde(default)]
     pub(super) set: Vec<String>,
+}
+
+/// The version of the figure that a machine carries live.
+#[derive(Debug, Deserialize)]
+#[serde(from = "LiveTable")]
+pub(super) struct LiveSpec {
+    /// Rates are multiplied by it and times divided.
+    pub(super) scale: f64,
+    pub(super) size: SizeSpec,
+}
+
+/// [`LiveSpec`] as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct LiveTable {
+    scale: f64,
+    seeds: u64,
+    x: Option<Vec<f64>>,
+    #[serde(default)]
+    set: Vec<String>,
+}
+
+impl From<LiveTable> for LiveSpec {
+    fn from(table: LiveTable) -> Self {
+        let LiveTable {
+            scale,
+            seeds,
+            x,
+            set,
+        } = table;
+        Self {
+            scale,
+            size: SizeSpec { seeds, x, set },
+        }
+    }
 }
 
 /// Goodput of each queue at the switch's port to a host.

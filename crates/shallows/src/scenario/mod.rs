@@ -153,7 +153,7 @@ pub(crate) struct Report {
 }
 
 /// A scenario and where each of its keys comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) scenario: Scenario,
     source: Source,

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A scenario's text. Positions beyond the end of the file stand for settings, one for each.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     path: PathBuf,
     text: String,

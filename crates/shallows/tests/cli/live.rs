@@ -1,6 +1,9 @@
 //! Live runs and the live switch, as far as they can be seen from outside.
 
-use std::process::Output;
+use std::path::Path;
+use std::process::{Command as Process, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::{directory, read_text, shallows, shipped, with_tiny, write};
 
@@ -74,7 +77,7 @@ fn a_scenario_runs_live() {
             "--set",
             "transport.ecn=classic",
         ])
-        .args(["--set", "live.probes=[{from=0, to=1}]"])
+        .args(["--set", "live.probes=[{from=0, to=1, every=\"100us\"}]"])
         .args(["--set", "live.commands=[{host=2, run=\"echo at {h2}\"}]"]);
     let output = run.output().unwrap();
     let said = stderr(&output);
@@ -97,6 +100,117 @@ fn a_scenario_runs_live() {
     assert!(live["rtts"][0]["sent"].as_u64() > Some(0));
     let resolved = read_text(&directory, "out/tiny/scenario.toml");
     assert!(resolved.contains("rate = \"50Mbps\""), "{resolved}");
+}
+
+/// Two services into one host at 50 Mbps: one flow against four.
+const STATIC_FLOWS: &str = r#"
+    until = "100ms"
+    topology.star = { hosts = 3, rate = "1Gbps", delay = "50us" }
+    transport = { rto = { initial = "10ms", minimum = "10ms" }, controller = "dctcp" }
+    workload.long-lived = [
+        { src = 0, dst = 2, service = 0 },
+        { src = 1, dst = 2, service = 1, count = 4 },
+    ]
+    live.probes = [{ from = 1, to = 2, service = 1, every = "1ms" }]
+
+    [ports.switch]
+    queues = 2
+    framing = "ethernet"
+    buffer = { shared = { size = "192KB" } }
+    scheduler = { dwrr = { quantum = "1500B" } }
+    marker = { scheme = { mq-ecn = { threshold = "32KB", t-idle = "12us" } } }
+"#;
+
+/// Both worlds, with the kernel's DCTCP brought along. Bounds are far wider than what is measured
+/// on a quiet machine, and where the machine was too busy nothing is judged.
+#[test]
+fn both_worlds_agree_on_dctcp() {
+    let directory = directory();
+    write(&directory, "static.toml", STATIC_FLOWS);
+    let compare = ["compare", "static.toml", "--scale", "0.05", "--json"];
+    let output = shallows(&directory).args(compare).output().unwrap();
+    let said = stderr(&output);
+    if !cfg!(feature = "bpf") {
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let help = "build with --features bpf";
+        assert!(
+            said.contains("the kernel has no dctcp") && said.contains(help),
+            "{said}"
+        );
+        return;
+    }
+    if !output.status.success() {
+        let reasons = ["needs root", "BTF", "Linux 6.4", "not to be believed"];
+        assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+        println!("skipped: {said}");
+        return;
+    }
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let find = |of: &str, what: &str| {
+        let mut rows = result["rows"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["of"] == of && row["what"] == what);
+        row.unwrap_or_else(|| panic!("{of}, {what}: {result}"))["difference"]
+            .as_f64()
+            .unwrap()
+    };
+    for (of, what, most) in [
+        ("service 0", "goodput", 0.2),
+        ("service 1", "goodput", 0.2),
+        ("p2 all queues", "mean", 0.5),
+        ("ping 0", "mean RTT", 0.5),
+    ] {
+        let difference = find(of, what);
+        println!("{of}, {what}: {:+.1}%", 100.0 * difference);
+        assert!(difference.abs() < most, "{of}, {what}: {difference}");
+    }
+    for file in ["svg", "png", "csv", "json"] {
+        let path = format!("out/compare-static/compare.{file}");
+        assert!(directory.path().join(&path).exists(), "{path}");
+    }
+    // What was brought along is gone.
+    assert!(is_loaded_by_hand("shl_dctcp") || !kernel_has("shl_dctcp"));
+}
+
+fn kernel_has(controller: &str) -> bool {
+    let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    std::fs::read_to_string(list).unwrap().contains(controller)
+}
+
+fn is_loaded_by_hand(controller: &str) -> bool {
+    Path::new("/sys/fs/bpf/shallows").join(controller).exists()
+}
+
+#[test]
+fn a_killed_run_takes_its_controller_along() {
+    let name = "shl_ear";
+    if !cfg!(feature = "bpf") || is_loaded_by_hand(name) {
+        println!("skipped: it needs a build with BPF, and {name} not to be loaded");
+        return;
+    }
+    let directory = directory();
+    write(&directory, "static.toml", STATIC_FLOWS);
+    let mut run = Process::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args(["run", "static.toml", "--live", "--scale", "0.01"])
+        .args(["--set", "transport.controller=ear"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !kernel_has(name) {
+        if let Some(status) = run.try_wait().unwrap() {
+            println!("skipped: it cannot run here ({status})");
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while kernel_has(name) {
+        assert!(Instant::now() < deadline, "{name} is left");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -1,0 +1,148 @@
+//! The congestion controller of the hosts: one that the kernel has, or ours while the run lasts.
+
+use std::fs;
+
+use shallows_bpf::{Controller, Held, Parameters};
+use shallows_core::tcp::ControllerConfig;
+use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
+use shallows_core::units::Time;
+
+use crate::scenario::{Diagnostic, Loaded};
+
+/// A controller that the kernel has. One that was loaded for the run goes as this is dropped, or
+/// as the program is killed.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// Its name in the kernel.
+    pub(super) name: String,
+    _held: Option<Held>,
+}
+
+impl Chosen {
+    /// The controller of a scenario, loaded if the kernel does not have it.
+    pub(super) fn new(loaded: &Loaded) -> Result<Self, Diagnostic> {
+        match &loaded.scenario.transport.controller {
+            ControllerConfig::Reno {} => Self::of_the_kernel(loaded, "reno"),
+            ControllerConfig::Cubic(_) => Self::of_the_kernel(loaded, "cubic"),
+            ControllerConfig::Dctcp(config) => Self::ours(loaded, Controller::Dctcp, dctcp(config)),
+            ControllerConfig::EcnStar {} => {
+                Self::ours(loaded, Controller::EcnStar, Parameters::default())
+            }
+            ControllerConfig::DelayDctcp(config) => {
+                Self::ours(loaded, Controller::DelayDctcp, delay_dctcp(config))
+            }
+            ControllerConfig::Ear(config) => {
+                Self::ours(loaded, Controller::Ear, delay_dctcp(config))
+            }
+            ControllerConfig::Pfabric(_) => {
+                let problem = "pFabric's transport is not in the kernel";
+                let help = "choose dctcp, ear, cubic or reno, or simulate it";
+                Err(loaded.error("transport.controller", problem).help(help))
+            }
+        }
+    }
+
+    /// Whether a namespace may have it as its default.
+    pub(super) fn may_be_default(&self) -> bool {
+        controllers("allowed").contains(&self.name)
+    }
+
+    fn of_the_kernel(loaded: &Loaded, name: &str) -> Result<Self, Diagnostic> {
+        let available = controllers("available");
+        if available.iter().any(|known| known == name) {
+            return Ok(Self::named(name));
+        }
+        let problem = format!("the kernel has no {name}; it has {}", available.join(", "));
+        Err(loaded.error("transport.controller", problem))
+    }
+
+    /// One of ours: as the user has loaded it, or else loaded now, or else the kernel's own of that
+    /// name.
+    fn ours(
+        loaded: &Loaded,
+        controller: Controller,
+        parameters: Parameters,
+    ) -> Result<Self, Diagnostic> {
+        let available = controllers("available");
+        let has = |name: &str| available.iter().any(|known| known == name);
+        if has(controller.kernel_name()) {
+            warn_of_other_parameters(controller, &parameters);
+            return Ok(Self::named(controller.kernel_name()));
+        }
+        match shallows_bpf::hold(controller, &parameters) {
+            Ok(held) => Ok(Self {
+                name: controller.kernel_name().to_owned(),
+                _held: Some(held),
+            }),
+            Err(_) if has(controller.name()) => Ok(Self::named(controller.name())),
+            Err(error) => {
+                let available = available.join(", ");
+                let problem = format!("the kernel has no {controller}; it has {available}");
+                let help = format!(
+                    "ours cannot be loaded: {:#}; or run with --set transport.controller=cubic \
+                     --set transport.ecn=classic",
+                    anyhow::Error::from(error)
+                );
+                Err(loaded.error("transport.controller", problem).help(help))
+            }
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            _held: None,
+        }
+    }
+}
+
+fn dctcp(config: &DctcpConfig) -> Parameters {
+    Parameters {
+        g: config.g,
+        initial_alpha: config.initial_alpha,
+        ..Parameters::default()
+    }
+}
+
+fn delay_dctcp(config: &DelayDctcpConfig) -> Parameters {
+    Parameters {
+        g: config.g,
+        initial_alpha: config.initial_alpha,
+        // The kernel's clock has whole ones.
+        threshold: Time::from_us(config.t.ps().div_ceil(1_000_000)),
+        ..Parameters::default()
+    }
+}
+
+/// What the user has loaded stays as it is, for it may be in use.
+fn warn_of_other_parameters(controller: Controller, wanted: &Parameters) {
+    // Loaded by another live run, it is not pinned and cannot be asked.
+    let Ok(loaded) = shallows_bpf::parameters(controller) else {
+        return;
+    };
+    // In the kernel they are multiples of 2^-20.
+    let same = |a: f64, b: f64| (a - b).abs() < 1e-5;
+    let equal = (!controller.has_alpha()
+        || (same(loaded.g, wanted.g) && same(loaded.initial_alpha, wanted.initial_alpha)))
+        && (!controller.hears_delay() || loaded.threshold == wanted.threshold);
+    if !equal {
+        let settings = |of: &Parameters| {
+            let of = of.of(controller).into_iter();
+            let of: Vec<String> = of.map(|(key, value)| format!("{key}={value}")).collect();
+            of.join(" ")
+        };
+        eprintln!(
+            "warning: {controller} is loaded with {}, and the scenario has {}; \
+             `shallows cc unload {controller}` lets the run load its own",
+            settings(&loaded),
+            settings(wanted)
+        );
+    }
+}
+
+/// The kernel's list of `available` or of `allowed` controllers.
+fn controllers(kind: &str) -> Vec<String> {
+    let path = format!("/proc/sys/net/ipv4/tcp_{kind}_congestion_control");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
