@@ -78,6 +78,8 @@ fn reproduction() -> Reproduction {
             section: "§1".to_owned(),
             note: None,
             size: Size::Full,
+            only_at: None,
+            options: String::new(),
             version: "0".to_owned(),
             seeds: 3,
             runs: 12,

@@ -71,6 +71,12 @@ pub struct FigureOutcome {
     pub note: Option<String>,
     /// Scaled down or as large as the paper's.
     pub size: Size,
+    /// Where on the x axis there are runs, if not everywhere that this size has them.
+    #[serde(default)]
+    pub only_at: Option<String>,
+    /// What the command had besides the figure and the size.
+    #[serde(default)]
+    pub options: String,
     /// Version of the program.
     pub version: String,
     /// Runs behind each point.
@@ -328,6 +334,11 @@ impl Reproduction {
                     table,
                     "| {figure} | {what} | {paper} | {ours} | {verdict} | {value} | {judged} |"
                 );
+            }
+        }
+        for figure in &self.figures {
+            if let Some(only_at) = &figure.only_at {
+                let _ = write!(table, "\n{}: only {only_at}.\n", figure.id);
             }
         }
         table

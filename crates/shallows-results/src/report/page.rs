@@ -124,7 +124,10 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
     });
     let figure = outcome.id.strip_suffix("-live").unwrap_or(&outcome.id);
     let number = figure.strip_prefix("fig");
-    let mut short = number.map_or_else(|| figure.to_owned(), |number| format!("Figure {number}"));
+    let mut short = number.map_or_else(
+        || outcome.title.clone(),
+        |number| format!("Figure {number}"),
+    );
     if outcome.live.is_some() {
         short += ", live";
     }
@@ -132,7 +135,7 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
         short,
         panels,
         legend,
-        command: format!("shallows repro {paper}/{figure}{option}"),
+        command: format!("shallows repro {paper}/{figure}{option}{}", outcome.options),
         claims: claims.collect(),
         live_note: outcome.live.as_ref().map(ToString::to_string),
         data: tables(outcome),

@@ -155,6 +155,7 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
         .map(|claim| claim::evaluate(claim, results))
         .collect();
     let settings = plan.settings();
+    let (only_at, options) = (plan.only_at(), plan.options());
     let spec = plan.spec;
     FigureOutcome {
         id: plan.id,
@@ -163,6 +164,8 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
         section: spec.section,
         note: spec.note,
         size: plan.size,
+        only_at,
+        options,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seeds: plan.seeds,
         runs: plan.jobs.len(),
@@ -241,6 +244,11 @@ fn verdicts(outcomes: &[FigureOutcome]) -> String {
             ours(&claim),
             claim.verdict
         );
+    }
+    for outcome in outcomes {
+        if let Some(only_at) = &outcome.only_at {
+            let _ = writeln!(text, "{}: only {only_at}", outcome.id);
+        }
     }
     text
 }

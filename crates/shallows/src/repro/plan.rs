@@ -88,6 +88,34 @@ impl Plan {
         })
     }
 
+    /// Where there are runs, if not at every x of the size.
+    pub(super) fn only_at(&self) -> Option<String> {
+        let sweep = self.spec.x.as_ref()?;
+        let all = self.spec.xs(self.size);
+        let shown = |xs: &[f64]| {
+            let scale = if sweep.percent { 100.0 } else { 1.0 };
+            // 0.7 is not exactly 70 hundredths.
+            let shown = xs.iter().map(|x| (x * scale * 1e9).round() / 1e9);
+            let shown: Vec<String> = shown.map(|x| x.to_string()).collect();
+            shown.join(", ")
+        };
+        let (ours, all) = (shown(&self.xs), shown(&all));
+        (ours != all).then(|| format!("at {} {ours} (the figure has {all})", sweep.label))
+    }
+
+    /// What the command had to say to get these runs, besides figure and size.
+    pub(super) fn options(&self) -> String {
+        let mut options = String::new();
+        if self.only_at().is_some() {
+            let at: Vec<String> = self.xs.iter().map(f64::to_string).collect();
+            let _ = write!(options, " --at {}", at.join(","));
+        }
+        if self.seeds != self.spec.size(self.size).seeds {
+            let _ = write!(options, " --seeds {}", self.seeds);
+        }
+        options
+    }
+
     /// What all runs have on top of the scenario.
     pub(super) fn settings(&self) -> Vec<String> {
         let own = self.spec.size(self.size).set.iter();

@@ -229,7 +229,7 @@ fn finished_runs_are_kept_and_missing_ones_made() {
 #[test]
 fn values_of_x_and_seeds_can_be_chosen() {
     let directory = with_paper();
-    shallows(&directory)
+    let output = shallows(&directory)
         .args([
             "repro", "toy/fig1", "--quick", "--from", "papers", "--out", "out",
         ])
@@ -237,6 +237,14 @@ fn values_of_x_and_seeds_can_be_chosen() {
         .assert()
         .success();
     assert_eq!(results(&directory).len(), 2);
+    // Verdicts are of what was run, so everything that shows them says what that was.
+    let part = "only at Load (%) 60 (the figure has 30, 90)";
+    let stdout = String::from_utf8_lossy(&output.get_output().stdout);
+    assert!(stdout.contains(&format!("fig1: {part}")), "{stdout}");
+    assert!(read_text(&directory, "out/toy-claims.md").contains(part));
+    let page = read_text(&directory, "out/report.html");
+    assert!(page.contains(part));
+    assert!(page.contains("fig1 --quick --at 0.6 --seeds 1"));
     shallows(&directory)
         .args([
             "repro", "toy/fig1", "--quick", "--from", "papers", "--at", "0.7",
