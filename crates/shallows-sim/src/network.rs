@@ -233,19 +233,17 @@ impl Network {
                 if port.due == Time::MAX {
                     port.due = port.egress.busy_until().max(now);
                 }
+                let evicted = port.egress.has_evicted();
                 if !port.awaited {
                     port.awaited = true;
                     let node = events.claim();
-                    events.set(
-                        node,
-                        port.due + port.lag,
-                        Key::new(Class::PortReady, number),
-                    );
+                    self.await_ready(events, number, node);
                 }
-                if port.egress.has_evicted() {
-                    return Forwarded::Dropped;
+                if evicted {
+                    Forwarded::Dropped
+                } else {
+                    Forwarded::Queued
                 }
-                Forwarded::Queued
             }
             Forward::Dropped(_) => Forwarded::Dropped,
         }
@@ -294,11 +292,8 @@ impl Network {
             events.release(node);
             port.awaited = false;
         } else {
-            events.set(
-                node,
-                port.due + port.lag,
-                Key::new(Class::PortReady, number),
-            );
+            let key = Key::new(Class::PortReady, number);
+            events.set(node, port.due + port.lag, key);
         }
     }
 

@@ -15,6 +15,8 @@ use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, PortSetup};
 
+use crate::scenario::{Built, Diagnostic, Loaded};
+
 /// Computes ideal flow completion times.
 #[derive(Debug)]
 pub(crate) struct Ideal<'a> {
@@ -34,6 +36,30 @@ pub(crate) struct Ideal<'a> {
 pub(crate) enum Handshake {
     None,
     Syn,
+}
+
+/// What each flow of a scenario would take alone.
+pub(crate) fn fcts(
+    loaded: &Loaded,
+    built: &Built,
+    handshake: Handshake,
+    completion: Completion,
+) -> Result<Vec<Time>, Diagnostic> {
+    let transport = &loaded.scenario.transport;
+    let ideal = Ideal {
+        fabric: &built.fabric,
+        router: &built.router,
+        ports: &built.ports,
+        segment: transport.segment,
+        header: transport.header,
+        handshake,
+        completion,
+    };
+    let flows = (0..).zip(&built.workload.flows);
+    let fcts: Result<_, _> = flows
+        .map(|(number, flow)| ideal.fct(number, flow))
+        .collect();
+    fcts.map_err(|error| loaded.error("workload", error.to_string()))
 }
 
 impl Ideal<'_> {

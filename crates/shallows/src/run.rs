@@ -19,7 +19,7 @@ use shallows_sim::{Simulation, Status};
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
-use crate::ideal::{Handshake, Ideal};
+use crate::ideal::{self, Handshake};
 use crate::output;
 use crate::probes::Recorder;
 use crate::progress::ProgressLine;
@@ -123,26 +123,19 @@ pub(crate) fn warn_of_another_version(loaded: &Loaded) {
     }
 }
 
+/// What the flows of a simulated run would take alone.
 pub(crate) fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
-    let transport = &loaded.scenario.transport;
-    let ideal = Ideal {
-        fabric: &built.fabric,
-        router: &built.router,
-        ports: &built.ports,
-        segment: transport.segment,
-        header: transport.header,
-        handshake: if transport.handshake {
-            Handshake::Syn
-        } else {
-            Handshake::None
-        },
-        completion: loaded.scenario.completion,
+    let handshake = if loaded.scenario.transport.handshake {
+        Handshake::Syn
+    } else {
+        Handshake::None
     };
-    let flows = (0..).zip(&built.workload.flows);
-    let fcts: Result<_, _> = flows
-        .map(|(number, flow)| ideal.fct(number, flow))
-        .collect();
-    Ok(fcts.map_err(|error| loaded.error("workload", error.to_string()))?)
+    Ok(ideal::fcts(
+        loaded,
+        built,
+        handshake,
+        loaded.scenario.completion,
+    )?)
 }
 
 pub(crate) fn prepare_out(args: &RunArgs, loaded: &Loaded) -> Result<PathBuf, Failure> {

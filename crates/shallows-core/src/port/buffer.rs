@@ -34,8 +34,8 @@ pub enum BufferConfig {
 /// Packet memory that the ports of one switch share.
 ///
 /// Every port accounts for its packets in the pool that it is driven with, whatever its own buffer
-/// rule is, because per-pool marking (MQ-ECN §2.1) looks at it. A port that shares nothing is
-/// driven with a pool of its own.
+/// rule is, because per-pool marking (MQ-ECN §2.1) looks at it; the packets themselves are in the
+/// pool, too. Ports that neither limit nor mark by it may all share one that is unlimited.
 #[derive(Clone, Debug)]
 pub struct Pool<P> {
     capacity: u64,

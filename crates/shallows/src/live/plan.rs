@@ -17,7 +17,7 @@ use shallows_sim::{Completion, HostSetup};
 
 use super::controller::Chosen;
 use crate::failure::Failure;
-use crate::ideal::{Handshake, Ideal};
+use crate::ideal::{self, Handshake};
 use crate::scenario::{Built, Diagnostic, Loaded, Probe, Role};
 
 /// What a CPU for the switch and one for the hosts carry.
@@ -306,19 +306,10 @@ fn barriers(built: &Built) -> Vec<Barrier> {
 /// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
 /// way of a live flow's request is as long as that of an ACK.
 pub(crate) fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
-    let transport = &loaded.scenario.transport;
-    let ideal = Ideal {
-        fabric: &built.fabric,
-        router: &built.router,
-        ports: &built.ports,
-        segment: transport.segment,
-        header: transport.header,
-        handshake: Handshake::None,
-        completion: Completion::Sender,
-    };
-    let flows = (0..).zip(&built.workload.flows);
-    let fcts: Result<_, _> = flows
-        .map(|(number, flow)| ideal.fct(number, flow))
-        .collect();
-    Ok(fcts.map_err(|error| loaded.error("workload", error.to_string()))?)
+    Ok(ideal::fcts(
+        loaded,
+        built,
+        Handshake::None,
+        Completion::Sender,
+    )?)
 }

@@ -13,7 +13,7 @@ const FLOW: u64 = 330;
 /// What a directed link and its port take.
 const LINK: u64 = 1_200;
 /// What each queue of a port adds.
-const QUEUE: u64 = 100;
+const QUEUE: u64 = 210;
 /// Tables of routes: what is built, what runs, and what its parts look at.
 const ROUTERS: u64 = 3;
 
