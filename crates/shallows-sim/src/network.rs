@@ -1,11 +1,12 @@
 //! Egress ports and the links behind them.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use shallows_core::port::{ConfigError, EgressPort, Forward, Passage, Pool, PortConfig, Transmit};
 use shallows_core::units::{Bytes, Time};
 
-use crate::engine::{Class, Key, Wheel};
+use crate::engine::{Arena, Class, Event, Key, Meeting, SLOT, Wheel};
 use crate::packet::{Packet, Ticket};
 use crate::partition::Partition;
 use crate::topology::{Fabric, Node};
@@ -14,7 +15,8 @@ use crate::topology::{Fabric, Node};
 #[derive(Debug)]
 pub(crate) struct Network {
     ports: Vec<Port>,
-    /// Memory of each node, or of all if none has a limit.
+    shares_memory: bool,
+    /// Memory of each node, or of all if they do not share any.
     pools: Vec<Pool<Ticket>>,
     hops: u64,
 }
@@ -29,6 +31,8 @@ struct Port {
     /// The part of the fabric that the link leads to, or [`WATCHED`].
     to: u32,
     pool: u32,
+    /// The last slot in which an event concerned it.
+    met: u32,
     /// Whether an event that the port is ready is set.
     awaited: bool,
     /// When the port sends the next of the packets that it holds; the greatest time if it has none.
@@ -40,10 +44,11 @@ struct Port {
 
 /// How long after a port has sent a packet it may be asked for it. Nobody but the port, and the
 /// other end after the link's delay, can tell when that is: so it is asked for several packets at
-/// once. Other parts hear of a packet early, at once where the link is short.
+/// once, a slot before the other end has the first. Other parts hear of a packet early, at once where
+/// the link is short.
 pub(crate) fn lag(delay: Time, is_local: bool) -> Time {
     if is_local {
-        delay
+        delay.saturating_sub(SLOT)
     } else if delay > SHORT {
         delay / 2
     } else {
@@ -172,11 +177,13 @@ impl Network {
                 link: number,
                 to: if watched(number) { WATCHED } else { to },
                 awaited: false,
+                met: u32::MAX,
             })
         };
         let links = partition.links(part);
         Ok(Self {
             ports: links.iter().map(port).collect::<Result<_, _>>()?,
+            shares_memory,
             pools,
             hops: 0,
         })
@@ -207,14 +214,14 @@ impl Network {
         self.ports[port as usize].link
     }
 
-    /// Hands the packet of a node to a port.
+    /// Hands a packet to a port.
     #[inline(always)]
     pub(crate) fn forward(
         &mut self,
-        events: &mut Wheel<Packet>,
+        (events, packets): (&mut Wheel, &mut Arena<Packet>),
         now: Time,
         number: u32,
-        node: u32,
+        packet: u32,
     ) -> Forwarded {
         let port = &mut self.ports[number as usize];
         if port.due <= now {
@@ -223,7 +230,7 @@ impl Network {
         let pool = &mut self.pools[port.pool as usize];
         match port
             .egress
-            .forward(now, &mut events.item(node).ticket, pool)
+            .forward(now, &mut packets.get_mut(packet).ticket, pool)
         {
             Forward::Sent(passage) => {
                 self.hops += 1;
@@ -235,9 +242,7 @@ impl Network {
                 }
                 let evicted = port.egress.has_evicted();
                 if !port.awaited {
-                    port.awaited = true;
-                    let node = events.claim();
-                    self.await_ready(events, number, node);
+                    self.await_ready(events, number);
                 }
                 if evicted {
                     Forwarded::Dropped
@@ -249,11 +254,11 @@ impl Network {
         }
     }
 
-    /// The node of the next packet that a port sends by `now`, if there is one.
+    /// The next packet that a port sends by `now`, if there is one.
     #[inline]
     pub(crate) fn depart(
         &mut self,
-        events: &mut Wheel<Packet>,
+        packets: &mut Arena<Packet>,
         now: Time,
         number: u32,
     ) -> Option<(u32, Sent)> {
@@ -269,13 +274,13 @@ impl Network {
                         Time::MAX
                     };
                     let ticket = departure.packet;
-                    events.item(ticket.node).ticket = ticket;
+                    packets.get_mut(ticket.packet).ticket = ticket;
                     let sent = port.sent(Passage {
                         queue: departure.queue,
                         finish: departure.finish,
                         sojourn: departure.sojourn,
                     });
-                    return Some((ticket.node, sent));
+                    return Some((ticket.packet, sent));
                 }
                 Transmit::Wait(at) => port.due = at,
                 Transmit::Idle => port.due = Time::MAX,
@@ -284,25 +289,46 @@ impl Network {
         None
     }
 
-    /// A port has sent what it sends by now: sets the event, whose node is given, for the rest.
+    /// A port has sent what it sends by now: sets the event for the rest, if there is any.
     #[inline]
-    pub(crate) fn await_ready(&mut self, events: &mut Wheel<Packet>, number: u32, node: u32) {
+    pub(crate) fn await_ready(&mut self, events: &mut Wheel, number: u32) {
         let port = &mut self.ports[number as usize];
-        if port.due == Time::MAX {
-            events.release(node);
-            port.awaited = false;
-        } else {
-            let key = Key::new(Class::PortReady, number);
-            events.set(node, port.due + port.lag, key);
+        port.awaited = port.due != Time::MAX;
+        if port.awaited {
+            events.push(Event {
+                time: port.due + port.lag,
+                key: Key::new(Class::PortReady, number),
+                packet: 0,
+                port: number,
+            });
         }
     }
 
-    /// Takes what a port has dropped: the nodes of the packets.
+    /// What tells of a port and a slot whether they meet for the first time.
+    #[inline]
+    pub(crate) fn meetings(&mut self) -> impl FnMut(u32, u64) -> Meeting {
+        let ports = &mut self.ports[..];
+        move |port, slot| {
+            let met = &mut ports[port as usize].met;
+            if mem::replace(met, slot as u32) == slot as u32 {
+                Meeting::Again
+            } else {
+                Meeting::First
+            }
+        }
+    }
+
+    /// Whether nothing that happens at a port matters at another within a slot.
+    pub(crate) fn is_loose(&self) -> bool {
+        !self.shares_memory && self.ports.iter().all(|port| port.delay >= SLOT)
+    }
+
+    /// Takes what a port has dropped: the numbers of the packets.
     pub(crate) fn take_dropped(&mut self, port: u32) -> impl Iterator<Item = u32> + '_ {
         self.ports[port as usize]
             .egress
             .take_dropped()
-            .map(|(ticket, _)| ticket.node)
+            .map(|(ticket, _)| ticket.packet)
     }
 }
 

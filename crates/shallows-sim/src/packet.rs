@@ -5,7 +5,7 @@ use shallows_core::packet::{Ecn, Packet as CorePacket};
 use shallows_core::tcp::{Ack, SackBlocks, Segment};
 use shallows_core::units::Time;
 
-/// A packet on its way. With its event it fills a cache line.
+/// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// First byte of data, or the next byte that an ACK asks for; in a datagram the message.
@@ -24,11 +24,12 @@ pub(crate) struct Packet {
     flags: Flags,
 }
 
-/// What ports see of a packet. It stands for the packet in their queues, while the packet stays in
-/// its node.
+/// What ports see of a packet. It stands for the packet in their queues, while the packet stays
+/// where it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ticket {
-    pub(crate) node: u32,
+    /// The number of the packet.
+    pub(crate) packet: u32,
     connection: u32,
     /// Bytes that the flow has left with this packet, as far as the field goes.
     remaining: u32,
@@ -88,7 +89,7 @@ impl Packet {
             extra: u64::from(flow),
             route: envelope.route,
             ticket: Ticket {
-                node: 0,
+                packet: 0,
                 connection: envelope.connection,
                 remaining: remaining.min(u64::from(u32::MAX)) as u32,
                 size: segment.len as u16 + envelope.header,
@@ -114,7 +115,7 @@ impl Packet {
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
             route: envelope.route,
             ticket: Ticket {
-                node: 0,
+                packet: 0,
                 connection: envelope.connection,
                 remaining: 0,
                 size: envelope.header,
@@ -135,7 +136,7 @@ impl Packet {
             extra: u64::from(flow) | fragment << 32 | fragments << 48,
             route: envelope.route,
             ticket: Ticket {
-                node: 0,
+                packet: 0,
                 connection: envelope.connection,
                 remaining: u32::MAX,
                 size: datagram.size as u16,

@@ -177,7 +177,7 @@ impl Worker<'_> {
     /// Handles events before `horizon`.
     fn work(&mut self, horizon: Time) {
         while self.shard.run(horizon, AT_A_TIME) == AT_A_TIME {
-            self.publish(self.shard.now());
+            self.publish(self.shard.clock());
             if self.shard.handled() > self.last {
                 self.exchange.stop.store(true, Ordering::Relaxed);
                 self.exchange.meeting.store(true, Ordering::Release);

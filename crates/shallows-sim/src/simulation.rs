@@ -10,12 +10,11 @@ use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::engine::Wheel;
 use crate::hosts::HostSetup;
 use crate::network::{Network, PortSetup};
 use crate::parallel;
 use crate::partition::Partition;
-use crate::paths::Paths;
+use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
 use crate::shard::{HostLimits, Limits, Routing, Shard, World};
 use crate::topology::{Fabric, Node};
@@ -301,7 +300,7 @@ impl Simulation {
             Ok(Shard::new(
                 (part, partition.parts()),
                 Arc::clone(&world),
-                (Wheel::new(), network, limits),
+                (network, limits),
                 (Arc::clone(&routing), local_paths(&paths, &partition, part)),
                 (watched.clone(), setup.watch.rtt),
                 starting,
@@ -358,7 +357,7 @@ impl Simulation {
             for ((from, to), route) in ways.into_iter().zip(routes) {
                 // Without another way packets go where they went, and are lost there.
                 if self.router.path(from, to, flow as u64, &mut links).is_ok() {
-                    *route = self.paths.intern(&links);
+                    *route = self.paths.intern(&links, self.uplinks[to as usize]);
                 }
             }
         }
@@ -479,7 +478,7 @@ fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
         1 => paths.clone(),
         _ => paths.renamed(|link| match partition.place(link) {
             (of, place) if of == part => place,
-            _ => u32::MAX - 1,
+            _ => !ARRIVED,
         }),
     }
 }
@@ -554,7 +553,7 @@ impl Setup {
             let mut find = |from, to| {
                 let found = self.router.path(from, to, flow as u64, &mut links);
                 found.map_err(|reason| SetupError::NoPath { flow, reason })?;
-                Ok::<_, SetupError>(paths.intern(&links))
+                Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
             };
             routes.push([find(spec.src, spec.dst)?, find(spec.dst, spec.src)?]);
         }

@@ -142,9 +142,18 @@ pub struct Passage {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct EgressPort<P> {
-    timetable: Option<Timetable>,
+    ahead: Ahead,
     rest: Rest<P>,
     scheduler: Scheduler,
+}
+
+/// Whether departures are told ahead. Like a scheduler's, its tag is not hidden in a field: other
+/// ports need no more of it than that.
+#[derive(Clone, Debug)]
+#[repr(u8)]
+enum Ahead {
+    No,
+    Yes(Timetable),
 }
 
 /// All of a port but its scheduler, so that sending a packet can be compiled for each scheduler
@@ -161,19 +170,19 @@ struct Rest<P> {
     idle_told: Time,
     queues: Queues,
     paused: QueueSet,
-    link: TransmissionClock,
-    framing: Framing,
+    meter: Meter,
     accounting: Accounting,
     /// Whether nothing shapes packets and nothing looks at them as they leave.
     plain: bool,
     /// Whether a full buffer gives up packets in store.
     evicts: bool,
     not_ect: NotEct,
+    framing: Framing,
+    link: TransmissionClock,
     buffer: Buffer,
-    classifier: Classifier,
-    meter: Meter,
     marker: Marker,
     aside: Box<Aside<P>>,
+    classifier: Classifier,
 }
 
 /// What few packets have to do with.
@@ -254,7 +263,7 @@ impl<P: Packet> EgressPort<P> {
         Ok(Self {
             rest,
             scheduler,
-            timetable: None,
+            ahead: Ahead::No,
         })
     }
 
@@ -295,13 +304,13 @@ impl<P: Packet> EgressPort<P> {
                 framing: rest.framing,
                 accounting: rest.accounting,
             };
-            self.timetable = Some(Timetable::new(rest.link.clone(), rules));
+            self.ahead = Ahead::Yes(Timetable::new(rest.link.clone(), rules));
         }
     }
 
     /// Brings the lengths of a port that looks ahead up to `now`.
     pub fn settle(&mut self, now: Time) {
-        if let Some(timetable) = &mut self.timetable {
+        if let Ahead::Yes(timetable) = &mut self.ahead {
             timetable.settle(now);
         }
     }
@@ -311,7 +320,7 @@ impl<P: Packet> EgressPort<P> {
     /// with the driver if it is sent, marked if it is to be, and is copied only if it has to wait.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
-        let Some(timetable) = &mut self.timetable else {
+        let Ahead::Yes(timetable) = &mut self.ahead else {
             return self.forward_now(now, packet, pool);
         };
         match timetable.admit(now, packet) {
@@ -467,7 +476,7 @@ impl<P: Packet> EgressPort<P> {
     /// Bytes in store in one queue.
     #[inline]
     pub fn queue_bytes(&self, queue: usize) -> Bytes {
-        if let Some(timetable) = &self.timetable {
+        if let Ahead::Yes(timetable) = &self.ahead {
             return Bytes::new(timetable.bytes);
         }
         Bytes::new(self.rest.queues.queue_bytes(queue))
@@ -476,7 +485,7 @@ impl<P: Packet> EgressPort<P> {
     /// Packets in store in one queue.
     #[inline]
     pub fn queue_packets(&self, queue: usize) -> u32 {
-        if let Some(timetable) = &self.timetable {
+        if let Ahead::Yes(timetable) = &self.ahead {
             return timetable.packets();
         }
         self.rest.queues.queue_packets(queue)
@@ -485,7 +494,7 @@ impl<P: Packet> EgressPort<P> {
     /// Bytes in store.
     #[inline]
     pub fn bytes(&self) -> Bytes {
-        if let Some(timetable) = &self.timetable {
+        if let Ahead::Yes(timetable) = &self.ahead {
             return Bytes::new(timetable.bytes);
         }
         Bytes::new(self.rest.queues.bytes())
@@ -493,7 +502,7 @@ impl<P: Packet> EgressPort<P> {
 
     /// Packets in store.
     pub fn packets(&self) -> u32 {
-        if let Some(timetable) = &self.timetable {
+        if let Ahead::Yes(timetable) = &self.ahead {
             return timetable.packets();
         }
         self.rest.queues.packets()
@@ -502,9 +511,9 @@ impl<P: Packet> EgressPort<P> {
     /// When the link is free again.
     #[inline]
     pub fn busy_until(&self) -> Time {
-        match &self.timetable {
-            Some(timetable) => timetable.busy_until,
-            None => self.rest.busy_until,
+        match &self.ahead {
+            Ahead::Yes(timetable) => timetable.busy_until,
+            Ahead::No => self.rest.busy_until,
         }
     }
 
@@ -515,9 +524,9 @@ impl<P: Packet> EgressPort<P> {
 
     /// Packets that a queue has accepted.
     pub fn queued(&self, queue: usize) -> Tally {
-        match &self.timetable {
-            Some(timetable) => timetable.accepted,
-            None => self.rest.queues.pushed(queue),
+        match &self.ahead {
+            Ahead::Yes(timetable) => timetable.accepted,
+            Ahead::No => self.rest.queues.pushed(queue),
         }
     }
 

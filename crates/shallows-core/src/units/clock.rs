@@ -9,7 +9,6 @@ use super::{Bytes, Rate, Time};
 /// [`transmission_time`](Rate::transmission_time) of all bytes together.
 #[derive(Debug, Clone)]
 pub struct TransmissionClock {
-    rate: Rate,
     /// Picoseconds per byte are `numerator / denominator` in lowest terms.
     numerator: u64,
     denominator: u64,
@@ -26,7 +25,6 @@ impl TransmissionClock {
         assert!(rate.bps() > 0, "a link needs a rate above zero");
         let divisor = greatest_common_divisor(PS_PER_BYTE_AT_1BPS, rate.bps());
         Self {
-            rate,
             numerator: PS_PER_BYTE_AT_1BPS / divisor,
             denominator: rate.bps() / divisor,
             overshoot: 0,
@@ -35,7 +33,7 @@ impl TransmissionClock {
 
     /// The rate of the link.
     pub fn rate(&self) -> Rate {
-        self.rate
+        Rate::from_bps(PS_PER_BYTE_AT_1BPS / self.numerator * self.denominator)
     }
 
     /// The span from the end of the transmission before to the end of that of `bytes`.

@@ -1,7 +1,9 @@
-//! The event queue and the order of simultaneous events.
+//! The event queue, the order of simultaneous events, and where packets stay in between.
 
+mod arena;
 mod order;
 mod wheel;
 
+pub(crate) use arena::Arena;
 pub(crate) use order::{Class, Key};
-pub(crate) use wheel::Wheel;
+pub(crate) use wheel::{Event, Meeting, SLOT, Wheel};

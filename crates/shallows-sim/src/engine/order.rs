@@ -19,6 +19,12 @@
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
 //! comes. It may be asked for what it sent later than that, but always before it receives and
 //! before the other end does, so nobody can tell.
+//!
+//! Nobody can tell either in which order two events come that are less than a slot of the
+//! [wheel](super::Wheel) apart and concern different ports, where every link takes longer than that.
+//! So the wheel only keeps those of one port in order, which is what makes a run cheap. It keeps all
+//! where it could be told: where ports share memory, where links are short, where somebody watches,
+//! and for all but the first two classes.
 
 /// Bits of an identity: half a thousand million links or connections.
 const IDENTITY_BITS: u32 = 29;

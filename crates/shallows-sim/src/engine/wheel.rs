@@ -1,253 +1,339 @@
 //! A timing wheel of two levels, and a heap for what lies beyond.
 //!
-//! Events are nodes of one arena, and a node is also the home of the packet that its event is
-//! about, from the host that sends it to the host that takes it: an event is set by writing its
-//! time and linking its node into the slot of that time, and no packet is ever copied.
+//! Time is cut into slots and every 2^10 slots make a *turn*. The events of this turn and of the
+//! next lie in chunks, those of a slot in a list of chunks. Each of the turns after that has one
+//! list, whose events go to their slots when the turn before begins. What does not fit there either,
+//! such as a timer that has been backed off, waits in a heap.
 //!
-//! Time is cut into slots and every 2^14 slots make a *turn*. The slots of this turn and of the
-//! next have a list each; a slot is sorted when its time has come. Each of the turns after that has
-//! one list, whose events go to their slots when the turn before begins. What does not fit there
-//! either, such as a timer that has been backed off, waits in a heap.
+//! When the time of a slot has come, all of its events are looked at before the first one happens:
+//! so there is time to fetch what they will need into the cache. Most slots need not be sorted,
+//! because nothing that happens at a port can matter at another one within the slot, see
+//! [`Meeting`].
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::{hint, iter, mem};
+use std::{iter, mem};
 
 use shallows_core::units::Time;
 
-use super::{Class, Key};
+use super::Key;
+use crate::paths::ARRIVED;
 
-/// A slot spans 2^11 ps, about 2 ns: an event or two of a busy fabric of hundreds of hosts.
-const SLOT_BITS: u32 = 11;
+/// A slot spans 2^15 ps, about 33 ns: some twenty events of a busy fabric of 144 hosts.
+const SLOT_BITS: u32 = 15;
+/// The time that a slot spans.
+pub(crate) const SLOT: Time = Time::from_ps(1 << SLOT_BITS);
 /// Slots of a turn: together 33.6 us, more than an idle hop of a datacenter takes.
-const TURN_BITS: u32 = 14;
+const TURN_BITS: u32 = 10;
 /// Slots of two turns.
 const SLOTS: usize = 2 << TURN_BITS;
 const WORDS: usize = SLOTS / 64;
 /// Turns that have a list: together 34 ms.
 const TURNS: usize = 1 << 10;
 
-/// No node.
-const NIL: u32 = u32::MAX;
-
-/// An event and what it is about; with the simulator's packets it fills a cache line.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct Node<T> {
-    time: Time,
-    key: Key,
-    next: u32,
-    item: T,
+/// Something that will happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) time: Time,
+    pub(crate) key: Key,
+    /// The packet that it is about, and the port that it concerns next, if any.
+    pub(crate) packet: u32,
+    pub(crate) port: u32,
 }
 
-/// Time, key and node of an event as one number, which is ordered like them.
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.time, self.key).cmp(&(other.time, other.key))
+    }
+}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// An event of a slot: its time within the slot, key, packet and port, as one number that is
+/// ordered like events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry(u128);
 
 impl Entry {
     #[inline]
-    fn new(time: Time, key: Key, index: u32) -> Self {
-        Self(u128::from(time.ps()) << 64 | u128::from(key.bits()) << 32 | u128::from(index))
+    fn new(event: Event) -> Self {
+        let rank = (event.time.ps() % (1 << SLOT_BITS)) << 32 | u64::from(event.key.bits());
+        let about = u64::from(event.packet) << 32 | u64::from(event.port);
+        Self(u128::from(rank) << 64 | u128::from(about))
+    }
+
+    /// Time within the slot and key.
+    #[inline]
+    fn rank(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// The port, whether the packet goes on there or has arrived.
+    fn port(self) -> u32 {
+        self.0 as u32 & !ARRIVED
+    }
+
+    /// The event, in a slot that begins at `start`.
+    #[inline]
+    fn event(self, start: Time) -> Event {
+        Event {
+            time: start + Time::from_ps(self.rank() >> 32),
+            key: Key::from_bits(self.rank() as u32),
+            packet: (self.0 >> 32) as u32,
+            port: self.0 as u32,
+        }
+    }
+}
+
+/// What an event finds at its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meeting {
+    /// It is the first of its slot there, and may come before or after all others.
+    First,
+    /// It has to keep its place among those of its slot at this port.
+    Again,
+    /// It has to keep its place among all of its slot.
+    Ordered,
+}
+
+/// Events that fit into a chunk.
+const CHUNK: u32 = 7;
+
+/// Some events of a slot, and in the last place where the others are: two cache lines.
+#[derive(Clone, Debug)]
+#[repr(align(128))]
+struct Chunk([Entry; CHUNK as usize + 1]);
+
+/// A list of chunks of which all but the first are full: the number of the first, and how many
+/// events it has. The empty list has as many as fit, so that the next one needs a chunk of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct List(u32);
+
+impl List {
+    const EMPTY: Self = Self(u32::MAX);
+
+    #[inline]
+    fn chunk(self) -> usize {
+        (self.0 / (CHUNK + 1)) as usize
     }
 
     #[inline]
-    fn time(self) -> Time {
-        Time::from_ps((self.0 >> 64) as u64)
-    }
-
-    #[inline]
-    fn key(self) -> Key {
-        Key::from_bits((self.0 >> 32) as u32)
-    }
-
-    #[inline]
-    fn index(self) -> u32 {
-        self.0 as u32
+    fn len(self) -> usize {
+        (self.0 % (CHUNK + 1)) as usize
     }
 }
 
 /// A queue of events ordered by time and key.
 #[derive(Debug)]
-pub(crate) struct Wheel<T> {
-    nodes: Vec<Node<T>>,
-    free: u32,
-    slots: Box<[u32; SLOTS]>,
-    /// One bit for each slot that is not empty, and one for each word of those.
-    occupied: Box<[u64; WORDS]>,
-    occupied_words: [u64; WORDS / 64],
-    /// Absolute number of the slot that is being emptied.
+pub(crate) struct Wheel {
+    /// The events of the slot of now, and how many of them are past.
+    current: Vec<Entry>,
+    past: usize,
+    /// Where they begin to be sorted: what was added when others of the slot had come already.
+    sorted_from: usize,
+    /// Absolute number of the slot of now.
     now_slot: u64,
     /// The first slot after the next turn.
     slots_end: u64,
-    /// The events of the slot that is being emptied, last first.
-    current: Vec<Entry>,
-    turns: Box<[u32; TURNS]>,
+    slots: Box<[List; SLOTS]>,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    /// One bit for each slot that is not empty.
+    occupied: Box<[u64; WORDS]>,
+    turns: Box<[Vec<Event>; TURNS]>,
     /// Events in `turns`.
     in_turns: usize,
-    beyond: BinaryHeap<Reverse<Entry>>,
+    beyond: BinaryHeap<Reverse<Event>>,
 }
 
-impl<T: Default> Wheel<T> {
+impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
-            nodes: Vec::new(),
-            free: NIL,
-            slots: filled(NIL),
-            occupied: filled(0),
-            occupied_words: [0; WORDS / 64],
+            current: Vec::new(),
+            past: 0,
+            sorted_from: 0,
             now_slot: 0,
             slots_end: SLOTS as u64,
-            current: Vec::new(),
-            turns: filled(NIL),
+            slots: filled(List::EMPTY),
+            chunks: Vec::new(),
+            free: Vec::new(),
+            occupied: filled(0),
+            turns: filled(Vec::new()),
             in_turns: 0,
             beyond: BinaryHeap::new(),
         }
     }
 
-    /// A node that no event uses.
+    /// Adds an event. Its time must not be before that of the last event taken.
     #[inline]
-    pub(crate) fn claim(&mut self) -> u32 {
-        let index = self.free;
-        if index == NIL {
-            return self.grow();
+    pub(crate) fn push(&mut self, event: Event) {
+        let slot = slot_of(event.time);
+        if slot <= self.now_slot || slot >= self.slots_end {
+            return self.push_rarely(event, slot);
         }
-        self.free = self.nodes[index as usize].next;
-        index
-    }
-
-    #[cold]
-    fn grow(&mut self) -> u32 {
-        self.nodes.push(Node {
-            time: Time::ZERO,
-            key: Key::new(Class::PortReady, 0),
-            next: NIL,
-            item: T::default(),
-        });
-        (self.nodes.len() - 1) as u32
-    }
-
-    /// Gives a node back that has no event.
-    #[inline]
-    pub(crate) fn release(&mut self, index: u32) {
-        self.nodes[index as usize].next = self.free;
-        self.free = index;
-    }
-
-    /// What a node holds.
-    #[inline]
-    pub(crate) fn item(&mut self, index: u32) -> &mut T {
-        &mut self.nodes[index as usize].item
-    }
-
-    /// Gives a node an event. Its time must not be before that of the last event taken.
-    #[inline]
-    pub(crate) fn set(&mut self, index: u32, time: Time, key: Key) {
-        let slot = slot_of(time);
-        let node = &mut self.nodes[index as usize];
-        node.time = time;
-        node.key = key;
-        if slot > self.now_slot && slot < self.slots_end {
-            let slot = slot as usize % SLOTS;
-            node.next = self.slots[slot];
-            self.slots[slot] = index;
-            self.occupied[slot / 64] |= 1 << (slot % 64);
-            self.occupied_words[slot / 64 / 64] |= 1 << (slot / 64 % 64);
-        } else {
-            self.set_rarely(index, slot);
+        let slot = slot as usize % SLOTS;
+        let mut list = self.slots[slot];
+        if list.len() == CHUNK as usize {
+            list = self.begin_chunk(slot, list);
         }
+        self.slots[slot] = List(list.0 + 1);
+        self.chunks[list.chunk()].0[list.len()] = Entry::new(event);
     }
 
-    /// Takes the next event if it is before `end`; its node has no event then.
-    #[inline]
-    pub(crate) fn pop_before(&mut self, end: Time) -> Option<(Time, Key, u32)> {
-        if let Some(&entry) = self.current.last() {
-            if entry.time() >= end {
-                return None;
-            }
-            self.current.pop();
-            return Some((entry.time(), entry.key(), entry.index()));
-        }
-        let index = self.advance(slot_of(end))?;
-        let node = &self.nodes[index as usize];
-        if node.next == NIL && node.time < end {
-            return Some((node.time, node.key, index));
-        }
-        self.pop_sorted(index, end)
-    }
-
-    /// Takes the first of several events of the slot of now.
+    /// A list with an empty chunk before those of `list`.
     #[inline(never)]
-    fn pop_sorted(&mut self, index: u32, end: Time) -> Option<(Time, Key, u32)> {
-        self.sort_in(index);
-        let entry = self.current.pop_if(|entry| entry.time() < end)?;
-        Some((entry.time(), entry.key(), entry.index()))
+    fn begin_chunk(&mut self, slot: usize, list: List) -> List {
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        let chunk = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk([Entry(0); CHUNK as usize + 1]));
+            (self.chunks.len() - 1) as u32
+        });
+        self.chunks[chunk as usize].0[CHUNK as usize] = Entry(u128::from(list.0));
+        List(chunk * (CHUNK + 1))
+    }
+
+    /// Takes the next event of the slot of now, if there is one before `end`; that must not be earlier
+    /// than what [`next_slot`](Self::next_slot) or [`hold`](Self::hold) were told.
+    #[inline]
+    pub(crate) fn pop_before(&mut self, end: Time) -> Option<Event> {
+        let event = self.current.get(self.past)?.event(start_of(self.now_slot));
+        if event.time >= end {
+            return None;
+        }
+        self.past += 1;
+        Some(event)
+    }
+
+    /// Prepares for an end that may lie within the slot of now.
+    pub(crate) fn hold(&mut self, end: Time) {
+        if slot_of(end) <= self.now_slot && self.past < self.sorted_from {
+            self.current[self.past..].sort_unstable();
+            self.sorted_from = 0;
+        }
+    }
+
+    /// When the slot of now began.
+    pub(crate) fn slot_start(&self) -> Time {
+        start_of(self.now_slot)
     }
 
     /// When the next event is.
     pub(crate) fn next_time(&self) -> Option<Time> {
-        if let Some(first) = self.current.last() {
-            return Some(first.time());
+        let start = start_of(self.now_slot);
+        if let Some(first) = self.current[self.past..].iter().min() {
+            return Some(first.event(start).time);
         }
-        let in_slots = self.next_occupied();
-        let head = match self.next_turn() {
-            _ if in_slots != u64::MAX => self.slots[in_slots as usize % SLOTS],
-            u64::MAX => NIL,
-            turn => self.turns[turn as usize % TURNS],
-        };
-        let node = |index: u32| (index != NIL).then(|| &self.nodes[index as usize]);
-        let listed = iter::successors(node(head), |of| node(of.next)).map(|of| of.time);
-        let beyond = self.beyond.peek().map(|Reverse(entry)| entry.time());
-        listed.chain(beyond).min()
+        let slot = self.next_occupied();
+        if slot != u64::MAX {
+            let entries = self.entries(self.slots[slot as usize % SLOTS]);
+            return entries.min().map(|entry| entry.event(start_of(slot)).time);
+        }
+        let turn = self.next_turn();
+        if turn != u64::MAX {
+            let events = self.turns[turn as usize % TURNS].iter();
+            return events.map(|event| event.time).min();
+        }
+        self.beyond.peek().map(|Reverse(event)| event.time)
+    }
+
+    /// The events of a list.
+    fn entries(&self, list: List) -> impl Iterator<Item = &Entry> {
+        let some = |list| (list != List::EMPTY).then_some(list);
+        let parts = iter::successors(some(list), move |list| some(self.rest(*list)));
+        parts.flat_map(|list| &self.chunks[list.chunk()].0[..list.len()])
+    }
+
+    /// A list that is not empty, without its first chunk.
+    #[inline]
+    fn rest(&self, list: List) -> List {
+        List(self.chunks[list.chunk()].0[CHUNK as usize].0 as u32)
     }
 
     #[inline(never)]
-    fn set_rarely(&mut self, index: u32, slot: u64) {
+    fn push_rarely(&mut self, event: Event, slot: u64) {
+        debug_assert!(slot >= self.now_slot);
         let turn = slot >> TURN_BITS;
-        if slot <= self.now_slot {
-            self.insert_current(index);
+        if slot == self.now_slot {
+            let entry = Entry::new(event);
+            let from = self.past.max(self.sorted_from);
+            let coming = &self.current[from..];
+            let at = from + coming.partition_point(|other| *other < entry);
+            self.current.insert(at, entry);
         } else if turn < (self.now_slot >> TURN_BITS) + TURNS as u64 {
-            let head = &mut self.turns[turn as usize % TURNS];
-            self.nodes[index as usize].next = mem::replace(head, index);
+            self.turns[turn as usize % TURNS].push(event);
             self.in_turns += 1;
         } else {
-            let node = &self.nodes[index as usize];
-            self.beyond
-                .push(Reverse(Entry::new(node.time, node.key, index)));
+            self.beyond.push(Reverse(event));
         }
     }
 
-    /// Puts an event among those of the slot that is being emptied.
-    fn insert_current(&mut self, index: u32) {
-        let node = &self.nodes[index as usize];
-        let entry = Entry::new(node.time, node.key, index);
-        let at = self.current.partition_point(|&other| other > entry);
-        self.current.insert(at, entry);
-    }
-
-    /// Makes the events of a list those of the slot that is being emptied.
+    /// Goes on to the next slot with events, once all of this one are past; false if there is none
+    /// that begins before `end`. `meet` is shown its events, and says how they have to be ordered.
     #[inline]
-    fn sort_in(&mut self, mut index: u32) {
-        while index != NIL {
-            let node = &self.nodes[index as usize];
-            self.current.push(Entry::new(node.time, node.key, index));
-            index = node.next;
+    pub(crate) fn next_slot(
+        &mut self,
+        end: Time,
+        mut meet: impl FnMut(Event, u64) -> Meeting,
+    ) -> bool {
+        let last = slot_of(end);
+        if self.past < self.current.len() || self.advance(last).is_none() {
+            return false;
         }
-        match self.current[..] {
-            // Nearly always.
-            [first, second] => {
-                if first < second {
-                    self.current.swap(0, 1);
-                }
+        let (slot, start) = (self.now_slot, start_of(self.now_slot));
+        let place = slot as usize % SLOTS;
+        self.occupied[place / 64] &= !(1 << (place % 64));
+        let mut list = mem::replace(&mut self.slots[place], List::EMPTY);
+        self.past = 0;
+        self.current.clear();
+        while list != List::EMPTY {
+            let len = self.current.len() + list.len();
+            let chunk = &self.chunks[list.chunk()].0;
+            let rest = self.rest(list);
+            // A whole chunk is copied faster than some of it.
+            self.current.extend_from_slice(chunk);
+            self.current.truncate(len);
+            self.free.push(list.chunk() as u32);
+            list = rest;
+        }
+        // Only a part of the last slot may be asked for.
+        let mut in_order = slot == last;
+        for at in 0..self.current.len() {
+            match meet(self.current[at].event(start), slot) {
+                Meeting::First => {}
+                Meeting::Again => self.put_in_place(at),
+                Meeting::Ordered => in_order = true,
             }
-            _ => self.current.sort_unstable_by(|a, b| b.cmp(a)),
+        }
+        self.sorted_from = self.current.len();
+        if in_order {
+            self.current.sort_unstable();
+            self.sorted_from = 0;
+        }
+        true
+    }
+
+    /// Orders an event among those before it that concern the same port.
+    #[cold]
+    fn put_in_place(&mut self, mut at: usize) {
+        let port = self.current[at].port();
+        for other in (0..at).rev() {
+            if self.current[other].port() == port {
+                if self.current[other] < self.current[at] {
+                    return;
+                }
+                self.current.swap(at, other);
+                at = other;
+            }
         }
     }
 
-    /// Goes on to the next slot with events, and takes their list; nothing if there are none up to
-    /// `last`. Never further: what is added before the slot of now is sorted into a list, which
-    /// must stay short.
+    /// Goes on to the next slot with events, if there is one up to `last`.
     #[inline]
-    fn advance(&mut self, last: u64) -> Option<u32> {
+    fn advance(&mut self, last: u64) -> Option<()> {
         let next = self.next_occupied();
         if next >> TURN_BITS != self.now_slot >> TURN_BITS {
             return self.advance_turn(next, last);
@@ -256,34 +342,15 @@ impl<T: Default> Wheel<T> {
             return None;
         }
         self.now_slot = next;
-        let taken = self.take_slot();
-        self.read_ahead();
-        Some(taken)
-    }
-
-    /// Looks at the event that comes next, so that its cache line is on its way while that of now is
-    /// handled.
-    #[inline]
-    fn read_ahead(&self) {
-        let from = self.now_slot as usize % SLOTS;
-        let bits = self.occupied[from / 64] >> (from % 64);
-        if bits != 0 {
-            let head = self.slots[(from + bits.trailing_zeros() as usize) % SLOTS];
-            if let Some(node) = self.nodes.get(head as usize) {
-                hint::black_box(node.next);
-            }
-        }
+        Some(())
     }
 
     /// The same, where the turn changes: `next` is in the next turn, or the greatest number if that
     /// has no events.
     #[cold]
-    fn advance_turn(&mut self, mut next: u64, last: u64) -> Option<u32> {
+    fn advance_turn(&mut self, mut next: u64, last: u64) -> Option<()> {
         if next == u64::MAX {
-            let beyond = self
-                .beyond
-                .peek()
-                .map(|Reverse(entry)| slot_of(entry.time()));
+            let beyond = self.beyond.peek().map(|Reverse(event)| slot_of(event.time));
             let beyond = beyond.map_or(u64::MAX, |slot| slot >> TURN_BITS);
             let turn = self.next_turn().min(beyond);
             if turn > last >> TURN_BITS {
@@ -297,19 +364,7 @@ impl<T: Default> Wheel<T> {
             return None;
         }
         self.enter(next);
-        Some(self.take_slot())
-    }
-
-    /// Takes the events of the slot of now.
-    #[inline]
-    fn take_slot(&mut self) -> u32 {
-        let slot = self.now_slot as usize % SLOTS;
-        let word = &mut self.occupied[slot / 64];
-        *word &= !(1 << (slot % 64));
-        if *word == 0 {
-            self.occupied_words[slot / 64 / 64] &= !(1 << (slot / 64 % 64));
-        }
-        mem::replace(&mut self.slots[slot], NIL)
+        Some(())
     }
 
     /// Goes on to a slot of another turn.
@@ -318,20 +373,17 @@ impl<T: Default> Wheel<T> {
         let turn = slot >> TURN_BITS;
         self.slots_end = (turn + 2) << TURN_BITS;
         let last_listed = (turn + TURNS as u64) << TURN_BITS;
-        while let Some(&Reverse(entry)) = self.beyond.peek()
-            && slot_of(entry.time()) < last_listed
+        while let Some(&Reverse(event)) = self.beyond.peek()
+            && slot_of(event.time) < last_listed
         {
             self.beyond.pop();
-            self.set(entry.index(), entry.time(), entry.key());
+            self.push(event);
         }
         let next_turn = (turn + 1) as usize % TURNS;
-        let mut index = mem::replace(&mut self.turns[next_turn], NIL);
-        while index != NIL {
-            let node = &self.nodes[index as usize];
-            let (time, key, next) = (node.time, node.key, node.next);
-            self.in_turns -= 1;
-            self.set(index, time, key);
-            index = next;
+        let events = mem::take(&mut self.turns[next_turn]);
+        self.in_turns -= events.len();
+        for event in events {
+            self.push(event);
         }
     }
 
@@ -342,7 +394,7 @@ impl<T: Default> Wheel<T> {
         }
         let now = self.now_slot >> TURN_BITS;
         let turns = now + 2..now + TURNS as u64;
-        let occupied = |turn: &u64| self.turns[*turn as usize % TURNS] != NIL;
+        let occupied = |turn: &u64| !self.turns[*turn as usize % TURNS].is_empty();
         turns.into_iter().find(occupied).unwrap_or(u64::MAX)
     }
 
@@ -361,19 +413,13 @@ impl<T: Default> Wheel<T> {
     /// The same, if the word of `from` has none from there on.
     #[inline(never)]
     fn next_occupied_word(&self, from: u64) -> u64 {
-        let first_word = from as usize % SLOTS / 64;
-        let mut at = (first_word + 1) % WORDS;
-        for _ in 0..=self.occupied_words.len() {
-            let bits = self.occupied_words[at / 64] >> (at % 64);
-            if bits != 0 {
-                let word = at + bits.trailing_zeros() as usize;
-                let slot = word * 64 + self.occupied[word].trailing_zeros() as usize;
-                let distance = slot.wrapping_sub(from as usize) % SLOTS;
-                return from + distance as u64;
-            }
-            at = (at / 64 + 1) * 64 % WORDS;
-        }
-        u64::MAX
+        let first = from / 64;
+        let words = first + 1..=first + WORDS as u64;
+        let slots = words.map(|word| {
+            let bits = self.occupied[word as usize % WORDS];
+            (bits != 0).then(|| word * 64 + u64::from(bits.trailing_zeros()))
+        });
+        slots.flatten().next().unwrap_or(u64::MAX)
     }
 }
 
@@ -393,8 +439,13 @@ fn slot_of(time: Time) -> u64 {
     time.ps() >> SLOT_BITS
 }
 
+fn start_of(slot: u64) -> Time {
+    Time::from_ps(slot << SLOT_BITS)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::Class;
     use super::*;
     use proptest::prelude::*;
 
@@ -419,17 +470,22 @@ mod tests {
         prop::collection::vec(step, 1..400)
     }
 
-    fn push<T: Default>(wheel: &mut Wheel<T>, time: Time, key: Key, item: T) {
-        let index = wheel.claim();
-        *wheel.item(index) = item;
-        wheel.set(index, time, key);
+    fn event(time: Time, key: Key, packet: u32) -> Event {
+        Event {
+            time,
+            key,
+            packet,
+            port: 0,
+        }
     }
 
-    fn pop<T: Default + Copy>(wheel: &mut Wheel<T>, end: Time) -> Option<(Time, Key, T)> {
-        let (time, key, index) = wheel.pop_before(end)?;
-        let item = *wheel.item(index);
-        wheel.release(index);
-        Some((time, key, item))
+    fn pop(wheel: &mut Wheel, end: Time) -> Option<Event> {
+        if let Some(event) = wheel.pop_before(end) {
+            return Some(event);
+        }
+        wheel
+            .next_slot(end, |_, _| Meeting::Ordered)
+            .then(|| wheel.pop_before(end))?
     }
 
     proptest! {
@@ -441,12 +497,12 @@ mod tests {
             let mut wheel = Wheel::new();
             let mut heap = BinaryHeap::new();
             let mut now = Time::ZERO;
-            let pop_both = |wheel: &mut Wheel<u64>, heap: &mut BinaryHeap<_>, now: &mut Time| {
-                let expected = heap.pop().map(|Reverse((time, _, number))| (time, number));
-                prop_assert_eq!(wheel.next_time(), expected.map(|(time, _)| time));
-                let got = pop(wheel, Time::MAX).map(|(time, _, number)| (time, number));
-                if let Some((time, _)) = got {
-                    *now = time;
+            let pop_both = |wheel: &mut Wheel, heap: &mut BinaryHeap<_>, now: &mut Time| {
+                let expected = heap.pop().map(|Reverse(event)| event);
+                prop_assert_eq!(wheel.next_time(), expected.map(|event: Event| event.time));
+                let got = pop(wheel, Time::MAX);
+                if let Some(event) = got {
+                    *now = event.time;
                 }
                 prop_assert_eq!(got, expected);
                 Ok(())
@@ -457,8 +513,9 @@ mod tests {
                         let time = now + Time::from_ps(after);
                         // Identities are unique at an instant, as the order demands.
                         let key = Key::new(Class::Arrival, link * 1000 + number as u32);
-                        push(&mut wheel, time, key, number as u64);
-                        heap.push(Reverse((time, key, number as u64)));
+                        let event = event(time, key, number as u32);
+                        wheel.push(event);
+                        heap.push(Reverse(event));
                     }
                     Step::Pop => pop_both(&mut wheel, &mut heap, &mut now)?,
                 }
@@ -475,33 +532,88 @@ mod tests {
 
     #[test]
     fn an_end_holds_events_back() {
-        let mut wheel = Wheel::<()>::new();
-        push(&mut wheel, Time::from_us(5), start(1), ());
+        let mut wheel = Wheel::new();
+        let first = event(Time::from_us(5), start(1), 7);
+        wheel.push(first);
         assert_eq!(pop(&mut wheel, Time::from_us(5)), None);
-        let event = pop(&mut wheel, Time::from_ps(5_000_001));
-        assert_eq!(event, Some((Time::from_us(5), start(1), ())));
+        assert_eq!(pop(&mut wheel, Time::from_ps(5_000_001)), Some(first));
         assert_eq!(pop(&mut wheel, Time::MAX), None);
     }
 
     #[test]
     fn an_event_may_be_added_before_the_next_one_seen() {
-        let mut wheel = Wheel::<()>::new();
-        push(&mut wheel, Time::from_us(9), start(1), ());
+        let mut wheel = Wheel::new();
+        wheel.push(event(Time::from_us(9), start(1), 0));
         assert_eq!(pop(&mut wheel, Time::from_us(1)), None);
-        push(&mut wheel, Time::from_us(3), start(2), ());
+        wheel.push(event(Time::from_us(3), start(2), 0));
         let order: Vec<_> = iter::from_fn(|| pop(&mut wheel, Time::MAX))
-            .map(|(_, key, ())| key.identity())
+            .map(|event| event.key.identity())
             .collect();
         assert_eq!(order, [2, 1]);
     }
 
-    #[test]
-    fn nodes_are_used_again() {
-        let mut wheel = Wheel::<()>::new();
-        for round in 0..100 {
-            push(&mut wheel, Time::from_us(round), start(1), ());
-            pop(&mut wheel, Time::MAX);
+    proptest! {
+        /// The events of a slot are all shown, and those of a port come in their order.
+        #[test]
+        fn ports_keep_their_order(events in prop::collection::vec((0..1u64 << SLOT_BITS, 0..6u32), 1..60)) {
+            let mut wheel = Wheel::new();
+            for (number, &(ps, port)) in (0..).zip(&events) {
+                let time = Time::from_us(1) + Time::from_ps(ps);
+                wheel.push(Event { port, ..event(time, start(number), 0) });
+            }
+            let (mut met, mut shown) = ([u64::MAX; 6], 0);
+            let mut last = [None; 6];
+            loop {
+                while let Some(event) = wheel.pop_before(Time::MAX) {
+                    prop_assert!(last[event.port as usize].replace(event) < Some(event));
+                    shown -= 1;
+                }
+                let more = wheel.next_slot(Time::MAX, |event, slot| {
+                    shown += 1;
+                    if mem::replace(&mut met[event.port as usize], slot) == slot {
+                        Meeting::Again
+                    } else {
+                        Meeting::First
+                    }
+                });
+                if !more {
+                    break;
+                }
+            }
+            prop_assert_eq!(shown, 0);
         }
-        assert_eq!(wheel.nodes.len(), 1);
+
+        /// An end within a slot holds back what comes after it, however late it is known.
+        #[test]
+        fn an_end_may_come_in_the_middle_of_a_slot(
+            events in prop::collection::vec(0..1u64 << SLOT_BITS, 1..30),
+            taken in 0..30usize,
+            end in 0..1u64 << SLOT_BITS,
+        ) {
+            let mut wheel = Wheel::new();
+            let at = |ps| start_of(7) + Time::from_ps(ps);
+            for (number, &ps) in (0..).zip(&events) {
+                wheel.push(event(at(ps), start(number), 0));
+            }
+            wheel.next_slot(Time::MAX, |_, _| Meeting::First);
+            for _ in 0..taken {
+                wheel.pop_before(Time::MAX);
+            }
+            wheel.hold(at(end));
+            while wheel.pop_before(at(end)).is_some() {}
+            prop_assert!(wheel.next_time().is_none_or(|time| time >= at(end)));
+        }
+    }
+
+    #[test]
+    fn chunks_are_used_again() {
+        let mut wheel = Wheel::new();
+        for round in 1..100 {
+            for number in 0..20 {
+                wheel.push(event(Time::from_us(round), start(number), 0));
+            }
+            while pop(&mut wheel, Time::MAX).is_some() {}
+        }
+        assert_eq!(wheel.chunks.len(), 3);
     }
 }

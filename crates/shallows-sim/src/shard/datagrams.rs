@@ -131,7 +131,7 @@ impl Shard {
 
     fn arm_datagrams(&mut self, flow: u32) {
         if let Some(source) = self.datagrams.sources.get_mut(&flow)
-            && let Some(wake) = source.wake()
+            && let Some(wake) = source.wake().map(|at| at.max(self.now))
             && source.timer.is_none_or(|at| wake < at)
         {
             source.timer = Some(wake);
@@ -140,8 +140,8 @@ impl Shard {
     }
 
     /// A packet will have left its host at `at`, if it is a datagram.
-    pub(super) fn depart(&mut self, node: u32, at: Time) {
-        let packet = *self.events.item(node);
+    pub(super) fn depart(&mut self, number: u32, at: Time) {
+        let packet = *self.packets.get_mut(number);
         if packet.is_datagram() {
             let flow = packet.connection();
             if let Some(source) = self.datagrams.sources.get_mut(&flow) {

@@ -5,7 +5,6 @@ use std::mem;
 use shallows_core::units::Time;
 
 use super::Shard;
-use crate::engine::{Class, Key};
 use crate::network::Sent;
 use crate::packet::{Packet, Selective};
 
@@ -56,20 +55,17 @@ impl Shard {
                 let part = mail.selective[place as usize];
                 packet = packet.with_selective(self.set_aside(part));
             }
-            let node = self.events.claim();
-            packet.ticket.node = node;
-            *self.events.item(node) = packet;
-            let key = Key::new(Class::Arrival, message.link);
-            self.events.set(node, message.arrival, key);
+            let number = self.add(packet);
+            self.await_arrival(number, message.link, message.arrival);
         }
         mail.selective.clear();
     }
 
     /// Sends a packet to another part.
     #[inline(never)]
-    pub(super) fn post(&mut self, node: u32, sent: Sent) {
-        let mut packet = *self.events.item(node);
-        self.events.release(node);
+    pub(super) fn post(&mut self, number: u32, sent: Sent) {
+        let mut packet = *self.packets.get_mut(number);
+        self.packets.remove(number);
         let mail = &mut self.outbox[sent.to as usize];
         if let Some(place) = packet.selective() {
             packet = packet.with_selective(mail.selective.len() as u32);

@@ -16,7 +16,7 @@ use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 
 use crate::barriers::Barriers;
-use crate::engine::{Class, Key, Wheel};
+use crate::engine::{Arena, Class, Event, Key, Meeting, Wheel};
 use crate::network::{Forwarded, Network, Sent, WATCHED};
 use crate::packet::{Envelope, Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -54,7 +54,8 @@ pub(crate) struct Shard {
     part: u32,
     world: Arc<World>,
     routing: Arc<Routing>,
-    events: Wheel<Packet>,
+    events: Wheel,
+    packets: Arena<Packet>,
     network: Network,
     paths: Paths,
     /// The flows that start here at a time, in that order, and the next of them.
@@ -66,6 +67,8 @@ pub(crate) struct Shard {
     sinks: Vec<Option<Box<Sink>>>,
     datagrams: Datagrams,
     limits: Limits,
+    /// Whether all events have to keep their order.
+    is_strict: bool,
     /// Whether packets of one connection differ in more than what they carry.
     adapts: bool,
     /// Whether the receiving end has had everything.
@@ -93,7 +96,7 @@ impl Shard {
     pub(crate) fn new(
         (part, parts): (u32, u32),
         world: Arc<World>,
-        (events, network, limits): (Wheel<Packet>, Network, Limits),
+        (network, limits): (Network, Limits),
         (routing, paths): (Arc<Routing>, Paths),
         (watched, keeps_rtt): (FxHashMap<u32, Watched>, bool),
         starting: Vec<u32>,
@@ -102,8 +105,8 @@ impl Shard {
         let count = world.workload.flows.len();
         let mut shard = Self {
             part,
-            events,
-            network,
+            events: Wheel::new(),
+            packets: Arena::new(),
             paths,
             next_start: 0,
             barriers: Barriers::new(&world.workload.barriers),
@@ -111,6 +114,10 @@ impl Shard {
             sinks: (0..count).map(|_| None).collect(),
             datagrams: Datagrams::default(),
             limits,
+            is_strict: !watched.is_empty()
+                || keeps_rtt
+                || !world.workload.barriers.is_empty()
+                || !network.is_loose(),
             adapts: world.stages.is_some() || routing.router.selection() == Selection::Packet,
             satisfied: vec![false; count],
             idle: FxHashMap::default(),
@@ -118,6 +125,7 @@ impl Shard {
             selective: Vec::new(),
             free_selective: Vec::new(),
             routing,
+            network,
             watched,
             keeps_rtt,
             observations: Vec::new(),
@@ -139,30 +147,51 @@ impl Shard {
     /// Handles up to `most` events before `end`; how many there were.
     #[inline]
     pub(crate) fn run(&mut self, end: Time, most: u64) -> u64 {
-        for count in 0..most {
-            let Some((now, key, node)) = self.events.pop_before(end) else {
-                self.handled += count;
-                return count;
-            };
-            match key.class() {
-                Class::Arrival => {
-                    self.now = now;
-                    self.arrive(node);
-                }
-                Class::PortReady => {
-                    let port = key.identity();
-                    self.serve(port, now);
-                    self.network.await_ready(&mut self.events, port, node);
-                }
-                class => {
-                    self.now = now;
-                    self.events.release(node);
-                    self.handle_rare(class, key.identity());
-                }
+        let mut count = 0;
+        self.events.hold(end);
+        while count < most {
+            if let Some(event) = self.events.pop_before(end) {
+                self.handle(event);
+                count += 1;
+            } else if !self.next_slot(end) {
+                break;
             }
         }
-        self.handled += most;
-        most
+        self.handled += count;
+        count
+    }
+
+    /// Prepares for the events of the next slot, if it begins before `end`.
+    #[inline(never)]
+    fn next_slot(&mut self, end: Time) -> bool {
+        let read_ahead = self.packets.reader(|packet| packet.route);
+        let (mut meet, is_strict) = (self.network.meetings(), self.is_strict);
+        self.events.next_slot(end, |event, slot| {
+            let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
+            if is_rare || is_strict {
+                return Meeting::Ordered;
+            }
+            read_ahead(event.packet);
+            meet(event.port & !ARRIVED, slot)
+        })
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        match event.key.class() {
+            Class::Arrival => {
+                self.now = event.time;
+                self.arrive(event.packet, event.port);
+            }
+            Class::PortReady => {
+                self.serve(event.port, event.time);
+                self.network.await_ready(&mut self.events, event.port);
+            }
+            class => {
+                self.now = event.time;
+                self.handle_rare(class, event.key.identity());
+            }
+        }
     }
 
     #[inline(never)]
@@ -229,6 +258,11 @@ impl Shard {
         self.events.next_time()
     }
 
+    /// A time that no event to come is before.
+    pub(crate) fn clock(&self) -> Time {
+        self.events.slot_start()
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.now
     }
@@ -260,8 +294,12 @@ impl Shard {
     }
 
     fn schedule(&mut self, time: Time, key: Key) {
-        let node = self.events.claim();
-        self.events.set(node, time, key);
+        self.events.push(Event {
+            time,
+            key,
+            packet: 0,
+            port: ARRIVED,
+        });
     }
 
     /// Puts the start of the next flow that waits for no barrier into the queue.
@@ -291,16 +329,14 @@ impl Shard {
         self.stop_datagrams(flow);
     }
 
+    /// A packet is at the end of a link and goes on to a port, or is at its host.
     #[inline]
-    fn arrive(&mut self, node: u32) {
-        let packet = self.events.item(node);
-        let next = self.paths.link(packet.route);
-        if next != ARRIVED {
-            packet.route += 1;
-            return self.forward(next, node);
+    fn arrive(&mut self, number: u32, next: u32) {
+        if next & ARRIVED == 0 {
+            return self.forward(next, number);
         }
-        let packet = *packet;
-        self.events.release(node);
+        let packet = *self.packets.get_mut(number);
+        self.packets.remove(number);
         if packet.is_ack() {
             self.take_ack(packet);
         } else if packet.is_datagram() {
@@ -313,17 +349,18 @@ impl Shard {
     /// Lets a port send what it sends by `now`.
     #[inline(never)]
     fn serve(&mut self, port: u32, now: Time) {
-        while let Some((node, sent)) = self.network.depart(&mut self.events, now, port) {
-            self.deliver(node, sent);
+        while let Some((number, sent)) = self.network.depart(&mut self.packets, now, port) {
+            self.deliver(number, sent);
         }
     }
 
-    /// Hands the packet of a node to a port.
+    /// Hands a packet to a port.
     #[inline(always)]
-    fn forward(&mut self, port: u32, node: u32) {
+    fn forward(&mut self, port: u32, number: u32) {
         loop {
-            return match self.network.forward(&mut self.events, self.now, port, node) {
-                Forwarded::Sent(sent) => self.deliver(node, sent),
+            let queues = (&mut self.events, &mut self.packets);
+            return match self.network.forward(queues, self.now, port, number) {
+                Forwarded::Sent(sent) => self.deliver(number, sent),
                 Forwarded::Queued => {}
                 Forwarded::Dropped => self.bury(port),
                 Forwarded::Behind => {
@@ -334,22 +371,35 @@ impl Shard {
         }
     }
 
-    /// Lets the packet of a node arrive at the other end of its link.
+    /// Lets a packet arrive at the other end of its link.
     #[inline]
-    fn deliver(&mut self, node: u32, sent: Sent) {
+    fn deliver(&mut self, number: u32, sent: Sent) {
         if sent.to == self.part {
-            let key = Key::new(Class::Arrival, sent.link);
-            self.events.set(node, sent.arrival, key);
+            self.await_arrival(number, sent.link, sent.arrival);
         } else {
-            self.deliver_otherwise(node, sent);
+            self.deliver_otherwise(number, sent);
         }
+    }
+
+    /// Sets the event that a packet is at the end of a link.
+    #[inline]
+    fn await_arrival(&mut self, number: u32, link: u32, at: Time) {
+        let packet = self.packets.get_mut(number);
+        let port = self.paths.link(packet.route);
+        packet.route += 1;
+        self.events.push(Event {
+            time: at,
+            key: Key::new(Class::Arrival, link),
+            packet: number,
+            port,
+        });
     }
 
     /// A packet on a link to another part, or on one that something happens to.
     #[inline(never)]
-    fn deliver_otherwise(&mut self, node: u32, sent: Sent) {
+    fn deliver_otherwise(&mut self, number: u32, sent: Sent) {
         if sent.to != WATCHED {
-            return self.post(node, sent);
+            return self.post(number, sent);
         }
         let Some(watched) = self.watched.get_mut(&sent.link) else {
             return;
@@ -364,22 +414,22 @@ impl Shard {
         let (captured, departures, to) = (watched.captured, watched.departures, watched.to);
         let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
         if captured {
-            self.capture(time, sent.link, node);
+            self.capture(time, sent.link, number);
         }
         if departures {
-            self.depart(node, time);
+            self.depart(number, time);
         }
         if arrives {
-            self.deliver(node, Sent { to, ..sent });
+            self.deliver(number, Sent { to, ..sent });
         } else {
-            let selective = self.events.item(node).selective();
+            let selective = self.packets.get_mut(number).selective();
             self.free_selective.extend(selective);
-            self.events.release(node);
+            self.packets.remove(number);
         }
     }
 
-    fn capture(&mut self, time: Time, link: u32, node: u32) {
-        let packet = *self.events.item(node);
+    fn capture(&mut self, time: Time, link: u32, number: u32) {
+        let packet = *self.packets.get_mut(number);
         let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| self.selective[at as usize]);
@@ -406,9 +456,9 @@ impl Shard {
     #[cold]
     fn bury(&mut self, port: u32) {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
-        for node in dropped {
-            let packet = *self.events.item(node);
-            self.events.release(node);
+        for number in dropped {
+            let packet = *self.packets.get_mut(number);
+            self.packets.remove(number);
             self.free_selective.extend(packet.selective());
             if !packet.is_ack() {
                 self.outcomes[packet.flow() as usize].drops += 1;
@@ -432,13 +482,18 @@ impl Shard {
     /// Hands a packet to the NIC of its host.
     #[inline]
     fn emit(&mut self, packet: Packet) {
-        let node = self.events.claim();
         let port = self.paths.link(packet.route);
-        let home = self.events.item(node);
-        *home = packet;
-        home.ticket.node = node;
-        home.route += 1;
-        self.forward(port, node);
+        let number = self.add(packet);
+        self.packets.get_mut(number).route += 1;
+        self.forward(port, number);
+    }
+
+    /// Gives a packet a place and a number.
+    #[inline]
+    fn add(&mut self, packet: Packet) -> u32 {
+        let number = self.packets.insert(packet);
+        self.packets.get_mut(number).ticket.packet = number;
+        number
     }
 
     /// Keeps the selective part of an ACK; where it is.
@@ -455,17 +510,19 @@ impl Shard {
     #[cold]
     fn spray(&mut self, connection: u32, direction: Direction, turn: u32) -> u32 {
         let FlowSpec { src, dst, .. } = self.world.workload.flows[connection as usize];
-        let (src, dst) = match direction {
-            Direction::Forth => (src, dst),
-            Direction::Back => (dst, src),
+        let [forth, back] = self.routing.routes[connection as usize];
+        let (src, dst, answer) = match direction {
+            Direction::Forth => (src, dst, back),
+            Direction::Back => (dst, src, forth),
         };
+        let nic = self.paths.link(answer);
         let selector = u64::from(connection) << 32 | u64::from(turn);
         let mut path = Vec::new();
         match (
             self.routing.router.path(src, dst, selector, &mut path),
             direction,
         ) {
-            (Ok(()), _) => self.paths.intern(&path),
+            (Ok(()), _) => self.paths.intern(&path, nic),
             // Links are down: the packet is lost on the way that it had before.
             (Err(_), Direction::Forth) => self.routing.routes[connection as usize][0],
             (Err(_), Direction::Back) => self.routing.routes[connection as usize][1],

@@ -9,7 +9,7 @@ use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_sim::routing::RoutingConfig;
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, FlowOutcome};
+use shallows_sim::{Completion, FlowOutcome, Watch};
 
 use crate::world::World;
 
@@ -263,5 +263,8 @@ proptest! {
             let together = outcomes(World { threads, ..world.clone() });
             prop_assert_eq!(&together, &alone, "with {} threads", threads);
         }
+        // Who watches keeps all events in order, where otherwise those of a port are.
+        let watch = Watch { rtt: true, ..Watch::default() };
+        prop_assert_eq!(&outcomes(World { watch, ..world }), &alone, "watched");
     }
 }

@@ -98,9 +98,9 @@ pub(super) struct MqEcn {
     estimate: Estimate,
     /// K in bytes.
     k: f64,
+    ramp: Option<Box<RampState>>,
     /// See [`Setting::own`].
     own: Box<[f64]>,
-    ramp: Option<Box<RampState>>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,62 @@
+//! Places for what is on its way, used again and again.
+
+use std::hint;
+
+/// Things of one kind, each under a number of its own.
+#[derive(Debug)]
+pub(crate) struct Arena<T> {
+    places: Vec<Place<T>>,
+    free: Vec<u32>,
+}
+
+/// Packets fill most of a cache line; none lies across two.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Place<T>(T);
+
+impl<T> Arena<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// Puts a thing where the last one was taken from, whose cache lines are likely at hand.
+    #[inline]
+    pub(crate) fn insert(&mut self, thing: T) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.places[number as usize] = Place(thing);
+            return number;
+        }
+        self.grow(thing)
+    }
+
+    #[cold]
+    fn grow(&mut self, thing: T) -> u32 {
+        self.places.push(Place(thing));
+        (self.places.len() - 1) as u32
+    }
+
+    /// Gives the place of a thing to others.
+    #[inline]
+    pub(crate) fn remove(&mut self, number: u32) {
+        self.free.push(number);
+    }
+
+    /// What reads a part of things ahead, so that they are in the cache when they are needed.
+    #[inline]
+    pub(crate) fn reader<U>(&self, part: impl Fn(&T) -> U) -> impl Fn(u32) {
+        let places = &self.places[..];
+        move |number| {
+            if let Some(Place(thing)) = places.get(number as usize) {
+                hint::black_box(part(thing));
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
+        &mut self.places[number as usize].0
+    }
+}
