@@ -48,8 +48,9 @@ pub(crate) struct Routing {
     pub(crate) routes: Vec<[u32; 2]>,
 }
 
-/// A part of the fabric.
+/// A part of the fabric. On cache lines of its own, because another thread has its neighbour.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Shard {
     part: u32,
     world: Arc<World>,
