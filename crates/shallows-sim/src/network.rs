@@ -31,8 +31,9 @@ struct Port {
     /// The part of the fabric that the link leads to, or [`WATCHED`].
     to: u32,
     pool: u32,
-    /// The last slot in which an event concerned it.
+    /// The last slot in which an event concerned it, and the number of that event.
     met: u32,
+    met_at: u32,
     /// Whether an event that the port is ready is set.
     awaited: bool,
     /// When the port sends the next of the packets that it holds; the greatest time if it has none.
@@ -178,6 +179,7 @@ impl Network {
                 to: if watched(number) { WATCHED } else { to },
                 awaited: false,
                 met: u32::MAX,
+                met_at: 0,
             })
         };
         let links = partition.links(part);
@@ -304,18 +306,30 @@ impl Network {
         }
     }
 
-    /// What tells of a port and a slot whether they meet for the first time.
+    /// What says how an event of a slot, with its number there, meets others at a port.
     #[inline]
-    pub(crate) fn meetings(&mut self) -> impl FnMut(u32, u64) -> Meeting {
+    pub(crate) fn meetings(&mut self) -> impl FnMut(u32, (u64, u32)) -> Meeting {
         let ports = &mut self.ports[..];
-        move |port, slot| {
-            let met = &mut ports[port as usize].met;
-            if mem::replace(met, slot as u32) == slot as u32 {
-                Meeting::Again
+        move |port, (slot, at)| {
+            let port = &mut ports[port as usize];
+            let before = mem::replace(&mut port.met_at, at);
+            if mem::replace(&mut port.met, slot as u32) == slot as u32 {
+                Meeting::Again(before)
             } else {
                 Meeting::First
             }
         }
+    }
+
+    /// Reads what a packet will need of a port ahead.
+    #[inline]
+    pub(crate) fn read_ahead(&self, port: u32, packet: &Packet) {
+        self.ports[port as usize].egress.read_ahead(&packet.ticket);
+    }
+
+    /// Whether the ports are too many for a cache of some megabyte.
+    pub(crate) fn is_large(&self) -> bool {
+        size_of_val(&self.ports[..]) > 1 << 20
     }
 
     /// Whether nothing that happens at a port matters at another within a slot.

@@ -72,6 +72,8 @@ pub use queue_set::{MAX_QUEUES, QueueSet};
 pub use scheduler::{RoundObserver, SchedulerConfig};
 pub use shaper::{ShaperConfig, TokenBucket};
 
+use std::hint;
+
 use crate::packet::{Ecn, Packet};
 use crate::tally::Tally;
 use crate::units::{Bytes, Rate, Time, TransmissionClock};
@@ -312,6 +314,20 @@ impl<P: Packet> EgressPort<P> {
     pub fn settle(&mut self, now: Time) {
         if let Ahead::Yes(timetable) = &mut self.ahead {
             timetable.settle(now);
+        }
+    }
+
+    /// Reads what a packet will need when it is handed to the port, so that it is in the cache by
+    /// then. Nothing else comes of it.
+    #[inline]
+    pub fn read_ahead(&self, packet: &P) {
+        match &self.ahead {
+            Ahead::Yes(timetable) => timetable.read_ahead(),
+            Ahead::No => {
+                let (queue, size) = self.rest.receive(packet);
+                hint::black_box(self.rest.queues.queue_bytes(queue));
+                hint::black_box(self.scheduler.passes(queue, size, &self.rest.queues));
+            }
         }
     }
 

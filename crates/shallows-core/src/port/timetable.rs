@@ -6,6 +6,7 @@
 //! the times at which they leave the queue, to know how long it is.
 
 use std::collections::VecDeque;
+use std::hint;
 
 use super::marker::NotEct;
 use super::{Accounting, DropReason, Framing, MarkReason};
@@ -64,6 +65,14 @@ impl Timetable {
             rules,
             accepted: Tally::default(),
         }
+    }
+
+    /// Reads ahead what a packet will need.
+    #[inline]
+    pub(crate) fn read_ahead(&self) {
+        hint::black_box(self.rules.threshold);
+        hint::black_box(self.waiting.front().map(|(start, _)| *start));
+        hint::black_box(self.waiting.back().map(|(start, _)| *start));
     }
 
     /// Packets that wait.

@@ -56,6 +56,11 @@ impl<T> Arena<T> {
     }
 
     #[inline]
+    pub(crate) fn get(&self, number: u32) -> &T {
+        &self.places[number as usize].0
+    }
+
+    #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
         &mut self.places[number as usize].0
     }

@@ -12,7 +12,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::{iter, mem};
+use std::{hint, iter, mem};
 
 use shallows_core::units::Time;
 
@@ -94,8 +94,9 @@ impl Entry {
 pub(crate) enum Meeting {
     /// It is the first of its slot there, and may come before or after all others.
     First,
-    /// It has to keep its place among those of its slot at this port.
-    Again,
+    /// It has to keep its place among those of its slot at this port, of which the last one shown
+    /// has this number.
+    Again(u32),
     /// It has to keep its place among all of its slot.
     Ordered,
 }
@@ -103,7 +104,7 @@ pub(crate) enum Meeting {
 /// Events that fit into a chunk.
 const CHUNK: u32 = 7;
 
-/// Some events of a slot, and in the last place where the others are: two cache lines.
+/// Some events of a slot, and in the last place the four lists that follow: two cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 struct Chunk([Entry; CHUNK as usize + 1]);
@@ -192,7 +193,11 @@ impl Wheel {
             self.chunks.push(Chunk([Entry(0); CHUNK as usize + 1]));
             (self.chunks.len() - 1) as u32
         });
-        self.chunks[chunk as usize].0[CHUNK as usize] = Entry(u128::from(list.0));
+        let after = match self.chunks.get(list.chunk()) {
+            Some(first) => first.0[CHUNK as usize].0 << 32 | u128::from(list.0),
+            None => u128::MAX,
+        };
+        self.chunks[chunk as usize].0[CHUNK as usize] = Entry(after);
         List(chunk * (CHUNK + 1))
     }
 
@@ -206,6 +211,14 @@ impl Wheel {
         }
         self.past += 1;
         Some(event)
+    }
+
+    /// The events of the slot of now that are still to come.
+    #[inline]
+    pub(crate) fn coming(&self) -> impl Iterator<Item = Event> {
+        let start = start_of(self.now_slot);
+        let entries = self.current[self.past..].iter();
+        entries.map(move |entry| entry.event(start))
     }
 
     /// Prepares for an end that may lie within the slot of now.
@@ -272,12 +285,13 @@ impl Wheel {
     }
 
     /// Goes on to the next slot with events, once all of this one are past; false if there is none
-    /// that begins before `end`. `meet` is shown its events, and says how they have to be ordered.
+    /// that begins before `end`. `meet` is shown its events with the numbers of their slot and their
+    /// own in it, and says how they have to be ordered.
     #[inline]
     pub(crate) fn next_slot(
         &mut self,
         end: Time,
-        mut meet: impl FnMut(Event, u64) -> Meeting,
+        mut meet: impl FnMut(Event, (u64, u32)) -> Meeting,
     ) -> bool {
         let last = slot_of(end);
         if self.past < self.current.len() || self.advance(last).is_none() {
@@ -293,6 +307,11 @@ impl Wheel {
             let len = self.current.len() + list.len();
             let chunk = &self.chunks[list.chunk()].0;
             let rest = self.rest(list);
+            // In a crowded slot a chunk would be waited for after the other.
+            let later = List((chunk[CHUNK as usize].0 >> 96) as u32);
+            if let Some(later) = self.chunks.get(later.chunk()) {
+                hint::black_box(later.0[CHUNK as usize].0 as u32);
+            }
             // A whole chunk is copied faster than some of it.
             self.current.extend_from_slice(chunk);
             self.current.truncate(len);
@@ -302,9 +321,9 @@ impl Wheel {
         // Only a part of the last slot may be asked for.
         let mut in_order = slot == last;
         for at in 0..self.current.len() {
-            match meet(self.current[at].event(start), slot) {
+            match meet(self.current[at].event(start), (slot, at as u32)) {
                 Meeting::First => {}
-                Meeting::Again => self.put_in_place(at),
+                Meeting::Again(before) => self.put_in_place(at, before as usize),
                 Meeting::Ordered => in_order = true,
             }
         }
@@ -316,11 +335,11 @@ impl Wheel {
         true
     }
 
-    /// Orders an event among those before it that concern the same port.
-    #[cold]
-    fn put_in_place(&mut self, mut at: usize) {
+    /// Orders an event among those that concern the same port, up to the one `before` it.
+    #[inline]
+    fn put_in_place(&mut self, mut at: usize, before: usize) {
         let port = self.current[at].port();
-        for other in (0..at).rev() {
+        for other in (0..=before).rev() {
             if self.current[other].port() == port {
                 if self.current[other] < self.current[at] {
                     return;
@@ -561,19 +580,18 @@ mod tests {
                 let time = Time::from_us(1) + Time::from_ps(ps);
                 wheel.push(Event { port, ..event(time, start(number), 0) });
             }
-            let (mut met, mut shown) = ([u64::MAX; 6], 0);
+            let (mut met, mut shown) = ([(u64::MAX, 0); 6], 0);
             let mut last = [None; 6];
             loop {
                 while let Some(event) = wheel.pop_before(Time::MAX) {
                     prop_assert!(last[event.port as usize].replace(event) < Some(event));
                     shown -= 1;
                 }
-                let more = wheel.next_slot(Time::MAX, |event, slot| {
+                let more = wheel.next_slot(Time::MAX, |event, (slot, at)| {
                     shown += 1;
-                    if mem::replace(&mut met[event.port as usize], slot) == slot {
-                        Meeting::Again
-                    } else {
-                        Meeting::First
+                    match mem::replace(&mut met[event.port as usize], (slot, at)) {
+                        (last, before) if last == slot => Meeting::Again(before),
+                        _ => Meeting::First,
                     }
                 });
                 if !more {

@@ -40,7 +40,19 @@ pub(super) struct Sink {
     sprayed: u32,
 }
 
+impl Sink {
+    #[inline]
+    pub(super) fn flow(&self) -> u32 {
+        self.flow
+    }
+}
+
 impl Source {
+    #[inline]
+    pub(super) fn flow(&self) -> u32 {
+        self.flow
+    }
+
     /// Says what it did for its flow.
     pub(super) fn tell(&self, outcome: &mut FlowOutcome) {
         let stats = self.sender.stats();

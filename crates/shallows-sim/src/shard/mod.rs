@@ -5,8 +5,8 @@ mod datagrams;
 mod limits;
 mod mail;
 
-use std::mem;
 use std::sync::Arc;
+use std::{hint, mem};
 
 use rustc_hash::FxHashMap;
 use shallows_core::host::qjump::Limiter;
@@ -70,6 +70,8 @@ pub(crate) struct Shard {
     limits: Limits,
     /// Whether all events have to keep their order.
     is_strict: bool,
+    /// Whether it is worth to read ahead all that events will need.
+    is_large: bool,
     /// Whether packets of one connection differ in more than what they carry.
     adapts: bool,
     /// Whether the receiving end has had everything.
@@ -115,6 +117,7 @@ impl Shard {
             sinks: (0..count).map(|_| None).collect(),
             datagrams: Datagrams::default(),
             limits,
+            is_large: network.is_large(),
             is_strict: !watched.is_empty()
                 || keeps_rtt
                 || !world.workload.barriers.is_empty()
@@ -165,16 +168,41 @@ impl Shard {
     /// Prepares for the events of the next slot, if it begins before `end`.
     #[inline(never)]
     fn next_slot(&mut self, end: Time) -> bool {
-        let read_ahead = self.packets.reader(|packet| packet.route);
-        let (mut meet, is_strict) = (self.network.meetings(), self.is_strict);
-        self.events.next_slot(end, |event, slot| {
-            let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
-            if is_rare || is_strict {
-                return Meeting::Ordered;
+        let is_there = {
+            let read_ahead = self.packets.reader(|packet| packet.route);
+            let (mut meet, is_strict) = (self.network.meetings(), self.is_strict);
+            self.events.next_slot(end, |event, number| {
+                let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
+                if is_rare || is_strict {
+                    return Meeting::Ordered;
+                }
+                read_ahead(event.packet);
+                meet(event.port & !ARRIVED, number)
+            })
+        };
+        if is_there && self.is_large {
+            self.read_ahead();
+        }
+        is_there
+    }
+
+    /// Reads ahead what the events of the slot of now will need beyond packets and the first of a
+    /// port, where much of it is in no cache.
+    #[inline(never)]
+    fn read_ahead(&self) {
+        for event in self.events.coming() {
+            if event.key.class() == Class::Arrival {
+                let packet = self.packets.get(event.packet);
+                self.network.read_ahead(event.port & !ARRIVED, packet);
+                if event.port & ARRIVED == 0 {
+                    hint::black_box(self.paths.link(packet.route));
+                } else {
+                    let connection = packet.connection() as usize;
+                    hint::black_box(self.sources[connection].as_deref().map(Source::flow));
+                    hint::black_box(self.sinks[connection].as_deref().map(Sink::flow));
+                }
             }
-            read_ahead(event.packet);
-            meet(event.port & !ARRIVED, slot)
-        })
+        }
     }
 
     #[inline]
