@@ -75,6 +75,12 @@ impl Key {
         }
     }
 
+    /// Whether it is of this class; cheaper than to find out which.
+    #[inline]
+    pub(crate) fn is(self, class: Class) -> bool {
+        self.0 >> IDENTITY_BITS == class as u32
+    }
+
     /// The link, level, connection or flow that it concerns.
     #[inline]
     pub(crate) fn identity(self) -> u32 {
@@ -108,6 +114,10 @@ mod tests {
         for class in CLASSES {
             let key = Key::new(class, LAST);
             assert_eq!((key.class(), key.identity()), (class, LAST));
+            assert_eq!(
+                CLASSES.map(|other| key.is(other)),
+                CLASSES.map(|other| class == other)
+            );
         }
     }
 }

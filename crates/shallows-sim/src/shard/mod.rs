@@ -191,7 +191,7 @@ impl Shard {
     #[inline(never)]
     fn read_ahead(&self) {
         for event in self.events.coming() {
-            if event.key.class() == Class::Arrival {
+            if event.key.is(Class::Arrival) {
                 let packet = self.packets.get(event.packet);
                 self.network.read_ahead(event.port & !ARRIVED, packet);
                 if event.port & ARRIVED == 0 {
@@ -207,19 +207,15 @@ impl Shard {
 
     #[inline]
     fn handle(&mut self, event: Event) {
-        match event.key.class() {
-            Class::Arrival => {
-                self.now = event.time;
-                self.arrive(event.packet, event.port);
-            }
-            Class::PortReady => {
-                self.serve(event.port, event.time);
-                self.network.await_ready(&mut self.events, event.port);
-            }
-            class => {
-                self.now = event.time;
-                self.handle_rare(class, event.key.identity());
-            }
+        if event.key.is(Class::Arrival) {
+            self.now = event.time;
+            self.arrive(event.packet, event.port);
+        } else if event.key.is(Class::PortReady) {
+            self.serve(event.port, event.time);
+            self.network.await_ready(&mut self.events, event.port);
+        } else {
+            self.now = event.time;
+            self.handle_rare(event.key.class(), event.key.identity());
         }
     }
 
