@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use shallows_core::port::{ConfigError, EgressPort, Forward, Passage, Pool, PortConfig, Transmit};
+use shallows_core::port::{
+    ConfigError, DropReason, EgressPort, Forward, Passage, Pool, PortConfig, Transmit,
+};
 use shallows_core::units::{Bytes, Time};
 
 use crate::engine::{Arena, Class, Event, Key, Meeting, SLOT, Wheel};
@@ -100,17 +102,36 @@ pub struct PortSetup {
     pub special: BTreeMap<u32, PortConfig>,
     /// Memory that the ports of one switch share, if their buffers do.
     pub pool: Option<Bytes>,
-    /// Time that a host takes to hand an arrived packet to its transport.
-    pub host_delay: Time,
+    /// Time that hosts take to hand an arrived packet to their transport: all the same, or each its
+    /// own.
+    pub host_delay: HostDelay,
+}
+
+/// How long hosts take for an arrived packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostDelay {
+    /// All the same.
+    All(Time),
+    /// The n-th is host n's.
+    Each(Vec<Time>),
+}
+
+impl HostDelay {
+    fn of(&self, host: u32) -> Time {
+        match self {
+            Self::All(delay) => *delay,
+            Self::Each(delays) => delays[host as usize],
+        }
+    }
 }
 
 impl PortSetup {
     /// From the last bit's departure on a link until its packet is where it goes on.
-    pub(crate) fn delay(&self, fabric: &Fabric, link: u32) -> Time {
+    pub fn delay(&self, fabric: &Fabric, link: u32) -> Time {
         let link = fabric.link(link);
         match link.to {
             Node::Switch(_) => link.propagation,
-            Node::Host(_) => link.propagation + self.host_delay,
+            Node::Host(host) => link.propagation + self.host_delay.of(host),
         }
     }
 
@@ -337,12 +358,13 @@ impl Network {
         !self.shares_memory && self.ports.iter().all(|port| port.delay >= SLOT)
     }
 
-    /// Takes what a port has dropped: the numbers of the packets.
-    pub(crate) fn take_dropped(&mut self, port: u32) -> impl Iterator<Item = u32> + '_ {
-        self.ports[port as usize]
-            .egress
-            .take_dropped()
-            .map(|(ticket, _)| ticket.packet)
+    /// Takes what a port has dropped: the numbers of the packets, and why.
+    pub(crate) fn take_dropped(
+        &mut self,
+        port: u32,
+    ) -> impl Iterator<Item = (u32, DropReason)> + '_ {
+        let dropped = self.ports[port as usize].egress.take_dropped();
+        dropped.map(|(ticket, reason)| (ticket.packet, reason))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shallows_core::host::qjump::{Limiter, LimiterError};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
-use shallows_core::port::{ConfigError as PortError, EgressPort};
+use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
@@ -451,6 +451,13 @@ impl Simulation {
             }
             (spec, outcome)
         })
+    }
+
+    /// How many packets of its sender ports have dropped of a flow for a reason, in no order.
+    pub fn drops(&self) -> impl Iterator<Item = (&FlowSpec, DropReason, u32)> {
+        let drops = self.shards.iter().flat_map(Shard::drops);
+        drops
+            .map(|(flow, reason, count)| (&self.world.workload.flows[flow as usize], reason, count))
     }
 
     /// What both ends of a flow did, if it is UDP.

@@ -11,7 +11,7 @@
 
 use shallows_core::units::{Bytes, Time};
 use shallows_sim::routing::{NoPath, Router};
-use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::topology::Fabric;
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, PortSetup};
 
@@ -99,11 +99,7 @@ impl Ideal<'_> {
                 let bytes = packets.saturating_mul(framing.wire_size(size).into());
                 link.rate.transmission_time(Bytes::new(bytes))
             };
-            let delay = link.propagation
-                + match link.to {
-                    Node::Switch(_) => Time::ZERO,
-                    Node::Host(_) => self.ports.host_delay,
-                };
+            let delay = self.ports.delay(self.fabric, number);
             let mut start = last_through;
             if full > 0 {
                 first_through += wire(1, first);
@@ -123,6 +119,7 @@ mod tests {
 
     use shallows_core::port::{BufferConfig, Framing, PortConfig};
     use shallows_core::units::Rate;
+    use shallows_sim::HostDelay;
     use shallows_sim::routing::RoutingConfig;
     use shallows_sim::topology::TopologyConfig;
 
@@ -152,7 +149,7 @@ mod tests {
                 hosts: port,
                 special: BTreeMap::new(),
                 pool: None,
-                host_delay: Time::ZERO,
+                host_delay: HostDelay::All(Time::ZERO),
             },
             segment: 1460,
             header: 40,

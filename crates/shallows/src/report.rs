@@ -104,23 +104,25 @@ fn marks(
     by_class(&totals, arrived)
 }
 
-/// Drops by reason, and what links lost where some may. As with marks, their classes are known
-/// where ports have one reason, and ACKs are `other`.
+/// Drops by reason and by the class of the flow, and what links lost where some may. ACKs are
+/// `other`.
 fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
-    let count = |reason| {
-        let total = queues(simulation, &built.fabric, |counters| {
+    let of_reason = |reason| {
+        let total: u64 = queues(simulation, &built.fabric, |counters| {
             counters.drops(reason).packets
         })
         .sum();
-        (drop_name(reason), total)
+        let mut counts = ClassCounts::default();
+        for (flow, _, packets) in simulation.drops().filter(|(_, of, _)| *of == reason) {
+            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+        }
+        counts.other = total - counts.total();
+        ReasonCounts {
+            reason: drop_name(reason).to_owned(),
+            counts,
+        }
     };
-    let totals = DropReason::ALL.map(count);
-    let mut of_data = ClassCounts::default();
-    for (flow, outcome) in simulation.flows() {
-        let class = built.size_classes.class_of(flow.bytes);
-        of_data.add(class, u64::from(outcome.drops));
-    }
-    let mut counts = by_class(&totals, of_data);
+    let mut counts = DropReason::ALL.map(of_reason).to_vec();
     let faulty = built.faults.links();
     if !faulty.is_empty() {
         let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();

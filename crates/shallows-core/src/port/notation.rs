@@ -45,7 +45,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerQueue<T> {
             type Value = PerQueue<T>;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("one value for all queues or a list with one for each")
+                f.write_str("one value for all or a list with one for each")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::qjump::Limiter;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
+use shallows_core::port::DropReason;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 
@@ -79,6 +80,8 @@ pub(crate) struct Shard {
     /// Open connections that have nothing to send, by their hosts and service.
     idle: FxHashMap<(u32, u32, u16), Vec<u32>>,
     outcomes: Vec<FlowOutcome>,
+    /// Packets of senders that ports have dropped, by flow and reason.
+    drops: FxHashMap<(u32, DropReason), u32>,
     selective: Vec<Selective>,
     free_selective: Vec<u32>,
     /// Links that something happens to.
@@ -126,6 +129,7 @@ impl Shard {
             satisfied: vec![false; count],
             idle: FxHashMap::default(),
             outcomes: world.workload.flows.iter().map(FlowOutcome::of).collect(),
+            drops: FxHashMap::default(),
             selective: Vec::new(),
             free_selective: Vec::new(),
             routing,
@@ -303,10 +307,18 @@ impl Shard {
     /// What became of a flow, as far as it is known here.
     pub(crate) fn outcome(&self, flow: u32) -> FlowOutcome {
         let mut outcome = self.outcomes[flow as usize];
+        let drops = |reason| self.drops.get(&(flow, reason)).copied().unwrap_or_default();
+        outcome.drops = DropReason::ALL.map(drops).iter().sum();
         if let Some(source) = self.source_of(flow) {
             source.tell(&mut outcome);
         }
         outcome
+    }
+
+    /// How many packets of each sender the ports have dropped, by flow and reason.
+    pub(crate) fn drops(&self) -> impl Iterator<Item = (u32, DropReason, u32)> {
+        let drops = self.drops.iter();
+        drops.map(|(&(flow, reason), &count)| (flow, reason, count))
     }
 
     /// The paths of packets on their way.
@@ -481,12 +493,12 @@ impl Shard {
     #[cold]
     fn bury(&mut self, port: u32) {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
-        for number in dropped {
+        for (number, reason) in dropped {
             let packet = *self.packets.get_mut(number);
             self.packets.remove(number);
             self.free_selective.extend(packet.selective());
             if !packet.is_ack() {
-                self.outcomes[packet.flow() as usize].drops += 1;
+                *self.drops.entry((packet.flow(), reason)).or_default() += 1;
             }
             if packet.is_datagram() {
                 self.drop_datagram(port, &packet);

@@ -34,6 +34,18 @@ pub(crate) fn check(run: &Run) {
         .map(|(_, outcome)| u64::from(outcome.marks))
         .sum();
     assert!(arrived <= marks(run), "more marks arrived than were made");
+    for reason in DropReason::ALL {
+        let of_flows: u64 = run
+            .drops()
+            .filter(|drop| drop.1 == reason)
+            .map(|drop| u64::from(drop.2))
+            .sum();
+        let of_ports = drops(run, reason);
+        assert!(
+            of_flows <= of_ports,
+            "{of_flows} of {of_ports} drops: {reason:?}"
+        );
+    }
     for switch in 0..run.fabric.switches() {
         check_switch(run, &accounts, switch);
     }
@@ -68,6 +80,19 @@ fn marks(run: &Run) -> u64 {
             let port = run.port(link);
             let queues = 0..port.queue_count();
             queues.map(|q| port.counters(q).all_marks()).sum::<u64>()
+        })
+        .sum()
+}
+
+/// Packets that all ports dropped for a reason, ACKs too.
+fn drops(run: &Run, reason: DropReason) -> u64 {
+    (0..run.fabric.links().len() as u32)
+        .map(|link| {
+            let port = run.port(link);
+            let queues = 0..port.queue_count();
+            queues
+                .map(|q| port.counters(q).drops(reason).packets)
+                .sum::<u64>()
         })
         .sum()
 }

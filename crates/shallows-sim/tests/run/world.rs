@@ -10,7 +10,7 @@ use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{
-    Completion, Connections, Fault, HostSetup, LinkChange, PortSetup, Setup, SetupError,
+    Completion, Connections, Fault, HostDelay, HostSetup, LinkChange, PortSetup, Setup, SetupError,
     Simulation, Status, Watch,
 };
 
@@ -35,6 +35,7 @@ pub(crate) struct World {
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
     pub(crate) threads: u32,
+    pub(crate) host_delay: HostDelay,
 }
 
 impl World {
@@ -58,6 +59,7 @@ impl World {
             changes: Vec::new(),
             watch: Watch::default(),
             threads: 1,
+            host_delay: HostDelay::All(Time::ZERO),
         }
     }
 
@@ -88,7 +90,7 @@ impl World {
                 hosts: self.hosts,
                 special: BTreeMap::new(),
                 pool: None,
-                host_delay: Time::ZERO,
+                host_delay: self.host_delay,
             },
             transport: self.transport.clone(),
             hosts: self.setup,

@@ -316,6 +316,10 @@ fn numbers_beyond_reason_are_refused() {
         ("topology.star.rate=0bps", "it is zero"),
         ("topology.star.delay=18446744s", "it can be at most 60s"),
         ("ports.host-delay=18446744s", "it can be at most 60s"),
+        (
+            "ports.host-delay=[\"1us\", \"2us\"]",
+            "host-delay has 2 values, there are",
+        ),
         ("workload.poisson.load=nan", "it must be a positive number"),
         ("transport.header=4294967295", "more than 65535 together"),
         (

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::port::{BufferConfig, PerQueue, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_results::size_class::SizeClasses;
@@ -100,9 +100,10 @@ pub(crate) struct Scenario {
 pub(crate) struct Ports {
     /// Memory that the ports of one switch share, for buffers that do.
     pub(crate) pool: Option<Bytes>,
-    /// Time that a host takes to hand an arrived packet to its transport.
-    #[serde(default)]
-    pub(crate) host_delay: Time,
+    /// Time that hosts take to hand an arrived packet to their transport: one for all, or a list with
+    /// one for each.
+    #[serde(default = "no_delay")]
+    pub(crate) host_delay: PerQueue<Time>,
     /// Ports of switches.
     pub(crate) switch: PortConfig,
     /// Ports of hosts.
@@ -111,6 +112,10 @@ pub(crate) struct Ports {
     /// Ports of some links, in place of those.
     #[serde(default)]
     pub(crate) special: Vec<SpecialPort>,
+}
+
+fn no_delay() -> PerQueue<Time> {
+    PerQueue::All(Time::ZERO)
 }
 
 /// A port that some links have.
