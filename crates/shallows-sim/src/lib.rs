@@ -19,7 +19,7 @@ pub mod topology;
 pub mod workload;
 
 pub use hosts::{HostSetup, QjumpConfig};
-pub use network::{HostDelay, PortSetup};
+pub use network::PortSetup;
 pub use simulation::{
     Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,
     Simulation, Status,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use shallows_core::port::{
-    ConfigError, DropReason, EgressPort, Forward, Passage, Pool, PortConfig, Transmit,
+    ConfigError, DropReason, EgressPort, Forward, Passage, PerQueue, Pool, PortConfig, Transmit,
 };
 use shallows_core::units::{Bytes, Time};
 
@@ -104,25 +104,7 @@ pub struct PortSetup {
     pub pool: Option<Bytes>,
     /// Time that hosts take to hand an arrived packet to their transport: all the same, or each its
     /// own.
-    pub host_delay: HostDelay,
-}
-
-/// How long hosts take for an arrived packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostDelay {
-    /// All the same.
-    All(Time),
-    /// The n-th is host n's.
-    Each(Vec<Time>),
-}
-
-impl HostDelay {
-    fn of(&self, host: u32) -> Time {
-        match self {
-            Self::All(delay) => *delay,
-            Self::Each(delays) => delays[host as usize],
-        }
-    }
+    pub host_delay: PerQueue<Time>,
 }
 
 impl PortSetup {
@@ -131,7 +113,13 @@ impl PortSetup {
         let link = fabric.link(link);
         match link.to {
             Node::Switch(_) => link.propagation,
-            Node::Host(host) => link.propagation + self.host_delay.of(host),
+            Node::Host(host) => {
+                link.propagation
+                    + match &self.host_delay {
+                        PerQueue::All(delay) => *delay,
+                        PerQueue::Each(delays) => delays[host as usize],
+                    }
+            }
         }
     }
 

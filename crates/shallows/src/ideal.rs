@@ -117,9 +117,8 @@ impl Ideal<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use shallows_core::port::{BufferConfig, Framing, PortConfig};
+    use shallows_core::port::{BufferConfig, Framing, PerQueue, PortConfig};
     use shallows_core::units::Rate;
-    use shallows_sim::HostDelay;
     use shallows_sim::routing::RoutingConfig;
     use shallows_sim::topology::TopologyConfig;
 
@@ -149,7 +148,7 @@ mod tests {
                 hosts: port,
                 special: BTreeMap::new(),
                 pool: None,
-                host_delay: HostDelay::All(Time::ZERO),
+                host_delay: PerQueue::All(Time::ZERO),
             },
             segment: 1460,
             header: 40,

@@ -335,11 +335,12 @@ impl Wheel {
         true
     }
 
-    /// Orders an event among those that concern the same port, up to the one `before` it.
+    /// Orders an event among those that concern the same port, up to the one `before` it. Ports know
+    /// slots by 32 bits: after minutes of simulated time `before` may be of a slot long past.
     #[inline]
     fn put_in_place(&mut self, mut at: usize, before: usize) {
         let port = self.current[at].port();
-        for other in (0..=before).rev() {
+        for other in (0..at.min(before + 1)).rev() {
             if self.current[other].port() == port {
                 if self.current[other] < self.current[at] {
                     return;
@@ -621,6 +622,17 @@ mod tests {
             while wheel.pop_before(at(end)).is_some() {}
             prop_assert!(wheel.next_time().is_none_or(|time| time >= at(end)));
         }
+    }
+
+    #[test]
+    fn a_number_of_another_slot_does_no_harm() {
+        let mut wheel = Wheel::new();
+        for number in [2, 0, 1] {
+            wheel.push(event(Time::from_us(1), start(number), 0));
+        }
+        wheel.next_slot(Time::MAX, |_, _| Meeting::Again(1_000));
+        let order: Vec<_> = wheel.coming().map(|event| event.key.identity()).collect();
+        assert_eq!(order, [0, 1, 2]);
     }
 
     #[test]

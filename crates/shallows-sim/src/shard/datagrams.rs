@@ -141,7 +141,7 @@ impl Shard {
 
     /// A packet will have left its host at `at`, if it is a datagram.
     pub(super) fn depart(&mut self, number: u32, at: Time) {
-        let packet = *self.packets.get_mut(number);
+        let packet = *self.packets.get(number);
         if packet.is_datagram() {
             let flow = packet.connection();
             if let Some(source) = self.datagrams.sources.get_mut(&flow) {

@@ -64,7 +64,7 @@ impl Shard {
     /// Sends a packet to another part.
     #[inline(never)]
     pub(super) fn post(&mut self, number: u32, sent: Sent) {
-        let mut packet = *self.packets.get_mut(number);
+        let mut packet = *self.packets.get(number);
         self.packets.remove(number);
         let mail = &mut self.outbox[sent.to as usize];
         if let Some(place) = packet.selective() {

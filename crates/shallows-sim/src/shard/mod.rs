@@ -372,7 +372,7 @@ impl Shard {
         if next & ARRIVED == 0 {
             return self.forward(next, number);
         }
-        let packet = *self.packets.get_mut(number);
+        let packet = *self.packets.get(number);
         self.packets.remove(number);
         if packet.is_ack() {
             self.take_ack(packet);
@@ -459,14 +459,14 @@ impl Shard {
         if arrives {
             self.deliver(number, Sent { to, ..sent });
         } else {
-            let selective = self.packets.get_mut(number).selective();
+            let selective = self.packets.get(number).selective();
             self.free_selective.extend(selective);
             self.packets.remove(number);
         }
     }
 
     fn capture(&mut self, time: Time, link: u32, number: u32) {
-        let packet = *self.packets.get_mut(number);
+        let packet = *self.packets.get(number);
         let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| self.selective[at as usize]);
@@ -494,7 +494,7 @@ impl Shard {
     fn bury(&mut self, port: u32) {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
         for (number, reason) in dropped {
-            let packet = *self.packets.get_mut(number);
+            let packet = *self.packets.get(number);
             self.packets.remove(number);
             self.free_selective.extend(packet.selective());
             if !packet.is_ack() {

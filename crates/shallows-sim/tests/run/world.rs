@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::port::{BufferConfig, PerQueue, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
 use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{
-    Completion, Connections, Fault, HostDelay, HostSetup, LinkChange, PortSetup, Setup, SetupError,
+    Completion, Connections, Fault, HostSetup, LinkChange, PortSetup, Setup, SetupError,
     Simulation, Status, Watch,
 };
 
@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
     pub(crate) threads: u32,
-    pub(crate) host_delay: HostDelay,
+    pub(crate) host_delay: PerQueue<Time>,
 }
 
 impl World {
@@ -59,7 +59,7 @@ impl World {
             changes: Vec::new(),
             watch: Watch::default(),
             threads: 1,
-            host_delay: HostDelay::All(Time::ZERO),
+            host_delay: PerQueue::All(Time::ZERO),
         }
     }
 

@@ -9,7 +9,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{HostDelay, PortSetup, Setup, Simulation};
+use shallows_sim::{PortSetup, Setup, Simulation};
 
 use super::probes::Probes;
 use super::{Diagnostic, Faults, Loaded, link_name};
@@ -119,34 +119,34 @@ impl Loaded {
         Ok(workload)
     }
 
-    /// How long hosts take for an arrived packet.
-    fn host_delay(&self, fabric: &Fabric) -> Result<HostDelay, Diagnostic> {
-        let (delay, delays) = match &self.scenario.ports.host_delay {
-            PerQueue::All(delay) => (HostDelay::All(*delay), slice::from_ref(delay)),
-            PerQueue::Each(delays) => (HostDelay::Each(delays.clone()), &delays[..]),
+    /// Checks how long hosts take for an arrived packet.
+    fn check_host_delay(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
+        let delays = match &self.scenario.ports.host_delay {
+            PerQueue::Each(delays) if delays.len() != fabric.hosts() as usize => {
+                let (given, hosts) = (delays.len(), fabric.hosts());
+                let problem = format!("host-delay has {given} values, there are {hosts} hosts");
+                return Err(self.error_in("ports", &problem));
+            }
+            PerQueue::Each(delays) => &delays[..],
+            PerQueue::All(delay) => slice::from_ref(delay),
         };
         if let Some(delay) = delays.iter().find(|&&delay| delay > LONGEST_DELAY) {
             let problem = format!("host-delay is {delay}, it can be at most {LONGEST_DELAY}");
             return Err(self.error_in("ports", &problem));
         }
-        if matches!(delay, HostDelay::Each(_)) && delays.len() != fabric.hosts() as usize {
-            let (given, hosts) = (delays.len(), fabric.hosts());
-            let problem = format!("host-delay has {given} values, there are {hosts} hosts");
-            return Err(self.error_in("ports", &problem));
-        }
-        Ok(delay)
+        Ok(())
     }
 
     /// The ports, each tried on every rate that it will have.
     fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
         let ports = &self.scenario.ports;
-        let host_delay = self.host_delay(fabric)?;
+        self.check_host_delay(fabric)?;
         let mut setup = PortSetup {
             switches: ports.switch.clone(),
             hosts: ports.host(),
             special: BTreeMap::new(),
             pool: ports.pool,
-            host_delay,
+            host_delay: ports.host_delay.clone(),
         };
         // Which entry each special port is from.
         let mut entries = BTreeMap::new();
