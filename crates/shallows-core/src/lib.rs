@@ -9,7 +9,8 @@
 //! | [`units`] | picoseconds, bits per second and bytes, exact between each other |
 //! | [`packet`] | what a mechanism may know of a packet |
 //! | [`port`] | the egress port: classifier, buffer, marker, scheduler, shaper, pause |
-//! | [`host`] | what a host does before it sends: QJUMP's limiter, ML-ECN's stage tags, UDP |
+//! | [`control`] | the contract of agents that exchange control messages |
+//! | [`host`] | what a host does before it sends: gates, QJUMP's limiter, ML-ECN's stage tags, UDP |
 //! | [`tcp`] | TCP sender and receiver, and the congestion controllers |
 //! | [`random`] | a biased coin with a stream of its own |
 //! | [`tally`] | packets and bytes, counted |
@@ -19,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod host;
 pub mod packet;
 pub mod port;

@@ -1,0 +1,25 @@
+//! The contract of a control protocol.
+//!
+//! An [`Agent`] is one end of it: a controller, its standby, the coordinator of a host. It sees
+//! messages and time and nothing else. The simulator carries its messages as packets of the fabric
+//! or out of band, the live world by UDP or raw frames, a fault simulation loses and reorders them.
+
+use crate::units::Time;
+
+/// One end of a control protocol, without I/O.
+pub trait Agent {
+    /// Takes a message from the agent at `from`. Any bytes are possible, and none may panic.
+    fn handle(&mut self, now: Time, from: u32, message: &[u8]);
+
+    /// Appends the next message to `buffer`, which is empty, and says whom it is for.
+    ///
+    /// Call it until there is none, after every [`handle`](Self::handle) and
+    /// [`handle_timeout`](Self::handle_timeout).
+    fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<u32>;
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called, as things are now.
+    fn timeout(&self) -> Option<Time>;
+
+    /// The time of [`timeout`](Self::timeout) has come. Being early is harmless.
+    fn handle_timeout(&mut self, now: Time);
+}

@@ -1,0 +1,67 @@
+//! The contract between a host's transport and its NIC.
+//!
+//! A [`Gate`] decides when the packets of one host may enter its NIC. The driver (the simulator's
+//! host, a live agent) offers every packet that the transport sends, and asks for held packets
+//! whenever the time comes that the gate named or a control message has reached it. Gates can stand
+//! in a row: what one passes or releases, the driver offers to the next.
+
+use crate::packet::Packet;
+use crate::units::Time;
+
+/// Holds back, drops or passes the packets of one host.
+pub trait Gate<P: Packet> {
+    /// Decides about a packet for the host `to`.
+    ///
+    /// A held packet is the gate's until [`release`](Self::release) gives it back; call that
+    /// afterwards to learn when.
+    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict;
+
+    /// The next held packet that may leave at `now`, or when to ask again.
+    ///
+    /// Call it until it answers [`Release::At`] or [`Release::Idle`]. An earlier answer is void
+    /// once a packet was offered or a control message was handled.
+    fn release(&mut self, now: Time) -> Release<P>;
+}
+
+/// What a gate says to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send it now.
+    Pass,
+    /// Discard it.
+    Drop(Refusal),
+    /// The gate keeps it.
+    Held,
+}
+
+/// What a gate has to release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release<P> {
+    /// Send this packet now and ask again.
+    Packet {
+        /// The packet.
+        packet: P,
+        /// The host that it goes to.
+        to: u32,
+    },
+    /// Nothing before this time.
+    At(Time),
+    /// Nothing until a packet is offered or a message is handled.
+    Idle,
+}
+
+/// Why a gate drops a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Refusal {
+    /// Over the limit of its level or rate, where the excess is not held.
+    OverLimit,
+    /// Larger than what its level may ever send at once, or of a level that does not exist.
+    NeverFits,
+    /// The queue of held packets is full.
+    Full,
+}
+
+impl Refusal {
+    /// Every reason, in the order of counters.
+    pub const ALL: [Self; 3] = [Self::OverLimit, Self::NeverFits, Self::Full];
+}
