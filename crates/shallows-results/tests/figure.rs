@@ -1,16 +1,13 @@
 //! Figures and the report from outside.
 
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row};
+use shallows_results::figure::{Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Point, Row};
 use shallows_results::report::{
     self, ClaimOutcome, Deviation, FigureOutcome, LiveRuns, LiveValue, Paper, Reproduction, Size,
     Verdict,
 };
 
 fn axis(label: &str, extent: Extent) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        extent,
-    }
+    Axis::new(label, extent)
 }
 
 fn figure() -> Figure {
@@ -139,6 +136,28 @@ fn a_figure_without_data_is_still_a_figure() {
     empty.panels[1].plot = Plot::Rows(Vec::new());
     assert!(!empty.to_svg().contains("NaN"));
     empty.to_png().unwrap();
+}
+
+#[test]
+fn boxes_and_logarithmic_axes_are_drawn() {
+    let mut figure = figure();
+    let values: Vec<f64> = (1..=1000).map(|n| f64::from(n) / 10.0).collect();
+    let row = BoxRow::of_sorted("Two", &values).unwrap();
+    assert_eq!((row.p1, row.p50, row.p99), (1.1, 50.1, 99.0));
+    assert_eq!(BoxRow::of_sorted("None", &[]), None);
+    figure.panels[0].y = axis("FCT (ms)", Extent::Data).logarithmic();
+    figure.panels[1] = Panel {
+        title: "(b) Boxes".to_owned(),
+        x: axis("RTT (us)", Extent::Data).logarithmic(),
+        y: axis("", Extent::Data),
+        plot: Plot::Boxes(vec![row]),
+    };
+    let svg = figure.to_svg();
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    // Of the box and of the four points.
+    assert_eq!(svg.matches("class=\"bar ").count(), 1 + 4);
+    assert_eq!(figure.to_csv().lines().count(), 1 + 4 + 5);
+    figure.to_png().unwrap();
 }
 
 #[test]

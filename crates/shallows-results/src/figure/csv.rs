@@ -22,6 +22,20 @@ pub(super) fn write(figure: &Figure) -> String {
                 let (panel, label) = (panel.title.clone(), row.label.clone());
                 [panel, label, String::new(), y, low, high]
             })),
+            Plot::Boxes(values) => rows.extend(values.iter().flat_map(|row| {
+                let percentiles = [
+                    ("p1", row.p1),
+                    ("p25", row.p25),
+                    ("p50", row.p50),
+                    ("p75", row.p75),
+                    ("p99", row.p99),
+                ];
+                percentiles.map(|(name, value)| {
+                    let (label, value) = (format!("{} {name}", row.label), value.to_string());
+                    let (low, high) = (value.clone(), value.clone());
+                    [panel.title.clone(), label, String::new(), value, low, high]
+                })
+            })),
         }
     }
     for row in rows {

@@ -3,6 +3,11 @@
 //! A [`Figure`] is plain data that says what is to be seen; how it looks is the same for all of
 //! them. The colours are those of Okabe and Ito, which colour-blind readers can tell apart, and
 //! every curve has a marker or a dash of its own as well.
+//!
+//! The drawing is ours rather than plotters': a panel must look the same in a file, in a page with
+//! light and dark colours and in print, and carry a description for screen readers. plotters draws
+//! fixed colours, has no box plot with percentile whiskers, and would be one more large dependency
+//! for the few hundred lines here.
 
 mod csv;
 mod png;
@@ -47,6 +52,40 @@ pub struct Axis {
     /// Where it has to begin, or what it has to show at least.
     #[serde(default)]
     pub extent: Extent,
+    /// How values become positions.
+    #[serde(default)]
+    pub spacing: Spacing,
+}
+
+/// How the values of an axis become positions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spacing {
+    /// Equal distances for equal differences.
+    #[default]
+    Linear,
+    /// Equal distances for equal ratios. Values that are not positive stay at the low end.
+    Logarithmic,
+}
+
+impl Axis {
+    /// A linear axis.
+    pub fn new(label: impl Into<String>, extent: Extent) -> Self {
+        Self {
+            label: label.into(),
+            extent,
+            spacing: Spacing::Linear,
+        }
+    }
+
+    /// The same axis with logarithmic spacing.
+    #[must_use]
+    pub fn logarithmic(self) -> Self {
+        Self {
+            spacing: Spacing::Logarithmic,
+            ..self
+        }
+    }
 }
 
 /// What an axis shows besides the data.
@@ -74,6 +113,8 @@ pub enum Plot {
     Lines(Vec<Curve>),
     /// One value a row, with a bar for its spread.
     Rows(Vec<Row>),
+    /// One distribution a row, as a box with whiskers.
+    Boxes(Vec<BoxRow>),
 }
 
 /// Points that belong together.
@@ -125,6 +166,39 @@ pub struct Row {
     pub high: f64,
 }
 
+/// A named distribution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoxRow {
+    /// At its left.
+    pub label: String,
+    /// End of the lower whisker: the first percentile.
+    pub p1: f64,
+    /// Lower edge of the box.
+    pub p25: f64,
+    /// The line in the box.
+    pub p50: f64,
+    /// Upper edge of the box.
+    pub p75: f64,
+    /// End of the upper whisker.
+    pub p99: f64,
+}
+
+impl BoxRow {
+    /// The distribution of sorted values; nothing if there are none.
+    pub fn of_sorted(label: impl Into<String>, sorted: &[f64]) -> Option<Self> {
+        let last = sorted.len().checked_sub(1)?;
+        let at = |share: f64| sorted[(share * last as f64).round() as usize];
+        Some(Self {
+            label: label.into(),
+            p1: at(0.01),
+            p25: at(0.25),
+            p50: at(0.5),
+            p75: at(0.75),
+            p99: at(0.99),
+        })
+    }
+}
+
 impl Figure {
     /// The labels of all curves with their styles, each once.
     pub fn legend(&self) -> Vec<(&str, usize)> {
@@ -165,7 +239,7 @@ impl Panel {
     pub fn curves(&self) -> &[Curve] {
         match &self.plot {
             Plot::Points(curves) | Plot::Lines(curves) => curves,
-            Plot::Rows(_) => &[],
+            Plot::Rows(_) | Plot::Boxes(_) => &[],
         }
     }
 }

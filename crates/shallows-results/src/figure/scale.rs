@@ -1,12 +1,16 @@
 //! From values to positions, and where the ticks are.
 
-use super::Extent;
+use super::{Extent, Spacing};
 
-/// A linear scale.
+/// Most decades that all have a tick.
+const MOST_DECADES: i32 = 7;
+
+/// An axis' range and ticks.
 #[derive(Debug, Clone)]
 pub(super) struct Scale {
     pub(super) low: f64,
     pub(super) high: f64,
+    pub(super) spacing: Spacing,
     /// Values at which there is a tick, with their texts.
     pub(super) ticks: Vec<(f64, String)>,
 }
@@ -28,6 +32,7 @@ impl Scale {
         Self {
             low: first as f64 * step,
             high: last as f64 * step,
+            spacing: Spacing::Linear,
             ticks: labelled(ticks.collect(), step),
         }
     }
@@ -42,6 +47,7 @@ impl Scale {
         Self {
             low,
             high: high + (high - low) * 0.03,
+            spacing: Spacing::Linear,
             ticks: labelled(ticks.collect(), step),
         }
     }
@@ -61,13 +67,86 @@ impl Scale {
         Self {
             low: low - room,
             high: high + room,
+            spacing: Spacing::Linear,
             ticks: labelled(values, step),
+        }
+    }
+
+    /// A logarithmic scale for the positive ones of `values`: whole decades, or from 1, 2 or 5 to
+    /// 1, 2 or 5 times a power of ten where there are few.
+    pub(super) fn logarithmic(values: impl Iterator<Item = f64>, extent: Extent) -> Self {
+        let positive = values
+            .chain(extent.shown())
+            .filter(|value| value.is_finite() && *value > 0.0);
+        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+        for value in positive {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if low > high {
+            (low, high) = (1.0, 10.0);
+        }
+        let (first, last) = (decade(low), decade(high) + 1);
+        let marks = |exponents: std::ops::RangeInclusive<i32>, factors: &'static [f64]| {
+            exponents.flat_map(move |n| factors.iter().map(move |factor| factor * power(n)))
+        };
+        let factors: &[f64] = if last - first <= 2 {
+            &[1.0, 2.0, 5.0]
+        } else {
+            &[1.0]
+        };
+        let all: Vec<f64> = marks(first..=last, factors).collect();
+        let least = |&&tick: &&f64| tick <= low * (1.0 + 1e-9);
+        let most = |&&tick: &&f64| tick >= high * (1.0 - 1e-9);
+        let low = all.iter().rev().find(least).copied().unwrap_or(low);
+        let mut high = all.iter().find(most).copied().unwrap_or(high);
+        if high <= low {
+            high = low * 10.0;
+        }
+        let every = ((last - first) / MOST_DECADES + 1) as usize;
+        let shown = all
+            .into_iter()
+            .filter(|tick| (low..=high).contains(tick))
+            .step_by(every);
+        Self {
+            low,
+            high,
+            spacing: Spacing::Logarithmic,
+            ticks: shown.map(|tick| (tick, power_text(tick))).collect(),
         }
     }
 
     /// Where a value is, from 0 at the low end to 1.
     pub(super) fn position(&self, value: f64) -> f64 {
-        (value - self.low) / (self.high - self.low)
+        match self.spacing {
+            Spacing::Linear => (value - self.low) / (self.high - self.low),
+            Spacing::Logarithmic => {
+                (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
+            }
+        }
+    }
+}
+
+/// The power of ten that a positive value has at least.
+fn decade(value: f64) -> i32 {
+    (value.log10() + 1e-9).floor() as i32
+}
+
+fn power(exponent: i32) -> f64 {
+    10_f64.powi(exponent)
+}
+
+/// A value of a logarithmic axis.
+fn power_text(value: f64) -> String {
+    match value {
+        small if small < 1e-4 => format!("{small:e}").replace('-', "\u{2212}"),
+        fraction if fraction < 1.0 => {
+            let decimals = -decade(fraction);
+            format!("{fraction:.*}", decimals as usize)
+        }
+        plain if plain < 1e4 => format!("{plain:.0}"),
+        thousand if thousand < 1e6 => format!("{:.0}k", thousand / 1e3),
+        million if million < 1e9 => format!("{:.0}M", million / 1e6),
+        large => format!("{large:e}"),
     }
 }
 
@@ -152,6 +231,30 @@ mod tests {
         let scale = Scale::measured([10.0, 50.0, 90.0, 10.0].into_iter());
         assert_eq!(texts(&scale), ["10", "50", "90"]);
         assert!((scale.position(50.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn decades_have_equal_distances_on_a_logarithmic_scale() {
+        let scale = Scale::logarithmic([0.03, 700.0].into_iter(), Extent::Data);
+        assert_eq!(texts(&scale), ["0.01", "0.1", "1", "10", "100", "1000"]);
+        assert!((scale.position(1.0) - 0.4).abs() < 1e-12);
+        assert!(scale.position(0.0) == 0.0 && scale.position(-3.0) == 0.0);
+    }
+
+    #[test]
+    fn few_decades_have_ticks_within() {
+        let scale = Scale::logarithmic([2.2, 18.0].into_iter(), Extent::Data);
+        assert_eq!(texts(&scale), ["2", "5", "10", "20"]);
+        let scale = Scale::logarithmic([3e4, 2e7].into_iter(), Extent::Data);
+        assert_eq!(texts(&scale), ["10k", "100k", "1M", "10M", "100M"]);
+    }
+
+    #[test]
+    fn a_logarithmic_scale_of_nothing_positive_is_a_decade() {
+        let scale = Scale::logarithmic([0.0, -1.0, f64::NAN].into_iter(), Extent::FromZero);
+        assert!(scale.low > 0.0 && scale.high > scale.low && !scale.ticks.is_empty());
+        let scale = Scale::logarithmic([5.0].into_iter(), Extent::Data);
+        assert!(scale.low < scale.high);
     }
 
     #[test]

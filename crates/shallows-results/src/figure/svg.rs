@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::scale::Scale;
 use super::style::{class, dash, file_style, marker};
-use super::{Curve, Extent, Figure, Panel, Plot, Row};
+use super::{Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Row, Spacing};
 
 const WIDTH: f64 = 262.0;
 const HEIGHT: f64 = 226.0;
@@ -119,6 +119,16 @@ fn describe(panel: &Panel) -> String {
             .iter()
             .map(|row| format!("{} {}", row.label, short(row.value)))
             .collect(),
+        Plot::Boxes(rows) => rows
+            .iter()
+            .map(|row| {
+                let [p1, p50, p99] = [row.p1, row.p50, row.p99].map(short);
+                format!(
+                    "{} median {p50}, percentiles 1 and 99 {p1} and {p99}",
+                    row.label
+                )
+            })
+            .collect(),
     };
     format!("{title}. {} by {}: {}.", y.label, x.label, parts.join("; "))
 }
@@ -133,18 +143,28 @@ fn short(value: f64) -> String {
 }
 
 fn size(panel: &Panel) -> (f64, f64) {
-    match &panel.plot {
-        Plot::Rows(rows) => {
-            let height = TOP + ROW * rows.len() as f64 + BOTTOM;
-            (WIDTH + row_labels(rows) + VALUES - 60.0, height)
+    match row_labels(&panel.plot) {
+        Some(labels) => {
+            let height = TOP + ROW * labels.len() as f64 + BOTTOM;
+            (WIDTH + widest(&labels) + VALUES - 60.0, height)
         }
-        _ => (WIDTH, HEIGHT),
+        None => (WIDTH, HEIGHT),
     }
 }
 
-fn row_labels(rows: &[Row]) -> f64 {
-    rows.iter()
-        .map(|row| text_width(&row.label))
+/// The labels at the left of a plot of rows.
+fn row_labels(plot: &Plot) -> Option<Vec<&str>> {
+    match plot {
+        Plot::Rows(rows) => Some(rows.iter().map(|row| row.label.as_str()).collect()),
+        Plot::Boxes(rows) => Some(rows.iter().map(|row| row.label.as_str()).collect()),
+        Plot::Points(_) | Plot::Lines(_) => None,
+    }
+}
+
+fn widest(labels: &[&str]) -> f64 {
+    labels
+        .iter()
+        .map(|label| text_width(label))
         .fold(0.0, f64::max)
 }
 
@@ -268,42 +288,47 @@ fn draw(panel: &Panel, out: &mut String) {
                 draw_curve(curve, &frame, dash(curve.style), out);
             }
         }
-        Plot::Rows(rows) => draw_rows(rows, &frame, out),
+        Plot::Rows(rows) => draw_rows(rows, panel.x.spacing, &frame, out),
+        Plot::Boxes(rows) => draw_boxes(rows, &frame, out),
     }
 }
 
 fn frame(panel: &Panel) -> Frame {
     let points = || panel.curves().iter().flat_map(|curve| &curve.points);
-    let (x, y, height) = match &panel.plot {
+    let xs = || points().map(|point| point.x);
+    let x = match &panel.plot {
         Plot::Rows(rows) => {
-            let most = off_scale(rows);
+            let most = off_scale(rows, panel.x.spacing);
             let values = rows.iter().flat_map(|row| [row.low, row.high]);
-            let x = Scale::round(values.filter(|&value| value <= most), panel.x.extent, 4);
-            let y = Scale {
-                low: rows.len() as f64,
+            value_scale(&panel.x, values.filter(|&value| value <= most), 4)
+        }
+        Plot::Boxes(rows) => {
+            value_scale(&panel.x, rows.iter().flat_map(|row| [row.p1, row.p99]), 4)
+        }
+        _ if panel.x.spacing == Spacing::Logarithmic => Scale::logarithmic(xs(), panel.x.extent),
+        Plot::Points(_) => Scale::measured(xs()),
+        Plot::Lines(_) => Scale::tight(xs(), panel.x.extent, 5),
+    };
+    let labels = row_labels(&panel.plot);
+    let (y, height) = match &labels {
+        Some(labels) => {
+            let rows = Scale {
+                low: labels.len() as f64,
                 high: 0.0,
+                spacing: Spacing::Linear,
                 ticks: Vec::new(),
             };
-            (x, y, ROW * rows.len() as f64)
+            (rows, ROW * labels.len() as f64)
         }
-        plot => {
-            let xs = points().map(|point| point.x);
-            let x = match plot {
-                Plot::Points(_) => Scale::measured(xs),
-                _ => Scale::tight(xs, panel.x.extent, 5),
-            };
-            let y = points().flat_map(|point| [point.low, point.high]);
-            (x, Scale::round(y, panel.y.extent, 5), HEIGHT - TOP - BOTTOM)
+        None => {
+            let values = points().flat_map(|point| [point.low, point.high]);
+            (value_scale(&panel.y, values, 5), HEIGHT - TOP - BOTTOM)
         }
     };
     let ticks = y.ticks.iter().map(|(_, text)| text_width(text));
-    let left = match &panel.plot {
-        Plot::Rows(rows) => row_labels(rows) + 14.0,
-        _ => ticks.fold(0.0, f64::max) + 27.0,
-    };
-    let right = match &panel.plot {
-        Plot::Rows(_) => VALUES + RIGHT,
-        _ => RIGHT,
+    let (left, right) = match &labels {
+        Some(labels) => (widest(labels) + 14.0, VALUES + RIGHT),
+        None => (ticks.fold(0.0, f64::max) + 27.0, RIGHT),
     };
     let (width, _) = size(panel);
     Frame {
@@ -312,6 +337,14 @@ fn frame(panel: &Panel) -> Frame {
         left,
         width: width - left - right,
         height,
+    }
+}
+
+/// The scale of an axis of measured values.
+fn value_scale(axis: &Axis, values: impl Iterator<Item = f64>, count: usize) -> Scale {
+    match axis.spacing {
+        Spacing::Linear => Scale::round(values, axis.extent, count),
+        Spacing::Logarithmic => Scale::logarithmic(values, axis.extent),
     }
 }
 
@@ -327,7 +360,7 @@ fn draw_axes(panel: &Panel, frame: &Frame, out: &mut String) {
             y + 3.8
         );
     }
-    let vertical_grid = matches!(panel.plot, Plot::Rows(_));
+    let vertical_grid = matches!(panel.plot, Plot::Rows(_) | Plot::Boxes(_));
     for (value, text) in &frame.x.ticks {
         let x = frame.x(*value);
         if vertical_grid {
@@ -408,19 +441,42 @@ fn draw_spread(curve: &Curve, frame: &Frame, out: &mut String) {
     }
 }
 
-fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
-    let most = off_scale(rows);
+/// Writes the label and the value of a row; where its middle is.
+fn draw_row_texts(index: usize, label: &str, value: f64, frame: &Frame, out: &mut String) -> f64 {
+    let y = frame.y(index as f64 + 0.5);
+    let (label, value) = (escape(label), short(value));
+    let _ = write!(
+        out,
+        "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{label}</text>\
+         <text class=\"tick\" x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{value}</text>",
+        frame.left - 6.0,
+        frame.right() + VALUES,
+        base = y + 3.8,
+    );
+    y
+}
+
+/// Boxes from the lower to the upper quartile with the median, whiskers from percentile 1 to 99.
+fn draw_boxes(rows: &[BoxRow], frame: &Frame, out: &mut String) {
     for (index, row) in rows.iter().enumerate() {
-        let y = frame.y(index as f64 + 0.5);
-        let (label, value) = (escape(&row.label), short(row.value));
+        let y = draw_row_texts(index, &row.label, row.p50, frame, out);
+        let [p1, p25, p50, p75, p99] =
+            [row.p1, row.p25, row.p50, row.p75, row.p99].map(|value| frame.x(value));
+        let (top, middle) = (y - 5.5, y - 3.0);
         let _ = write!(
             out,
-            "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{label}</text>\
-             <text class=\"tick\" x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{value}</text>",
-            frame.left - 6.0,
-            frame.right() + VALUES,
-            base = y + 3.8,
+            "<path class=\"bar c0\" d=\"M{p1:.2} {y:.2}H{p25:.2}M{p75:.2} {y:.2}H{p99:.2}\
+             M{p1:.2} {middle:.2}v6M{p99:.2} {middle:.2}v6\
+             M{p25:.2} {top:.2}H{p75:.2}v11H{p25:.2}Z\"/>\
+             <path class=\"curve c1\" d=\"M{p50:.2} {top:.2}v11\"/>"
         );
+    }
+}
+
+fn draw_rows(rows: &[Row], spacing: Spacing, frame: &Frame, out: &mut String) {
+    let most = off_scale(rows, spacing);
+    for (index, row) in rows.iter().enumerate() {
+        let y = draw_row_texts(index, &row.label, row.value, frame, out);
         if row.value > most {
             let x = frame.right() - 9.0;
             let arrow = format!("M{x:.1} {:.1}l8 3.5l-8 3.5Z", y - 3.5);
@@ -441,8 +497,11 @@ fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
     }
 }
 
-/// Rows above this are off the scale.
-fn off_scale(rows: &[Row]) -> f64 {
+/// Rows above this are off the scale, unless it has room for all ratios.
+fn off_scale(rows: &[Row], spacing: Spacing) -> f64 {
+    if spacing == Spacing::Logarithmic {
+        return f64::INFINITY;
+    }
     let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
     values.sort_unstable_by(f64::total_cmp);
     let median = values.get(values.len() / 2);

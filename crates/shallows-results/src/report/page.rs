@@ -172,6 +172,15 @@ fn tables(outcome: &FigureOutcome) -> Vec<Table> {
                     .map(|row| vec![row.label.clone(), value(row.value, row.low, row.high)]);
                 (heads, cells.collect())
             }
+            Plot::Boxes(rows) => {
+                let heads = [&panel.x.label, "p1", "p25", "p50", "p75", "p99"].map(str::to_owned);
+                let cells = rows.iter().map(|row| {
+                    let values = [row.p1, row.p25, row.p50, row.p75, row.p99];
+                    let cells = values.iter().map(|value| format!("{value:.3}"));
+                    std::iter::once(row.label.clone()).chain(cells).collect()
+                });
+                (heads.to_vec(), cells.collect())
+            }
             Plot::Points(curves) => {
                 let labels = curves.iter().map(|curve| curve.label.clone());
                 let heads = std::iter::once(panel.x.label.clone()).chain(labels);

@@ -44,10 +44,7 @@ pub(super) fn draw(scenario: &str, simulated: &World, live: &World) -> Figure {
 }
 
 fn axis(label: &str, extent: Extent) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        extent,
-    }
+    Axis::new(label, extent)
 }
 
 /// Of all services together.

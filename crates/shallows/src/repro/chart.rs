@@ -58,7 +58,7 @@ impl Chart<'_> {
             PanelKind::Rows => (Plot::Rows(self.rows(panel)), (value_extent, Extent::Data)),
         };
         let sweep = self.plan.spec.x.as_ref().map(|sweep| sweep.label.clone());
-        let axis = |label: String, extent| Axis { label, extent };
+        let axis = |label: String, extent| Axis::new(label, extent);
         Panel {
             title: panel.title.clone(),
             x: axis(panel.x.clone().or(sweep).unwrap_or_default(), extents.0),
