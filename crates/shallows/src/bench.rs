@@ -19,13 +19,13 @@ use clap::ValueEnum;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
+use shallows_run::Loaded;
 use shallows_sim::workload::{FlowSpec, Workload, list};
 use shallows_sim::{Simulation, Status};
 
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::output;
-use crate::scenario::Loaded;
 
 /// Flows that are told apart from none, to see what one takes.
 const IDLE_FLOWS: u32 = 200_000;

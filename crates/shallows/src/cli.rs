@@ -22,10 +22,13 @@ pub(crate) enum Command {
     /// Exit codes: 0 the run came to its end; 1 it failed or no flow finished; 2 the scenario or
     /// the command line is wrong; 130 it was interrupted and its partial results are kept.
     Run(RunArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
     /// Run a scenario simulated and live, and show both side by side. Needs root.
     Compare(CompareArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
     /// Forward Ethernet frames between network devices, through the egress ports of a file.
     Switch(SwitchArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
     /// Look after the network namespaces of live runs.
     Lab {
         #[command(subcommand)]
@@ -33,6 +36,7 @@ pub(crate) enum Command {
     },
     /// Measure the simulator on two reference workloads.
     Bench(BenchArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
     /// Congestion controllers for this machine's TCP, as BPF programs in the kernel.
     #[command(subcommand)]
     Cc(crate::cc::CcCommand),
@@ -222,6 +226,7 @@ pub(crate) struct ReproArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    #[cfg(all(feature = "live", target_os = "linux"))]
     /// Measure how many frames a second the live switch carries. Needs root.
     Live {
         /// Print JSON instead of lines.

@@ -1,141 +1,65 @@
-//! Scenarios on this machine, for `shallows run --live` and others.
+//! The live world's commands: `run --live`, `compare`, `lab` and `bench live`.
 
-mod controller;
-mod plan;
-mod results;
-mod scale;
+use std::time::Duration;
 
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, anyhow};
-use shallows_live::experiment::{ExperimentError, Observed};
+use anyhow::Context as _;
+use shallows_live::experiment::ExperimentError;
 use shallows_live::io::{IoError, IoKind};
 use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
-use shallows_results::flows::write_flows;
 use shallows_results::record::Completeness;
-use shallows_results::summary::Summary;
+use shallows_run::{Options, live};
+use shallows_study::compare;
 
-use crate::cli::RunArgs;
+use crate::cli::{CompareArgs, RunArgs};
 use crate::failure::Failure;
+use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
-use crate::run::{
-    loads, nothing, prepare_out, settings, warn_of_another_version, watch_for_ctrl_c,
-    write_resolved,
-};
-use crate::scenario::{Built, Loaded};
-use controller::Chosen;
-pub(crate) use plan::{SAMPLE_EVERY, ideal_fcts};
-pub(crate) use results::{facts, records};
-use scale::Scale;
+use crate::run::{load, loads, out, set, settings};
 
-/// A run that lost more of its CPUs than this to other virtual machines shows nothing.
-const MOST_STEAL: f64 = 0.03;
-
+/// `shallows run --live`.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let (loaded, built) = load(args)?;
-    let controller = Chosen::new(&loaded)?;
-    let experiment = plan::experiment(&loaded, &built, &controller)?;
-    let ideal = ideal_fcts(&loaded, &built)?;
+    let loaded = load(&args.scenario, &settings(args)?)?;
+    let (loaded, built) = live::scaled(loaded, args.scale)?;
     let interrupted = watch_for_ctrl_c()?;
-    let out = prepare_out(args, &loaded)?;
-
-    let begun = Instant::now();
-    let observed = experiment.run(&interrupted).map_err(anyhow::Error::from)?;
-    let wall = begun.elapsed();
-    let stopped = interrupted.load(std::sync::atomic::Ordering::Relaxed);
-    let completeness = if stopped {
-        Completeness::Partial
-    } else {
-        Completeness::Complete
+    let out = out(args, &loaded);
+    let options = Options {
+        out: &out,
+        format: args.format.format(),
+        threads: 1,
+        interrupted: &interrupted,
     };
-
-    results::write(&out, &observed)?;
-    write_resolved(&out, &loaded)?;
-    let records = records(&observed, &built, &ideal);
+    let finished = live::run(&loaded, &built, &options)?;
     let mut text = String::new();
-    if !records.is_empty() {
-        let facts = facts(&observed, &records, wall);
-        let rule = loaded.scenario.report.percentiles;
-        let summary = Summary::new(&records, completeness, built.size_classes, rule, facts);
-        let summary = summary.map_err(anyhow::Error::from)?;
-        let extension = args.format.format().extension();
-        let flows = out.join("flows").with_extension(extension);
-        write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
-        let json = summary.write_json(&out.join("summary.json"));
-        json.map_err(anyhow::Error::from)?;
+    if let Some(summary) = &finished.summary {
         text = if args.json {
             summary.to_json()
         } else {
             format!("{}{summary}", loads(&built))
         };
-    } else if experiment.commands.is_empty() {
-        return Err(nothing("started", &loaded).into());
     }
     if !args.json {
-        let (report, out) = (results::report(&observed, &loaded), out.display());
+        let (report, out) = (&finished.report, out.display());
         text = format!("{text}{report}results: {out}\n");
     }
     output::print(&text)?;
-    if stopped {
+    if finished.completeness == Completeness::Partial {
         return Err(Failure::Interrupted);
     }
-    Ok(believe(&observed)?)
+    Ok(live::believe(&finished.observed)?)
 }
 
-/// The scenario as it will run.
-fn load(args: &RunArgs) -> Result<(Loaded, Built), Failure> {
-    let loaded = Loaded::read(&args.scenario, &settings(args)?)?;
-    warn_of_another_version(&loaded);
-    scaled(loaded, args.scale)
-}
-
-/// A scenario that can run live, with its rates and times scaled.
-pub(crate) fn scaled(mut loaded: Loaded, factor: Option<f64>) -> Result<(Loaded, Built), Failure> {
-    let built = loaded.build()?;
-    plan::refuse(&loaded, &built, factor)?;
-    let Some(factor) = factor else {
-        return Ok((loaded, built));
-    };
-    let scale = Scale::new(factor).context("--scale")?;
-    // Flows are those of the scenario itself, so that scaling changes when but never what.
-    let workload = scale.workload(built.workload);
-    loaded.scenario = scale.scenario(&loaded.scenario)?;
-    let fabric = loaded.fabric()?;
-    let built = loaded.build_with(fabric, workload)?;
-    Ok((loaded, built))
-}
-
-/// Runs a scenario that [`scaled`] has let pass.
-pub(crate) fn observe(
-    loaded: &Loaded,
-    built: &Built,
-    interrupted: &AtomicBool,
-) -> Result<Observed, Failure> {
-    let controller = Chosen::new(loaded)?;
-    let experiment = plan::experiment(loaded, built, &controller)?;
-    Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
-}
-
-/// Refuses results that the machine was too busy for.
-pub(crate) fn believe(observed: &Observed) -> anyhow::Result<()> {
-    let verdict = observed.report.snapshot.verdict;
-    if !verdict.faithful {
-        return Err(anyhow!(
-            "the switch did not keep time, so these results are not to be believed ({verdict}); \
-             use a lower --scale or a quieter machine"
-        ));
-    }
-    match observed.steal {
-        Some(steal) if steal > MOST_STEAL => Err(anyhow!(
-            "other virtual machines took {:.1}% of the CPUs, so these results are not to be \
-             believed; {:.0}% may be taken",
-            100.0 * steal,
-            100.0 * MOST_STEAL
-        )),
-        _ => Ok(()),
-    }
+/// `shallows compare`.
+pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    let loaded = load(&args.scenario, &set(&args.set))?;
+    let interrupted = watch_for_ctrl_c()?;
+    let compared = compare::compare(loaded, args.scale, args.out.as_deref(), &interrupted)?;
+    output::print(if args.json {
+        &compared.json
+    } else {
+        &compared.text
+    })?;
+    Ok(compared.believed?)
 }
 
 /// `shallows lab clean`.

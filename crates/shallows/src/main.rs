@@ -3,50 +3,56 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod cc;
 mod cli;
-mod compare;
 mod failure;
-mod ideal;
+mod interrupt;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
 mod output;
-mod probes;
 mod progress;
-mod report;
 mod repro;
 mod run;
-mod scenario;
-mod sights;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod switch;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use cli::{BenchCommand, Cli, Command, LabCommand};
+#[cfg(all(feature = "live", target_os = "linux"))]
+use cli::{BenchCommand, LabCommand};
+use cli::{Cli, Command};
 use failure::Failure;
-
-/// What an editor needs to complete and check scenarios. Kept by hand beside their types; tests
-/// compare the two.
-const SCHEMA: &str = include_str!("../scenario.schema.json");
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Run(args) if args.live => live::run(&args),
+        #[cfg(not(all(feature = "live", target_os = "linux")))]
+        Command::Run(args) if args.live => Err(Failure::Run(anyhow::anyhow!(
+            "live runs need Linux, and a build with the feature `live`"
+        ))),
         Command::Run(args) => run::run(&args),
-        Command::Compare(args) => compare::compare(&args),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Command::Compare(args) => live::compare(&args),
+        #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Cc(command) => cc::cc(&command),
         Command::Repro(args) => repro::repro(&args),
         Command::Report { directory } => repro::report_on(&directory),
+        #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Switch(args) => switch::switch(&args),
+        #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Lab {
             command: LabCommand::Clean,
         } => live::clean(),
         Command::Bench(args) => match args.command {
+            #[cfg(all(feature = "live", target_os = "linux"))]
             Some(BenchCommand::Live { json, seconds }) => live::bench(json, seconds),
             None => bench::bench(&args),
         },
-        Command::Schema => output::print(SCHEMA).map_err(Failure::from),
+        Command::Schema => output::print(shallows_run::SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "shallows", &mut script);
@@ -57,7 +63,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");
-            failure.exit_code()
+            failure::exit_code(&failure)
         }
     }
 }

@@ -1,0 +1,19 @@
+//! What ends a run early.
+
+use thiserror::Error;
+
+use crate::scenario::Diagnostic;
+
+/// Why a run, or several, did not come to an end.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The scenario cannot be run.
+    #[error(transparent)]
+    Scenario(#[from] Diagnostic),
+    /// The run, or writing its results, went wrong.
+    #[error("error: {0:#}")]
+    Run(#[from] anyhow::Error),
+    /// Ctrl-C; what was complete has been kept.
+    #[error("interrupted: the results are partial")]
+    Interrupted,
+}

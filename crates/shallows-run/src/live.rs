@@ -1,0 +1,130 @@
+//! Scenarios on this machine: hosts are network namespaces, switches are ours.
+
+mod controller;
+mod plan;
+mod results;
+mod scale;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow};
+use shallows_live::experiment::Observed;
+use shallows_results::flows::write_flows;
+use shallows_results::record::Completeness;
+use shallows_results::summary::Summary;
+
+use crate::failure::Failure;
+use crate::run::{Options, create_directory, nothing, write_resolved};
+use crate::scenario::{Built, Loaded};
+use controller::Chosen;
+pub use plan::{SAMPLE_EVERY, ideal_fcts};
+pub use results::{facts, records};
+use scale::Scale;
+
+/// A run that lost more of its CPUs than this to other virtual machines shows nothing.
+const MOST_STEAL: f64 = 0.03;
+
+/// What a live run came to.
+#[derive(Debug)]
+pub struct LiveFinished {
+    /// Of its flows, if it had any.
+    pub summary: Option<Summary>,
+    /// Whether it came to its end.
+    pub completeness: Completeness,
+    /// What else there is to say, line by line.
+    pub report: String,
+    /// Everything that was seen.
+    pub observed: Observed,
+}
+
+/// Runs a scenario that [`scaled`] has let pass, and writes its results.
+pub fn run(loaded: &Loaded, built: &Built, options: &Options<'_>) -> Result<LiveFinished, Failure> {
+    let controller = Chosen::new(loaded)?;
+    let experiment = plan::experiment(loaded, built, &controller)?;
+    let ideal = ideal_fcts(loaded, built)?;
+    let out = options.out;
+    create_directory(out)?;
+
+    let begun = Instant::now();
+    let observed = experiment.run(options.interrupted);
+    let observed = observed.map_err(anyhow::Error::from)?;
+    let wall = begun.elapsed();
+    let completeness = if options.interrupted.load(Ordering::Relaxed) {
+        Completeness::Partial
+    } else {
+        Completeness::Complete
+    };
+
+    results::write(out, &observed)?;
+    write_resolved(out, loaded)?;
+    let records = records(&observed, built, &ideal);
+    let mut summary = None;
+    if !records.is_empty() {
+        let facts = facts(&observed, &records, wall);
+        let rule = loaded.scenario.report.percentiles;
+        let whole = Summary::new(&records, completeness, built.size_classes, rule, facts);
+        let whole = whole.map_err(anyhow::Error::from)?;
+        let extension = options.format.extension();
+        let flows = out.join("flows").with_extension(extension);
+        write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
+        let json = whole.write_json(&out.join("summary.json"));
+        json.map_err(anyhow::Error::from)?;
+        summary = Some(whole);
+    } else if experiment.commands.is_empty() {
+        return Err(nothing("started", loaded).into());
+    }
+    Ok(LiveFinished {
+        summary,
+        completeness,
+        report: results::report(&observed, loaded),
+        observed,
+    })
+}
+
+/// A scenario that can run live, with its rates and times scaled.
+pub fn scaled(mut loaded: Loaded, factor: Option<f64>) -> Result<(Loaded, Built), Failure> {
+    let built = loaded.build()?;
+    plan::refuse(&loaded, &built, factor)?;
+    let Some(factor) = factor else {
+        return Ok((loaded, built));
+    };
+    let scale = Scale::new(factor).context("--scale")?;
+    // Flows are those of the scenario itself, so that scaling changes when but never what.
+    let workload = scale.workload(built.workload);
+    loaded.scenario = scale.scenario(&loaded.scenario)?;
+    let fabric = loaded.fabric()?;
+    let built = loaded.build_with(fabric, workload)?;
+    Ok((loaded, built))
+}
+
+/// Runs a scenario that [`scaled`] has let pass.
+pub fn observe(
+    loaded: &Loaded,
+    built: &Built,
+    interrupted: &AtomicBool,
+) -> Result<Observed, Failure> {
+    let controller = Chosen::new(loaded)?;
+    let experiment = plan::experiment(loaded, built, &controller)?;
+    Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
+}
+
+/// Refuses results that the machine was too busy for.
+pub fn believe(observed: &Observed) -> anyhow::Result<()> {
+    let verdict = observed.report.snapshot.verdict;
+    if !verdict.faithful {
+        return Err(anyhow!(
+            "the switch did not keep time, so these results are not to be believed ({verdict}); \
+             use a lower --scale or a quieter machine"
+        ));
+    }
+    match observed.steal {
+        Some(steal) if steal > MOST_STEAL => Err(anyhow!(
+            "other virtual machines took {:.1}% of the CPUs, so these results are not to be \
+             believed; {:.0}% may be taken",
+            100.0 * steal,
+            100.0 * MOST_STEAL
+        )),
+        _ => Ok(()),
+    }
+}

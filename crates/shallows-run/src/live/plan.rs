@@ -1,0 +1,315 @@
+//! From a scenario to an experiment, or to the reason why it cannot be run live.
+
+use std::time::Duration;
+
+use shallows_core::port::SchedulerConfig;
+use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
+use shallows_core::units::{Rate, Time};
+use shallows_live::experiment::{CommandPlan, Experiment};
+use shallows_live::lab::{self, Cpus, LabPlan};
+use shallows_live::switch::{
+    FidelityConfig, Forwarding, PortPlan, SampleConfig, SwitchConfig, TrunkPlan, UplinkPlan, Wait,
+};
+use shallows_live::traffic::{Barrier, Flow, ProbePlan};
+use shallows_sim::topology::{Fabric, Node, TopologyConfig};
+use shallows_sim::workload::{FlowSpec, HostSet};
+use shallows_sim::{Completion, HostSetup};
+
+use super::controller::Chosen;
+use crate::failure::Failure;
+use crate::ideal::{self, Handshake};
+use crate::scenario::{Built, Diagnostic, Loaded, Probe, Role};
+
+/// What a CPU for the switch and one for the hosts carry.
+const MOST_RATE: Rate = Rate::from_gbps(1);
+
+/// What they carry exactly, and what refusals suggest.
+const GOOD_RATE: Rate = Rate::from_mbps(200);
+
+/// From one sample of the queues to the next.
+pub const SAMPLE_EVERY: Time = Time::from_ms(1);
+
+/// Refuses what cannot run live at this scale, before anything is made.
+pub(super) fn refuse(loaded: &Loaded, built: &Built, scale: Option<f64>) -> Result<(), Diagnostic> {
+    let scenario = &loaded.scenario;
+    refuse_topology(loaded)?;
+    refuse_what_is_simulated_only(loaded, built)?;
+    let fabric = &built.fabric;
+    let hosts = fabric.hosts() as usize;
+    if !(2..=lab::MOST_HOSTS).contains(&hosts) {
+        let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
+        return Err(loaded.error("topology", problem));
+    }
+    let fastest = fabric.links().iter().map(|link| link.rate).max();
+    let fastest = fastest.unwrap_or(GOOD_RATE);
+    let scaled = fastest.bps() as f64 * scale.unwrap_or(1.0);
+    if scaled > MOST_RATE.bps() as f64 {
+        let problem = format!(
+            "a link of {} is more than this machine can carry live",
+            Rate::from_bps(scaled as u64)
+        );
+        let factor = GOOD_RATE.bps() as f64 / fastest.bps() as f64;
+        return Err(loaded.error("topology", problem).help(format!(
+            "--scale {factor:.4} makes {GOOD_RATE} of {fastest} and all times longer by as much, \
+             so that nothing changes in units of packets"
+        )));
+    }
+    if scenario.ports.switch.scheduler == SchedulerConfig::Pfabric {
+        let problem = "pfabric needs the remaining size of a flow in every packet, and the \
+                       kernel's packets do not have it";
+        let help = "choose strict or dwrr, or simulate it";
+        return Err(loaded.error("ports.switch", problem).help(help));
+    }
+    Ok(())
+}
+
+fn refuse_topology(loaded: &Loaded) -> Result<(), Diagnostic> {
+    let name = match loaded.scenario.topology {
+        TopologyConfig::LeafSpine { .. } => "leaf-spine",
+        TopologyConfig::FatTree { .. } => "fat-tree",
+        TopologyConfig::Star { .. }
+        | TopologyConfig::Dumbbell { .. }
+        | TopologyConfig::Chain { .. }
+        | TopologyConfig::Custom { .. } => return Ok(()),
+    };
+    let problem = format!("a {name} has several ways between hosts, and live switches have one");
+    let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
+                them: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+    Err(loaded.error("topology", problem).help(help))
+}
+
+/// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
+fn refuse_what_is_simulated_only(loaded: &Loaded, built: &Built) -> Result<(), Diagnostic> {
+    let scenario = &loaded.scenario;
+    let trunks = 2 * built.fabric.hosts()..;
+    let refused = [
+        (
+            !scenario.links.is_empty(),
+            "links",
+            "links with faults are simulated only",
+        ),
+        (
+            scenario.hosts != HostSetup::default(),
+            "hosts",
+            "what hosts do to their packets before the NIC is simulated only",
+        ),
+        (
+            !built.workload.datagrams.is_empty(),
+            "workload",
+            "UDP flows are simulated only",
+        ),
+        (
+            built.ports.special.keys().any(|link| trunks.contains(link)),
+            "ports",
+            "special ports between switches are simulated only",
+        ),
+    ];
+    match refused.into_iter().find(|(found, ..)| *found) {
+        Some((_, table, problem)) => {
+            let help = "leave it out, or simulate it; live.commands can run any program";
+            Err(loaded.error(table, problem).help(help))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The experiment of a scenario that was not refused.
+pub(super) fn experiment(
+    loaded: &Loaded,
+    built: &Built,
+    controller: &Chosen,
+) -> Result<Experiment, Failure> {
+    let cpus = Cpus::split().map_err(anyhow::Error::from)?;
+    Ok(Experiment {
+        switch: switch(loaded, built, &cpus),
+        lab: lab_plan(loaded, built, controller, cpus),
+        flows: flows(loaded, built)?,
+        barriers: barriers(built),
+        probes: probes(loaded, &built.fabric)?,
+        commands: commands(loaded, &built.fabric)?,
+        until: loaded.scenario.until,
+    })
+}
+
+fn lab_plan(loaded: &Loaded, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
+    let transport = &loaded.scenario.transport;
+    let set = |name: &str, value: String| (format!("net.ipv4.{name}"), value);
+    let on = |yes: bool| u8::from(yes).to_string();
+    let minimum = transport.rto.minimum.ps() / 1_000_000;
+    let mut settings = vec![
+        set("tcp_ecn", on(transport.echo() != EcnEcho::Off)),
+        set("tcp_rto_min_us", minimum.max(1).to_string()),
+        set("tcp_sack", on(transport.recovery == Recovery::Sack)),
+        set(
+            "tcp_slow_start_after_idle",
+            on(transport.after_idle != AfterIdle::Keep),
+        ),
+        set("tcp_no_metrics_save", on(true)),
+    ];
+    let mut route = vec![("initcwnd".to_owned(), transport.initial_window.to_string())];
+    let name = controller.name.clone();
+    if controller.may_be_default() {
+        settings.push(set("tcp_congestion_control", name));
+    } else {
+        // Namespaces may not make it their default, but may have it on a route.
+        route.push(("congctl".to_owned(), name));
+    }
+    if transport.delayed_ack.is_none() {
+        route.push(("quickack".to_owned(), on(true)));
+    }
+    LabPlan {
+        hosts: built.fabric.hosts() as usize,
+        mtu: transport.segment + transport.header,
+        settings,
+        route,
+        cpus,
+    }
+}
+
+fn switch(loaded: &Loaded, built: &Built, cpus: &Cpus) -> SwitchConfig {
+    let fabric = &built.fabric;
+    let hosts = 0..fabric.hosts();
+    let host_links = 2 * fabric.hosts();
+    let trunks = (host_links..fabric.links().len() as u32).step_by(2);
+    SwitchConfig {
+        cpu: cpus.switch,
+        nice: Some(-20),
+        wait: match cpus.switch {
+            Some(_) => Wait::Poll,
+            None => Wait::Block,
+        },
+        forwarding: Forwarding::Static,
+        classify: shallows_live::switch::Classify::Dscp,
+        seed: loaded.scenario.seed,
+        metrics: None,
+        fidelity: FidelityConfig::default(),
+        sample: Some(SampleConfig {
+            every: SAMPLE_EVERY,
+        }),
+        pool: built.ports.pool,
+        egress: built.ports.switches.clone(),
+        ports: hosts.map(|host| port(built, host)).collect(),
+        trunks: trunks.map(|link| trunk(fabric, link)).collect(),
+    }
+}
+
+fn port(built: &Built, host: u32) -> PortPlan {
+    let fabric = &built.fabric;
+    let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
+    let (up, down) = (fabric.link(uplink), fabric.link(downlink));
+    let number = host as usize;
+    PortPlan {
+        delay: down.propagation,
+        bridge: bridge(down.from),
+        uplink: Some(UplinkPlan {
+            rate: up.rate,
+            delay: up.propagation,
+            egress: built.ports.config(fabric, uplink).clone(),
+        }),
+        egress: built.ports.special.get(&downlink).cloned(),
+        stations: vec![lab::station(number).to_string()],
+        ..PortPlan::new(lab::port(number), down.rate)
+    }
+}
+
+fn trunk(fabric: &Fabric, link: u32) -> TrunkPlan {
+    let link = fabric.link(link);
+    TrunkPlan {
+        between: [bridge(link.from), bridge(link.to)],
+        rate: link.rate,
+        delay: link.propagation,
+        egress: None,
+    }
+}
+
+fn bridge(node: Node) -> usize {
+    match node {
+        Node::Switch(switch) => switch as usize,
+        Node::Host(_) => unreachable!("hosts have one cable, to a switch"),
+    }
+}
+
+fn flows(loaded: &Loaded, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
+    let workload = &built.workload;
+    let flow = |spec: &FlowSpec| {
+        Ok(Flow {
+            start: (spec.start != FlowSpec::AT_BARRIER).then_some(spec.start),
+            src: spec.src as usize,
+            dst: spec.dst as usize,
+            bytes: (spec.bytes != FlowSpec::ENDLESS).then_some(spec.bytes),
+            stop: None,
+            dscp: dscp(loaded, "workload", spec.service)?,
+        })
+    };
+    let mut flows: Vec<Flow> = workload.flows.iter().map(flow).collect::<Result<_, _>>()?;
+    for stop in &workload.stops {
+        flows[stop.flow as usize].stop = Some(stop.at);
+    }
+    Ok(flows)
+}
+
+fn probes(loaded: &Loaded, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
+    let probe = |probe: &Probe| {
+        let host = |set: &HostSet| {
+            set.one(fabric)
+                .map_err(|error| loaded.error_in("live", &error))
+        };
+        let plan = ProbePlan {
+            to: lab::address(host(&probe.to)? as usize),
+            dscp: dscp(loaded, "live", probe.service)?,
+            every: Duration::from_nanos(probe.every.ps() / 1_000),
+        };
+        Ok((host(&probe.from)? as usize, plan))
+    };
+    loaded.scenario.live.probes.iter().map(probe).collect()
+}
+
+fn commands(loaded: &Loaded, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
+    let mut plans = Vec::new();
+    for command in &loaded.scenario.live.commands {
+        let hosts = command.host.resolve(fabric);
+        for host in hosts.map_err(|error| loaded.error_in("live", &error))? {
+            plans.push(CommandPlan {
+                host: host as usize,
+                start: command.start,
+                line: command.run.clone(),
+                awaited: command.role == Role::Client,
+            });
+        }
+    }
+    Ok(plans)
+}
+
+/// The DSCP that a service's packets carry.
+fn dscp(loaded: &Loaded, table: &str, service: u16) -> Result<u8, Diagnostic> {
+    u8::try_from(service)
+        .ok()
+        .filter(|dscp| *dscp < 64)
+        .ok_or_else(|| {
+            let problem = format!("service {service} has no DSCP: packets carry services 0 to 63");
+            loaded.error(table, problem)
+        })
+}
+
+fn barriers(built: &Built) -> Vec<Barrier> {
+    let positions = |flows: &[u32]| flows.iter().map(|&flow| flow as usize).collect();
+    let barriers = built.workload.barriers.iter();
+    barriers
+        .map(|barrier| Barrier {
+            waits_for: positions(&barrier.waits_for),
+            releases: positions(&barrier.releases),
+            pause: barrier.pause,
+        })
+        .collect()
+}
+
+/// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
+/// way of a live flow's request is as long as that of an ACK.
+pub fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
+    Ok(ideal::fcts(
+        loaded,
+        built,
+        Handshake::None,
+        Completion::Sender,
+    )?)
+}

@@ -1,0 +1,256 @@
+//! What a live run leaves behind: the same records as a simulated one, and what only it has.
+
+use std::fmt::Write as _;
+use std::iter;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use shallows_core::units::Time;
+use shallows_live::experiment::Observed;
+use shallows_live::switch::{LinkSnapshot, Snapshot};
+use shallows_results::record::FlowRecord;
+use shallows_results::series::{Kind, Series, Value};
+use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
+use shallows_results::write_text;
+use shallows_sim::workload::FlowSpec;
+
+use crate::failure::Failure;
+use crate::report::unclassified;
+use crate::scenario::{Built, Loaded};
+use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
+
+/// The flows that have started, in the order of their numbers.
+pub fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRecord> {
+    let flows = (0..)
+        .zip(&built.workload.flows)
+        .zip(&observed.outcomes)
+        .zip(ideal);
+    flows
+        .filter_map(|(((id, flow), outcome), &ideal_fct)| {
+            let endless = flow.bytes == FlowSpec::ENDLESS;
+            Some(FlowRecord {
+                id,
+                start: outcome.start?,
+                src: flow.src,
+                dst: flow.dst,
+                // A flow without end is as long as what it has brought over.
+                bytes: if endless {
+                    outcome.received
+                } else {
+                    flow.bytes
+                },
+                service: flow.service,
+                fct: outcome.fct.filter(|_| !endless),
+                ideal_fct,
+                retransmits: outcome.retransmits,
+                timeouts: outcome.timeouts,
+                marks: outcome.marks,
+            })
+        })
+        .collect()
+}
+
+/// What only the switch can tell.
+pub fn facts(observed: &Observed, records: &[FlowRecord], wall: Duration) -> RunFacts {
+    let snapshot = &observed.report.snapshot;
+    let queues = || snapshot.links.iter().flat_map(|link| &link.queues);
+    let sum = |counts: Vec<&Vec<(String, u64)>>| {
+        let mut sums: Vec<ReasonCounts> = Vec::new();
+        for (reason, count) in counts.into_iter().flatten() {
+            match sums.iter_mut().find(|sum| sum.reason == *reason) {
+                Some(sum) => sum.counts.other += count,
+                None => sums.push(ReasonCounts {
+                    reason: reason.clone(),
+                    counts: unclassified(*count),
+                }),
+            }
+        }
+        sums
+    };
+    let finish = records.iter().filter_map(FlowRecord::finish).max();
+    RunFacts {
+        world: World::Live,
+        simulated: finish.unwrap_or(observed.duration),
+        packet_hops: queues().map(|queue| queue.accepted_packets).sum(),
+        events: 0,
+        wall: Some(wall),
+        marks: sum(queues().map(|queue| &queue.marks).collect()),
+        drops: sum(queues().map(|queue| &queue.drops).collect()),
+        utilisation: utilisation(snapshot, observed.duration),
+        fct_definition: "from a client's request to its last byte".to_owned(),
+    }
+}
+
+/// How busy links were, by what they are; without framing.
+fn utilisation(snapshot: &Snapshot, span: Time) -> Vec<Utilisation> {
+    let share = |link: &LinkSnapshot| {
+        let bytes: u64 = link.queues.iter().map(|queue| queue.accepted_bytes).sum();
+        bytes as f64 * 8.0 / (link.rate_bps as f64 * span.as_secs_f64())
+    };
+    let kind = |link: &LinkSnapshot| match &link.name {
+        name if name.ends_with("uplink") => "host to switch",
+        name if name.starts_with("trunk") => "switch to switch",
+        _ => "switch to host",
+    };
+    let mut groups: Vec<Utilisation> = Vec::new();
+    for name in ["host to switch", "switch to host", "switch to switch"] {
+        let links = snapshot.links.iter().filter(|link| kind(link) == name);
+        let shares: Vec<f64> = links.map(share).collect();
+        if !shares.is_empty() {
+            groups.push(Utilisation {
+                links: name.to_owned(),
+                count: shares.len() as u64,
+                mean: shares.iter().sum::<f64>() / shares.len() as f64,
+                min: shares.iter().copied().fold(f64::INFINITY, f64::min),
+                max: shares.iter().copied().fold(0.0, f64::max),
+            });
+        }
+    }
+    groups
+}
+
+/// `live.json`: what a machine reads of a live run beyond its flows.
+#[derive(Serialize)]
+struct Live<'a> {
+    steal: Option<f64>,
+    goodput: Vec<ServiceGoodput>,
+    queues: Vec<QueueLength>,
+    rtts: Vec<Rtt>,
+    outputs: Vec<String>,
+    switch: &'a Snapshot,
+}
+
+fn live(observed: &Observed) -> Live<'_> {
+    let sights = Sights::of(observed);
+    Live {
+        steal: observed.steal,
+        goodput: sights.goodput(),
+        queues: sights.queue_lengths(),
+        rtts: sights.rtts(),
+        outputs: observed
+            .outputs
+            .iter()
+            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+            .collect(),
+        switch: &observed.report.snapshot,
+    }
+}
+
+/// Writes what only live runs have.
+pub(super) fn write(out: &Path, observed: &Observed) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(&live(observed)).context("cannot write live.json")?;
+    write_text(&out.join("live.json"), &(json + "\n")).map_err(anyhow::Error::from)?;
+    let written = queue_series(observed).write(&out.join("queues.parquet"));
+    written.map_err(anyhow::Error::from)?;
+    let written = goodput_series(observed).write(&out.join("goodput.parquet"));
+    written.map_err(anyhow::Error::from)?;
+    for (number, pings) in observed.pings.iter().enumerate() {
+        // Real, because a ping that was lost has none.
+        let mut series = Series::new(&[TIME, ("rtt_ms", Kind::Real)]);
+        for ping in pings {
+            let rtt = ping.rtt.map(|rtt| rtt.as_secs_f64() * 1e3);
+            series.push(&[ping.sent.into(), rtt.into()]);
+        }
+        let written = series.write(&out.join(format!("rtt-{number}.parquet")));
+        written.map_err(anyhow::Error::from)?;
+    }
+    Ok(())
+}
+
+/// The column that every series begins with.
+const TIME: (&str, Kind) = ("time_us", Kind::Time);
+
+/// Columns of whole numbers after that of the time.
+fn columns(names: &[String]) -> Vec<(&str, Kind)> {
+    let numbers = names.iter().map(|name| (name.as_str(), Kind::Integer));
+    iter::once(TIME).chain(numbers).collect()
+}
+
+/// Bytes in each queue.
+fn queue_series(observed: &Observed) -> Series {
+    let samples = Sights::of(observed).queues;
+    let names = samples
+        .columns
+        .iter()
+        .map(|(link, queue)| format!("{link} {queue} bytes"));
+    let names: Vec<String> = names.collect();
+    let mut series = Series::new(&columns(&names));
+    let rows = samples.bytes.chunks(names.len().max(1));
+    for (time, row) in samples.times.iter().zip(rows) {
+        let bytes = row.iter().map(|&bytes| Value::from(bytes));
+        let row: Vec<Value> = iter::once((*time).into()).chain(bytes).collect();
+        series.push(&row);
+    }
+    series
+}
+
+/// Bytes that have arrived in each service.
+fn goodput_series(observed: &Observed) -> Series {
+    let names = observed
+        .goodput
+        .dscps
+        .iter()
+        .map(|dscp| format!("service {dscp} bytes"));
+    let names: Vec<String> = names.collect();
+    let mut series = Series::new(&columns(&names));
+    for (time, row) in &observed.goodput.rows {
+        let bytes = row.iter().map(|&bytes| Value::from(bytes));
+        let row: Vec<Value> = iter::once((*time).into()).chain(bytes).collect();
+        series.push(&row);
+    }
+    series
+}
+
+/// Lines for people.
+pub(super) fn report(observed: &Observed, loaded: &Loaded) -> String {
+    let mut text = String::new();
+    let facts = live(observed);
+    let mut line = |words: String| {
+        text += &words;
+        text.push('\n');
+    };
+    line(String::new());
+    for of in &facts.goodput {
+        line(format!(
+            "goodput of service {}: {:.1} Mbps",
+            of.service, of.mbps
+        ));
+    }
+    for queue in facts
+        .queues
+        .iter()
+        .filter(|queue| !queue.link.ends_with("uplink"))
+    {
+        let length = &queue.length;
+        if length.p90 > 0 {
+            line(format!(
+                "queue {} of {}: mean {:.1} KB, p10 {:.1}, p50 {:.1}, p90 {:.1}, p99 {:.1} KB",
+                queue.queue,
+                queue.link,
+                length.mean / 1e3,
+                f64::from(length.p10) / 1e3,
+                f64::from(length.p50) / 1e3,
+                f64::from(length.p90) / 1e3,
+                f64::from(length.p99) / 1e3,
+            ));
+        }
+    }
+    for rtt in &facts.rtts {
+        line(format!(
+            "round trip: mean {:.0} us, p50 {:.0}, p99 {:.0} us; {} of {} pings lost",
+            rtt.mean_us, rtt.p50_us, rtt.p99_us, rtt.lost, rtt.sent
+        ));
+    }
+    let steal = facts.steal.map_or("unknown".to_owned(), |steal| {
+        format!("{:.2}%", 100.0 * steal)
+    });
+    line(format!(
+        "switch {}; stolen CPU time {steal}",
+        facts.switch.verdict
+    ));
+    let controller = serde_json::to_string(&loaded.scenario.transport.controller);
+    let _ = writeln!(text, "kernel TCP: {}", controller.unwrap_or_default());
+    text
+}

@@ -1,0 +1,230 @@
+//! What a run shows: records of its flows and what its ports counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use shallows_core::port::{DropReason, MarkReason};
+use shallows_core::units::Time;
+use shallows_results::reason::{drop_name, mark_name};
+use shallows_results::record::FlowRecord;
+use shallows_results::size_class::{ClassCounts, SizeClasses};
+use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
+use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::workload::FlowSpec;
+use shallows_sim::{Completion, Simulation};
+
+use crate::probes::sent_bytes;
+use crate::scenario::Built;
+
+/// Groups of links beyond which only hosts and switches are told apart.
+const MOST_GROUPS: usize = 12;
+
+/// The flows that have started, in the order of their numbers.
+pub fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord> {
+    let now = simulation.progress().now;
+    let flows = (0..).zip(simulation.flows()).zip(ideal);
+    flows
+        .filter(|((_, (_, outcome)), _)| outcome.start <= now)
+        .map(|((id, (flow, outcome)), &ideal_fct)| {
+            let endless = flow.bytes == FlowSpec::ENDLESS;
+            FlowRecord {
+                id,
+                start: outcome.start,
+                src: flow.src,
+                dst: flow.dst,
+                // A flow without end is as long as what it has brought over.
+                bytes: if endless {
+                    outcome.delivered
+                } else {
+                    flow.bytes
+                },
+                service: flow.service,
+                fct: outcome.fct.filter(|_| !endless),
+                ideal_fct,
+                retransmits: outcome.retransmits,
+                timeouts: outcome.timeouts,
+                marks: outcome.marks,
+            }
+        })
+        .collect()
+}
+
+/// What only the simulation can tell.
+pub fn facts(
+    simulation: &Simulation,
+    built: &Built,
+    records: &[FlowRecord],
+    completion: Completion,
+    wall: Duration,
+) -> RunFacts {
+    let progress = simulation.progress();
+    let simulated = span(records, simulation.flows().count()).unwrap_or(progress.now);
+    RunFacts {
+        world: World::Simulated,
+        simulated,
+        packet_hops: progress.packet_hops,
+        events: progress.events,
+        wall: Some(wall),
+        marks: marks(simulation, &built.fabric, records, built.size_classes),
+        drops: drops(simulation, built),
+        utilisation: utilisation(simulation, built, simulated),
+        fct_definition: match completion {
+            Completion::Sender => "from a flow's start to its sender's last ACK",
+            Completion::Receiver => "from a flow's start to its last byte at the receiver",
+        }
+        .to_owned(),
+    }
+}
+
+/// Until the last flow's finish, if all have finished: what timers do after it is of no interest.
+fn span(records: &[FlowRecord], flows: usize) -> Option<Time> {
+    if records.len() < flows {
+        return None;
+    }
+    let finishes: Option<Vec<Time>> = records.iter().map(FlowRecord::finish).collect();
+    finishes?.into_iter().max()
+}
+
+/// Marks by reason. Ports do not know of flows, so where there is one reason its classes are those
+/// of the marked segments that arrived, and the rest, of ACKs above all, is `other`.
+fn marks(
+    simulation: &Simulation,
+    fabric: &Fabric,
+    records: &[FlowRecord],
+    classes: SizeClasses,
+) -> Vec<ReasonCounts> {
+    let totals = MarkReason::ALL.map(|reason| {
+        let total: u64 = queues(simulation, fabric, |counters| counters.marks(reason)).sum();
+        (mark_name(reason), total)
+    });
+    let mut arrived = ClassCounts::default();
+    for record in records {
+        arrived.add(classes.class_of(record.bytes), u64::from(record.marks));
+    }
+    by_class(&totals, arrived)
+}
+
+/// Drops by reason and by the class of the flow, and what links lost where some may. ACKs are
+/// `other`.
+fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
+    let of_reason = |reason| {
+        let total: u64 = queues(simulation, &built.fabric, |counters| {
+            counters.drops(reason).packets
+        })
+        .sum();
+        let mut counts = ClassCounts::default();
+        for (flow, _, packets) in simulation.drops().filter(|(_, of, _)| *of == reason) {
+            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+        }
+        counts.other = total - counts.total();
+        ReasonCounts {
+            reason: drop_name(reason).to_owned(),
+            counts,
+        }
+    };
+    let mut counts = DropReason::ALL.map(of_reason).to_vec();
+    let faulty = built.faults.links();
+    if !faulty.is_empty() {
+        let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
+        counts.push(ReasonCounts {
+            reason: "lost on a link".to_owned(),
+            counts: unclassified(lost),
+        });
+    }
+    counts
+}
+
+/// Totals by reason, with the classes that are known of all of them where they have one reason.
+fn by_class(totals: &[(&str, u64)], known: ClassCounts) -> Vec<ReasonCounts> {
+    let reasons = totals.iter().filter(|(_, total)| *total > 0).count();
+    let counts = |total: u64| match total.checked_sub(known.total()) {
+        Some(other) if reasons == 1 && total > 0 => ClassCounts { other, ..known },
+        _ => unclassified(total),
+    };
+    let of_reason = |&(reason, total): &(&str, u64)| ReasonCounts {
+        reason: reason.to_owned(),
+        counts: counts(total),
+    };
+    totals.iter().map(of_reason).collect()
+}
+
+pub(crate) fn unclassified(total: u64) -> ClassCounts {
+    ClassCounts {
+        other: total,
+        ..ClassCounts::default()
+    }
+}
+
+/// A count of each queue of each port.
+fn queues(
+    simulation: &Simulation,
+    fabric: &Fabric,
+    count: impl Fn(&shallows_core::port::QueueCounters) -> u64,
+) -> impl Iterator<Item = u64> {
+    let links = 0..fabric.links().len() as u32;
+    links.flat_map(move |link| {
+        let port = simulation.port(link);
+        let counts = (0..port.queue_count()).map(|queue| count(port.counters(queue)));
+        counts.collect::<Vec<_>>()
+    })
+}
+
+/// How busy the links were over `span`, by what they join.
+fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
+    let fabric = &built.fabric;
+    let mut groups = grouped(simulation, built, span, |node| role(fabric, node));
+    if groups.len() > MOST_GROUPS {
+        groups = grouped(simulation, built, span, |node| match node {
+            Node::Host(_) => "host".to_owned(),
+            Node::Switch(_) => "switch".to_owned(),
+        });
+    }
+    let summarize = |(links, shares): (String, Vec<f64>)| Utilisation {
+        links,
+        count: shares.len() as u64,
+        mean: shares.iter().sum::<f64>() / shares.len() as f64,
+        min: shares.iter().copied().fold(f64::INFINITY, f64::min),
+        max: shares.iter().copied().fold(0.0, f64::max),
+    };
+    groups.into_iter().map(summarize).collect()
+}
+
+fn grouped(
+    simulation: &Simulation,
+    built: &Built,
+    span: Time,
+    role: impl Fn(Node) -> String,
+) -> BTreeMap<String, Vec<f64>> {
+    let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for (number, link) in (0..).zip(built.fabric.links()) {
+        let name = format!("{} to {}", role(link.from), role(link.to));
+        let capacity = link.rate.bps() as f64 / 8.0 * span.as_secs_f64();
+        let share = match capacity {
+            0.0 => 0.0,
+            _ => sent(simulation, built, number) / capacity,
+        };
+        groups.entry(name).or_default().push(share);
+    }
+    groups
+}
+
+/// Bytes on the wire, but for the padding of short frames.
+fn sent(simulation: &Simulation, built: &Built, link: u32) -> f64 {
+    let port = simulation.port(link);
+    let config = built.ports.config(&built.fabric, link);
+    let queues = 0..port.queue_count();
+    let bytes: u64 = queues.map(|queue| sent_bytes(port, config, queue)).sum();
+    bytes as f64
+}
+
+/// The name of a node without its number.
+fn role(fabric: &Fabric, node: Node) -> String {
+    let name = fabric
+        .name(node)
+        .trim_end_matches(|c: char| c.is_ascii_digit());
+    match (name, node) {
+        ("" | "h", Node::Host(_)) => "host".to_owned(),
+        ("" | "s", Node::Switch(_)) => "switch".to_owned(),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,185 @@
+//! From a scenario to what the simulator starts from, with every check before any work.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
+
+use shallows_core::packet::Descriptor;
+use shallows_core::port::{EgressPort, PerQueue};
+use shallows_results::size_class::SizeClasses;
+use shallows_sim::routing::Router;
+use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
+use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
+use shallows_sim::{PortSetup, Setup, Simulation};
+
+use super::probes::Probes;
+use super::{Diagnostic, Faults, Loaded, link_name};
+
+/// A scenario's parts, checked.
+#[derive(Debug)]
+pub struct Built {
+    /// Hosts, switches and links.
+    pub fabric: Fabric,
+    /// Paths through the fabric.
+    pub router: Router,
+    /// What is at the beginning of each link.
+    pub ports: PortSetup,
+    /// Every flow.
+    pub workload: Workload,
+    /// What is wrong with links.
+    pub faults: Faults,
+    /// What is recorded beside the flows.
+    pub probes: Probes,
+    /// Which flows are small, medium and large.
+    pub size_classes: SizeClasses,
+}
+
+impl Loaded {
+    /// The parts of the scenario.
+    pub fn build(&self) -> Result<Built, Diagnostic> {
+        let fabric = self.fabric()?;
+        let workload = self.workload(&fabric)?;
+        self.build_with(fabric, workload)
+    }
+
+    /// The parts of the scenario with another workload.
+    pub fn build_with(&self, fabric: Fabric, workload: Workload) -> Result<Built, Diagnostic> {
+        let scenario = &self.scenario;
+        let router = Router::new(&fabric, &scenario.routing, scenario.seed)
+            .map_err(|error| self.error_in("routing", &error))?;
+        let transport = scenario.transport.validate();
+        transport.map_err(|error| self.error_in("transport", &error))?;
+        let report = &scenario.report;
+        let size_classes = SizeClasses::new(report.small_max, report.medium_max)
+            .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
+        Ok(Built {
+            ports: self.ports(&fabric)?,
+            faults: self.faults(&fabric)?,
+            probes: self.probes(&fabric, workload.flows.len())?,
+            fabric,
+            router,
+            workload,
+            size_classes,
+        })
+    }
+
+    /// The fabric alone.
+    pub fn fabric(&self) -> Result<Fabric, Diagnostic> {
+        let fabric = self.scenario.topology.build();
+        fabric.map_err(|error| self.error_in("topology", &error))
+    }
+
+    /// A simulation of the parts.
+    pub fn simulation(&self, built: &Built, threads: u32) -> Result<Simulation, Diagnostic> {
+        let setup = Setup {
+            fabric: built.fabric.clone(),
+            router: built.router.clone(),
+            ports: built.ports.clone(),
+            transport: self.scenario.transport.clone(),
+            hosts: self.scenario.hosts.clone(),
+            connections: self.scenario.connections,
+            workload: built.workload.clone(),
+            completion: self.scenario.completion,
+            faults: built.faults.faults.clone(),
+            changes: built.faults.changes.clone(),
+            watch: built.probes.watch.clone(),
+            seed: self.scenario.seed,
+            threads,
+        };
+        Simulation::new(setup).map_err(|error| self.error("workload", error.to_string()))
+    }
+
+    fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {
+        let Self { scenario, .. } = self;
+        let configs = &scenario.workload.0;
+        if configs.is_empty() && scenario.live.commands.is_empty() {
+            let error = self.error("workload", "there is no workload, and no flows are given");
+            return Err(
+                error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
+            );
+        }
+        // More than are possible on any machine are refused below.
+        let known = Some(self.known_flows()).filter(|&flows| flows <= MOST_FLOWS);
+        self.check_memory(fabric, known.unwrap_or_default())?;
+        let workload = WorkloadConfig::generate_all(configs, fabric, scenario.seed);
+        let workload = workload.map_err(|error| match error {
+            WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
+                self.error_in(&format!("workload.{index}"), &error)
+            }
+            WorkloadError::At { error, .. } => self.error_in("workload", &error),
+            error => self.error_in("workload", &error),
+        })?;
+        self.check_memory(fabric, workload.flows.len() as u64)?;
+        let stopped: BTreeSet<u32> = workload.stops.iter().map(|stop| stop.flow).collect();
+        let never_ends = |(flow, spec): (u32, &FlowSpec)| {
+            spec.bytes == FlowSpec::ENDLESS && !stopped.contains(&flow)
+        };
+        if scenario.until.is_none() && (0..).zip(&workload.flows).any(never_ends) {
+            let error = self.error(
+                "workload",
+                "some flows never stop, so the run would not end",
+            );
+            return Err(error.help("set until = \"100ms\" at the top of the file, or give a stop"));
+        }
+        Ok(workload)
+    }
+
+    /// Checks how long hosts take for an arrived packet.
+    fn check_host_delay(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
+        let delays = match &self.scenario.ports.host_delay {
+            PerQueue::Each(delays) if delays.len() != fabric.hosts() as usize => {
+                let (given, hosts) = (delays.len(), fabric.hosts());
+                let problem = format!("host-delay has {given} values, there are {hosts} hosts");
+                return Err(self.error_in("ports", &problem));
+            }
+            PerQueue::Each(delays) => &delays[..],
+            PerQueue::All(delay) => slice::from_ref(delay),
+        };
+        if let Some(delay) = delays.iter().find(|&&delay| delay > LONGEST_DELAY) {
+            let problem = format!("host-delay is {delay}, it can be at most {LONGEST_DELAY}");
+            return Err(self.error_in("ports", &problem));
+        }
+        Ok(())
+    }
+
+    /// The ports, each tried on every rate that it will have.
+    fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
+        let ports = &self.scenario.ports;
+        self.check_host_delay(fabric)?;
+        let mut setup = PortSetup {
+            switches: ports.switch.clone(),
+            hosts: ports.host(),
+            special: BTreeMap::new(),
+            pool: ports.pool,
+            host_delay: ports.host_delay.clone(),
+        };
+        // Which entry each special port is from.
+        let mut entries = BTreeMap::new();
+        for (index, special) in ports.special.iter().enumerate() {
+            let path = format!("ports.special.{index}.links");
+            let links = special.links.find(fabric);
+            for link in links.map_err(|problem| self.error(&path, problem))? {
+                if entries.insert(link, index).is_some() {
+                    let name = link_name(fabric, fabric.link(link));
+                    return Err(self.error(&path, format!("{name} has a port by an entry before")));
+                }
+                setup.special.insert(link, special.port.clone());
+            }
+        }
+        let mut tried = BTreeSet::new();
+        for (number, link) in (0..).zip(fabric.links()) {
+            let entry = entries.get(&number).copied();
+            if tried.insert((entry, matches!(link.from, Node::Switch(_)), link.rate.bps())) {
+                let config = setup.config(fabric, number);
+                let port = EgressPort::<Descriptor>::new(link.rate, config, 0, 0);
+                port.map_err(|error| match (entry, link.from) {
+                    (Some(index), _) => {
+                        self.error_in(&format!("ports.special.{index}.port"), &error)
+                    }
+                    (None, Node::Switch(_)) => self.error_in("ports.switch", &error),
+                    (None, Node::Host(_)) => self.error_in("ports.host", &error),
+                })?;
+            }
+        }
+        Ok(setup)
+    }
+}

@@ -1,0 +1,207 @@
+//! Errors that point at the place in the scenario that they come from.
+
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
+use std::ops::Range;
+
+use super::source::{Place, Source};
+
+/// What is wrong, where, and what to write instead.
+#[derive(Debug)]
+pub struct Diagnostic {
+    message: String,
+    help: Option<String>,
+    place: Option<Place>,
+}
+
+impl Diagnostic {
+    /// An error without a place, such as a file that cannot be read.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            help: None,
+            place: None,
+        }
+    }
+
+    /// An error in what a span of the source says.
+    pub(crate) fn at(source: &Source, span: Range<usize>, message: impl Into<String>) -> Self {
+        Self {
+            place: Some(source.place(span)),
+            ..Self::new(message)
+        }
+    }
+
+    /// An error that TOML or a type of the scenario reports.
+    pub(crate) fn from_toml(source: &Source, error: &toml::de::Error) -> Self {
+        let Explanation { message, help } = explain(error.message());
+        let span = error.span().unwrap_or_else(|| source.whole());
+        Self {
+            message,
+            help,
+            place: Some(source.place(span)),
+        }
+    }
+
+    /// The same with advice.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Error for Diagnostic {}
+
+impl Display for Diagnostic {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        let mut indent = 1;
+        match &self.place {
+            Some(Place::Setting(setting)) => write!(f, "\n --> {setting}")?,
+            Some(Place::WholeFile(path)) => write!(f, "\n --> {}", path.display())?,
+            Some(Place::File {
+                path,
+                line,
+                column,
+                text,
+                width,
+            }) => {
+                indent = line.to_string().len();
+                let (gap, before) = (" ".repeat(indent), " ".repeat(column - 1));
+                let carets = "^".repeat(*width);
+                write!(f, "\n{gap}--> {}:{line}:{column}", path.display())?;
+                write!(f, "\n{gap} |\n{line} | {text}\n{gap} | {before}{carets}")?;
+            }
+            None => {}
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n{} = {help}", " ".repeat(indent))?;
+        }
+        Ok(())
+    }
+}
+
+struct Explanation {
+    message: String,
+    help: Option<String>,
+}
+
+impl Explanation {
+    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            help: Some(help.into()),
+        }
+    }
+
+    fn unknown(noun: &str, name: &str, known: &[&str]) -> Self {
+        let suggestion = match nearest(name, known) {
+            Some(nearest) => format!(", did you mean {nearest:?}?"),
+            None => String::new(),
+        };
+        let message = format!("unknown {noun} {name:?}{suggestion}");
+        match known {
+            [] => Self::new(message, "nothing is expected here"),
+            [one] => Self::new(message, format!("expected {one}")),
+            _ => Self::new(message, format!("expected one of {}", known.join(", "))),
+        }
+    }
+}
+
+/// Serde's and TOML's messages in the words of a scenario.
+fn explain(message: &str) -> Explanation {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    if let Some(rest) = message.strip_prefix("unexpected keys in table: ")
+        && let Some((unexpected, known)) = rest.split_once(", available keys: ")
+    {
+        let first = unexpected.split(", ").next().unwrap_or(unexpected);
+        let known: Vec<&str> = known.split(", ").collect();
+        return Explanation::unknown("key", first, &known);
+    }
+    match quoted.split_first() {
+        Some((name, known)) if message.starts_with("unknown field") => {
+            Explanation::unknown("key", name, known)
+        }
+        Some((name, known)) if message.starts_with("unknown variant") => {
+            Explanation::unknown("name", name, known)
+        }
+        Some((name, _)) if message.starts_with("missing field") => {
+            let help = format!("add {name} = ... to this table");
+            Explanation::new(format!("missing key {name:?}"), help)
+        }
+        _ if message.starts_with("invalid type: unit variant") => Explanation::new(
+            "this has parameters, and none are given",
+            "write a table such as { name = { parameter = value } }",
+        ),
+        _ if message.starts_with("wanted exactly 1 element, more than 1") => Explanation::new(
+            "more than one is chosen here",
+            "keep one of the keys of this table",
+        ),
+        _ if message.contains("exactly 1") => {
+            Explanation::new("nothing is chosen here", "name one, with its parameters")
+        }
+        _ if message.ends_with("expected a text or a table") => Explanation::new(
+            message,
+            "a number with a unit is a text, such as \"300KB\" or \"65pkts\"",
+        ),
+        _ => Explanation {
+            message: without_types(message.trim()).replace('\n', "; "),
+            help: None,
+        },
+    }
+}
+
+/// The message without the names of Rust's types.
+fn without_types(message: &str) -> String {
+    match message.rsplit_once("expected ") {
+        Some((found, "u8" | "u16" | "u32" | "u64" | "usize")) => {
+            format!("{found}expected a whole number")
+        }
+        Some((found, "f64")) => format!("{found}expected a number"),
+        _ => message.to_owned(),
+    }
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let distances = known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(name, known), *known));
+    let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= (name.chars().count() / 3).max(1)).then_some(nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_mistake_is_near_and_another_word_is_not() {
+        let known = ["queues", "buffer", "scheduler"];
+        assert_eq!(nearest("quees", &known), Some("queues"));
+        assert_eq!(nearest("sheduler", &known), Some("scheduler"));
+        assert_eq!(nearest("marker", &known), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+
+    #[test]
+    fn messages_of_libraries_become_ours() {
+        let texts = |message: &str| {
+            let explanation = explain(message);
+            (explanation.message, explanation.help.unwrap_or_default())
+        };
+        let (message, help) = texts("unknown field `quees`, expected one of `queues`, `packet`");
+        assert_eq!(message, "unknown key \"quees\", did you mean \"queues\"?");
+        assert_eq!(help, "expected one of queues, packet");
+        let (message, help) =
+            texts("unexpected keys in table: sise, x, available keys: size, limit");
+        assert_eq!(message, "unknown key \"sise\", did you mean \"size\"?");
+        assert_eq!(help, "expected one of size, limit");
+        let (message, help) = texts("unknown variant `dwr`, expected `fifo` or `dwrr`");
+        assert_eq!(message, "unknown name \"dwr\", did you mean \"dwrr\"?");
+        assert_eq!(help, "expected one of fifo, dwrr");
+        let (message, help) = texts("missing field `buffer`");
+        assert_eq!(message, "missing key \"buffer\"");
+        assert_eq!(help, "add buffer = ... to this table");
+    }
+}

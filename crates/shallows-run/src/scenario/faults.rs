@@ -1,0 +1,122 @@
+//! Links that lose packets, go down and come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use shallows_core::units::Time;
+use shallows_sim::routing::LinkState;
+use shallows_sim::topology::Fabric;
+use shallows_sim::{Fault, LinkChange};
+
+use super::links::{self, name};
+use super::{Diagnostic, Loaded};
+
+/// What is wrong with a link, or with several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LinkConfig {
+    /// `"leaf0->spine1"`, or `"leaf0<->spine1"` for both directions.
+    pub link: String,
+    /// Share of the packets that are lost.
+    #[serde(default)]
+    pub loss: f64,
+    /// Share of the rest that arrive broken, and are dropped for it.
+    #[serde(default)]
+    pub corruption: f64,
+    /// When it goes down.
+    #[serde(default)]
+    pub down: Option<Time>,
+    /// When it comes back, if it does.
+    #[serde(default)]
+    pub up: Option<Time>,
+}
+
+/// What is wrong with the links of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Losses, by link.
+    pub faults: BTreeMap<u32, Fault>,
+    /// When links go down and come back, in order.
+    pub changes: Vec<LinkChange>,
+}
+
+impl Faults {
+    /// The links that may lose packets, each once.
+    pub fn links(&self) -> BTreeSet<u32> {
+        let changed = self.changes.iter().map(|change| change.link);
+        self.faults.keys().copied().chain(changed).collect()
+    }
+}
+
+impl Loaded {
+    /// What is wrong with the links of a fabric.
+    pub(super) fn faults(&self, fabric: &Fabric) -> Result<Faults, Diagnostic> {
+        let mut faults = Faults::default();
+        // Times at which each link is down.
+        let mut outages: BTreeMap<u32, Vec<(Time, Time)>> = BTreeMap::new();
+        for (index, entry) in self.scenario.links.iter().enumerate() {
+            let error = |key: &str, problem: String| {
+                Err(self.error(&format!("links.{index}.{key}"), problem))
+            };
+            if let Err((key, problem)) = entry.check() {
+                return error(key, problem);
+            }
+            let found = match links::find(fabric, &entry.link) {
+                Ok(found) => found,
+                Err(problem) => return error("link", problem),
+            };
+            for link in found {
+                let named = name(fabric, fabric.link(link));
+                let fault = Fault {
+                    loss: entry.loss,
+                    corruption: entry.corruption,
+                };
+                if fault != Fault::default() && faults.faults.insert(link, fault).is_some() {
+                    let problem = format!("{named} has loss or corruption in an entry before");
+                    return error("link", problem);
+                }
+                let Some(down) = entry.down else { continue };
+                let up = entry.up.unwrap_or(Time::MAX);
+                let before = outages.entry(link).or_default();
+                if before.iter().any(|&(from, to)| down <= to && from <= up) {
+                    let problem = format!("{named} is down at that time by an entry before");
+                    return error("down", problem);
+                }
+                before.push((down, up));
+                let down = Some((down, LinkState::Down));
+                let up = entry.up.map(|at| (at, LinkState::Up));
+                let changes = down.into_iter().chain(up);
+                let change = |(at, state)| LinkChange { at, link, state };
+                faults.changes.extend(changes.map(change));
+            }
+        }
+        faults
+            .changes
+            .sort_by_key(|change| (change.at, change.link));
+        Ok(faults)
+    }
+}
+
+impl LinkConfig {
+    /// Whether it makes sense by itself; if not, which key does not.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        for (key, share) in [("loss", self.loss), ("corruption", self.corruption)] {
+            if !(0.0..=1.0).contains(&share) {
+                let problem = format!("{key} is {share}, it is a share from 0 to 1");
+                return Err((key, problem));
+            }
+        }
+        match (self.down, self.up) {
+            (None, Some(_)) => Err(("up", "it comes up and never goes down: add down".to_owned())),
+            (Some(down), Some(up)) if down >= up => Err((
+                "up",
+                format!("it comes up at {up} and goes down at {down}: up must be later"),
+            )),
+            (None, None) if self.loss == 0.0 && self.corruption == 0.0 => Err((
+                "link",
+                "nothing is wrong with this link: add loss, corruption or down".to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}

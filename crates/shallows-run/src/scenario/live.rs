@@ -1,0 +1,62 @@
+//! What only live runs have.
+
+use serde::{Deserialize, Serialize};
+use shallows_core::units::Time;
+use shallows_sim::workload::HostSet;
+
+/// Pings and programs beside the flows. A simulation passes over them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Live {
+    /// Round-trip times to measure.
+    pub probes: Vec<Probe>,
+    /// Programs to run.
+    pub commands: Vec<LiveCommand>,
+}
+
+/// ICMP echo requests from one host to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Probe {
+    /// The host that asks.
+    pub from: HostSet,
+    /// The host that answers.
+    pub to: HostSet,
+    /// The service whose queue they wait in.
+    #[serde(default)]
+    pub service: u16,
+    /// From one to the next.
+    #[serde(default = "default_every")]
+    pub every: Time,
+}
+
+/// A line for the shell at a host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LiveCommand {
+    /// Where.
+    pub host: HostSet,
+    /// The line; `{h3}` is the address of host 3.
+    pub run: String,
+    /// When.
+    #[serde(default)]
+    pub start: Time,
+    /// Whether the run lasts until it ends.
+    #[serde(default)]
+    pub role: Role,
+}
+
+/// Whether a program ends by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It does, and the run waits for it.
+    #[default]
+    Client,
+    /// It does not, and is terminated with the run.
+    Server,
+}
+
+fn default_every() -> Time {
+    Time::from_ms(10)
+}

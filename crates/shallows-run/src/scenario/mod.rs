@@ -1,0 +1,360 @@
+//! Scenario files.
+
+mod build;
+mod diagnostic;
+mod faults;
+#[cfg(test)]
+mod fuzz;
+mod inputs;
+mod links;
+mod live;
+mod memory;
+mod probes;
+mod setting;
+mod source;
+
+use std::fmt::{self, Formatter};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use shallows_core::port::{BufferConfig, PerQueue, PortConfig};
+use shallows_core::tcp::TcpConfig;
+use shallows_core::units::{Bytes, Time};
+use shallows_results::size_class::SizeClasses;
+use shallows_results::statistics::PercentileRule;
+use shallows_sim::routing::RoutingConfig;
+use shallows_sim::topology::TopologyConfig;
+use shallows_sim::workload::WorkloadConfig;
+use shallows_sim::{Completion, Connections, HostSetup};
+use toml::de::DeTable;
+
+pub use build::Built;
+pub use diagnostic::Diagnostic;
+pub use faults::Faults;
+use faults::LinkConfig;
+use links::LinkNames;
+pub(crate) use links::name as link_name;
+pub use live::{Live, Probe, Role};
+use probes::ProbesConfig;
+pub use probes::Sampled;
+use source::Source;
+
+/// Everything that a run depends on, as written in a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Scenario {
+    /// The program that wrote the file, if one did.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// What its results are called; the name of the file if not given.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Seed of every random choice.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// When the run ends, if not with its last flow.
+    #[serde(default)]
+    pub until: Option<Time>,
+    /// Where a flow's completion is taken.
+    #[serde(default)]
+    pub completion: Completion,
+    /// How long connections last.
+    #[serde(default)]
+    pub connections: Connections,
+    /// Which links packets take.
+    #[serde(default)]
+    pub routing: RoutingConfig,
+    /// Hosts, switches and links.
+    pub topology: TopologyConfig,
+    /// What is wrong with some links.
+    #[serde(default)]
+    pub links: Vec<LinkConfig>,
+    /// What is between a node and its links.
+    pub ports: Ports,
+    /// What hosts do to their packets before the NIC has them.
+    #[serde(default)]
+    pub hosts: HostSetup,
+    /// What hosts speak.
+    #[serde(default)]
+    pub transport: TcpConfig,
+    /// What hosts have to say; `--flows` replaces it.
+    #[serde(default)]
+    pub workload: Workloads,
+    /// What is recorded beside the flows.
+    #[serde(default)]
+    pub probes: ProbesConfig,
+    /// How results are reported.
+    #[serde(default)]
+    pub report: Report,
+    /// What only live runs have.
+    #[serde(default)]
+    pub live: Live,
+}
+
+/// Egress ports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Ports {
+    /// Memory that the ports of one switch share, for buffers that do.
+    pub pool: Option<Bytes>,
+    /// Time that hosts take to hand an arrived packet to their transport: one for all, or a list with
+    /// one for each.
+    #[serde(default = "no_delay")]
+    pub host_delay: PerQueue<Time>,
+    /// Ports of switches.
+    pub switch: PortConfig,
+    /// Ports of hosts.
+    #[serde(default)]
+    pub host: HostPort,
+    /// Ports of some links, in place of those.
+    #[serde(default)]
+    pub special: Vec<SpecialPort>,
+}
+
+fn no_delay() -> PerQueue<Time> {
+    PerQueue::All(Time::ZERO)
+}
+
+/// A port that some links have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SpecialPort {
+    /// Which links.
+    pub links: LinkNames,
+    /// What their senders have.
+    pub port: PortConfig,
+}
+
+/// The port of a host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum HostPort {
+    /// `"fifo"`: one queue without a limit, on links like those of the switches.
+    #[default]
+    Fifo,
+    /// `"as-switch"`: the same as a switch has.
+    AsSwitch,
+    /// Its own.
+    Own(Box<PortConfig>),
+}
+
+/// One workload or several at once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Workloads(pub Vec<WorkloadConfig>);
+
+/// How results are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Report {
+    /// The largest small flow.
+    pub small_max: Bytes,
+    /// The largest medium flow.
+    pub medium_max: Bytes,
+    /// Which value a percentile is.
+    pub percentiles: PercentileRule,
+}
+
+/// A scenario and where each of its keys comes from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What it says.
+    pub scenario: Scenario,
+    source: Source,
+}
+
+/// An option of the command line that changes a scenario.
+#[derive(Debug)]
+pub struct Setting {
+    /// As the user wrote it.
+    pub shown: String,
+    /// What it sets, as `key=value`.
+    pub assignment: String,
+}
+
+impl Loaded {
+    /// Reads a scenario with some of its keys set anew. Paths in it are relative to its directory.
+    pub fn read(path: &Path, settings: &[Setting]) -> Result<Self, Diagnostic> {
+        let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let mut loaded = Self::parse(path, &text, settings)?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        for workload in &mut loaded.scenario.workload.0 {
+            workload.rebase(base);
+        }
+        if loaded.scenario.name.is_none() {
+            let stem = path.file_stem().unwrap_or_default();
+            loaded.scenario.name = Some(stem.to_string_lossy().into_owned());
+        }
+        Ok(loaded)
+    }
+
+    /// Reads a scenario from its text; errors name it by `path`.
+    pub fn parse(path: &Path, text: &str, settings: &[Setting]) -> Result<Self, Diagnostic> {
+        let shown = settings.iter().map(|setting| setting.shown.clone());
+        let mut source = Source::new(path, text, shown.collect());
+        let mut document =
+            DeTable::parse(text).map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        for (index, setting) in settings.iter().enumerate() {
+            let span = source.setting_span(index);
+            setting::apply(document.get_mut(), &setting.assignment, &span)
+                .map_err(|problem| Diagnostic::at(&source, span, problem))?;
+        }
+        source.index(document.get_ref());
+        match Scenario::deserialize(toml::de::Deserializer::from(document)) {
+            Ok(scenario) => Ok(Self { scenario, source }),
+            Err(error) => Err(Diagnostic::from_toml(&source, &error)),
+        }
+    }
+
+    /// A problem with the table at `path`, such as `"ports.switch"`.
+    pub fn error(&self, path: &str, problem: impl Into<String>) -> Diagnostic {
+        Diagnostic::at(&self.source, self.source.span_of(path), problem)
+    }
+
+    /// A problem with something in the table at `path`, which probably says its name.
+    pub fn error_in(&self, path: &str, problem: &impl ToString) -> Diagnostic {
+        let problem = problem.to_string();
+        let span = self.source.span_of_named(path, &problem);
+        Diagnostic::at(&self.source, span, problem)
+    }
+}
+
+impl Scenario {
+    /// The scenario as a file that repeats the run, with the files that it reads.
+    pub fn resolved(&self) -> anyhow::Result<(String, Vec<inputs::Input>)> {
+        let mut scenario = self.clone();
+        scenario.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        let inputs = inputs::collect(&mut scenario.workload.0)?;
+        Ok((toml::to_string(&scenario)?, inputs))
+    }
+}
+
+impl Ports {
+    /// What hosts have.
+    pub fn host(&self) -> PortConfig {
+        match &self.host {
+            HostPort::Fifo => PortConfig {
+                packet: self.switch.packet,
+                framing: self.switch.framing,
+                ..PortConfig::fifo(BufferConfig::Unlimited)
+            },
+            HostPort::AsSwitch => self.switch.clone(),
+            HostPort::Own(port) => (**port).clone(),
+        }
+    }
+}
+
+impl Serialize for HostPort {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fifo => serializer.serialize_str("fifo"),
+            Self::AsSwitch => serializer.serialize_str("as-switch"),
+            Self::Own(port) => port.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for HostPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum Name {
+            Fifo,
+            AsSwitch,
+        }
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = HostPort;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("\"fifo\", \"as-switch\" or a table with a port")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<HostPort, E> {
+                Name::deserialize(name.into_deserializer()).map(|name| match name {
+                    Name::Fifo => HostPort::Fifo,
+                    Name::AsSwitch => HostPort::AsSwitch,
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<HostPort, A::Error> {
+                let port = PortConfig::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(HostPort::Own(Box::new(port)))
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Workloads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Workloads;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("a workload, or several as [[workload]]")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Workloads, A::Error> {
+                let one = WorkloadConfig::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Workloads(vec![one]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Workloads, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Workloads)
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        let classes = SizeClasses::default();
+        Self {
+            small_max: classes.small_max(),
+            medium_max: classes.medium_max(),
+            percentiles: PercentileRule::default(),
+        }
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Says which file was probably meant.
+fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let problem = match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    };
+    let diagnostic = Diagnostic::new(format!("cannot read {}: {problem}", path.display()));
+    let directory = path.parent().filter(|parent| parent != &Path::new(""));
+    let directory = directory.unwrap_or(Path::new("."));
+    let Ok(entries) = fs::read_dir(directory) else {
+        return diagnostic.help(format!("there is no directory {}", directory.display()));
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "toml"))
+        .collect();
+    names.sort_unstable();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match diagnostic::nearest(&name, &names) {
+        Some(nearest) => {
+            let nearest: PathBuf = path.with_file_name(nearest);
+            diagnostic.help(format!("did you mean {}?", nearest.display()))
+        }
+        None => diagnostic,
+    }
+}

@@ -1,0 +1,162 @@
+//! What to watch during a run.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Formatter};
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use shallows_core::units::Time;
+use shallows_sim::Watch;
+use shallows_sim::topology::Fabric;
+
+use super::links::LinkNames;
+use super::{Diagnostic, Loaded};
+
+/// What is recorded beside the flows; nothing by default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ProbesConfig {
+    /// Every round-trip time that a sender sees.
+    pub rtt: bool,
+    /// How long packets wait before these links.
+    pub sojourn: LinkNames,
+    /// All packets on these links, as a capture.
+    pub capture: LinkNames,
+    /// Lengths and thresholds of queues.
+    pub queues: Option<LinkProbe>,
+    /// What queues send.
+    pub throughput: Option<LinkProbe>,
+    /// Windows of senders.
+    pub flows: Option<FlowProbe>,
+}
+
+/// Something of some links, again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LinkProbe {
+    /// Which links.
+    pub links: LinkNames,
+    /// From one sample to the next.
+    pub interval: Time,
+}
+
+/// Something of some flows, again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FlowProbe {
+    /// Which flows.
+    pub flows: FlowNumbers,
+    /// From one sample to the next.
+    pub interval: Time,
+}
+
+/// Flows by their numbers, or `"all"`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlowNumbers {
+    All,
+    Some(Vec<u32>),
+}
+
+/// The probes of a run, checked.
+#[derive(Clone, Debug, Default)]
+pub struct Probes {
+    pub watch: Watch,
+    pub queues: Option<Sampled>,
+    pub throughput: Option<Sampled>,
+    pub flows: Option<Sampled>,
+}
+
+/// What is sampled, and how often.
+#[derive(Clone, Debug)]
+pub struct Sampled {
+    /// Numbers of links or flows.
+    pub of: Vec<u32>,
+    /// From one sample to the next.
+    pub interval: Time,
+}
+
+impl Loaded {
+    /// The probes on a fabric with so many flows.
+    pub(super) fn probes(&self, fabric: &Fabric, flows: usize) -> Result<Probes, Diagnostic> {
+        let config = &self.scenario.probes;
+        let links = |path: &str, names: &LinkNames| -> Result<Vec<u32>, Diagnostic> {
+            let found = names.find(fabric);
+            found.map_err(|problem| self.error(path, problem))
+        };
+        let set = |path, names| Ok(links(path, names)?.into_iter().collect::<BTreeSet<u32>>());
+        let sampled = |path: &str, probe: &Option<LinkProbe>| {
+            let Some(probe) = probe else { return Ok(None) };
+            let of = links(&format!("{path}.links"), &probe.links)?;
+            self.sampled(path, of, probe.interval).map(Some)
+        };
+        let windows = match &config.flows {
+            None => None,
+            Some(probe) => {
+                let of = match &probe.flows {
+                    FlowNumbers::All => (0..flows as u32).collect(),
+                    FlowNumbers::Some(numbers) => numbers.clone(),
+                };
+                if let Some(flow) = of.iter().find(|&&flow| flow as usize >= flows) {
+                    let problem = format!("there is no flow {flow}; the last is {}", flows - 1);
+                    return Err(self.error("probes.flows.flows", problem));
+                }
+                Some(self.sampled("probes.flows", of, probe.interval)?)
+            }
+        };
+        Ok(Probes {
+            watch: Watch {
+                rtt: config.rtt,
+                sojourn: set("probes.sojourn", &config.sojourn)?,
+                captured: set("probes.capture", &config.capture)?,
+            },
+            queues: sampled("probes.queues", &config.queues)?,
+            throughput: sampled("probes.throughput", &config.throughput)?,
+            flows: windows,
+        })
+    }
+
+    fn sampled(&self, path: &str, of: Vec<u32>, interval: Time) -> Result<Sampled, Diagnostic> {
+        if interval == Time::ZERO {
+            let path = format!("{path}.interval");
+            return Err(self.error(&path, "the interval is zero; write one such as \"10us\""));
+        }
+        Ok(Sampled { of, interval })
+    }
+}
+
+impl Serialize for FlowNumbers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str("all"),
+            Self::Some(numbers) => numbers.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for FlowNumbers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = FlowNumbers;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("\"all\" or a list of flows such as [0, 5]")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<FlowNumbers, E> {
+                match name {
+                    "all" => Ok(FlowNumbers::All),
+                    _ => Err(E::unknown_variant(name, &["all"])),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<FlowNumbers, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(FlowNumbers::Some)
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}

@@ -1,0 +1,141 @@
+//! A scenario in both worlds, side by side.
+
+mod chart;
+mod simulated;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use shallows_live::switch::Verdict;
+use shallows_results::figure::Figure;
+use shallows_results::record::{Completeness, FlowRecord};
+use shallows_results::summary::{RunFacts, Summary};
+use shallows_results::{write_bytes, write_text};
+
+use shallows_run::Failure;
+use shallows_run::live;
+use shallows_run::scenario::{Built, Loaded};
+use shallows_run::sights::Sights;
+use table::Row;
+
+/// What one world showed.
+struct World {
+    sights: Sights,
+    records: Vec<FlowRecord>,
+    /// Of the flows, if there are any.
+    summary: Option<Summary>,
+}
+
+/// `compare.json`.
+#[derive(Serialize)]
+struct Comparison {
+    scenario: String,
+    scale: f64,
+    rows: Vec<Row>,
+    /// Whether the live run can be believed.
+    live: Verdict,
+    /// Share of CPU time that other virtual machines took.
+    steal: Option<f64>,
+}
+
+/// A comparison that is made and written.
+pub struct Compared {
+    /// For a terminal.
+    pub text: String,
+    /// For programs.
+    pub json: String,
+    /// Why the live side is not to be believed, if it is not.
+    pub believed: anyhow::Result<()>,
+}
+
+/// Runs a scenario live and simulated, both slower by `scale`, and writes both side by side into
+/// `out`, or a directory with the scenario's name under it if none is given.
+pub fn compare(
+    loaded: Loaded,
+    scale: Option<f64>,
+    out: Option<&Path>,
+    interrupted: &AtomicBool,
+) -> Result<Compared, Failure> {
+    let (loaded, built) = live::scaled(loaded, scale)?;
+    let begun = Instant::now();
+    let observed = live::observe(&loaded, &built, interrupted)?;
+    let wall = begun.elapsed();
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted);
+    }
+    let ideal = live::ideal_fcts(&loaded, &built)?;
+    let records = live::records(&observed, &built, &ideal);
+    let facts = live::facts(&observed, &records, wall);
+    let live = World::new(Sights::of(&observed), records, facts, (&loaded, &built))?;
+    let simulated = simulated::run(loaded, &built, &live.sights)?;
+
+    let scenario = simulated.name;
+    let comparison = Comparison {
+        rows: table::rows(&simulated.world, &live),
+        scale: scale.unwrap_or(1.0),
+        live: observed.report.snapshot.verdict,
+        steal: observed.steal,
+        scenario,
+    };
+    let out = out.map_or_else(
+        || Path::new("out").join(format!("compare-{}", comparison.scenario)),
+        Path::to_owned,
+    );
+    let figure = chart::draw(&comparison.scenario, &simulated.world, &live);
+    let files = write(&out, &comparison, &figure)?;
+    Ok(Compared {
+        text: table::text(&comparison, &files),
+        json: json(&comparison)?,
+        believed: live::believe(&observed),
+    })
+}
+
+impl World {
+    fn new(
+        sights: Sights,
+        records: Vec<FlowRecord>,
+        facts: RunFacts,
+        (loaded, built): (&Loaded, &Built),
+    ) -> anyhow::Result<Self> {
+        let rule = loaded.scenario.report.percentiles;
+        let whole = Completeness::Complete;
+        let summary = (!records.is_empty())
+            .then(|| Summary::new(&records, whole, built.size_classes, rule, facts));
+        Ok(Self {
+            sights,
+            records,
+            summary: summary.transpose()?,
+        })
+    }
+
+    /// Flow completion times in milliseconds, sorted.
+    fn fcts_ms(&self) -> Vec<f64> {
+        let fcts = self.records.iter().filter_map(|record| record.fct);
+        let mut fcts: Vec<f64> = fcts.map(|fct| fct.as_secs_f64() * 1e3).collect();
+        fcts.sort_by(f64::total_cmp);
+        fcts
+    }
+}
+
+fn json(comparison: &Comparison) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(comparison).context("cannot write JSON")?;
+    Ok(text + "\n")
+}
+
+/// Writes everything; the directory it is in.
+fn write(out: &Path, comparison: &Comparison, figure: &Figure) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    write_text(&out.join("compare.json"), &json(comparison)?)?;
+    write_text(&out.join("compare.svg"), &figure.to_svg())?;
+    write_text(&out.join("compare.csv"), &figure.to_csv())?;
+    write_bytes(&out.join("compare.png"), &figure.to_png()?)?;
+    Ok(out.to_owned())
+}
+
+/// No time is measured of a simulation that nobody waits for.
+const NO_WALL: Duration = Duration::ZERO;

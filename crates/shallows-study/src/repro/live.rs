@@ -1,0 +1,399 @@
+//! `shallows repro --live`: a figure's runs on this machine, beside the same runs simulated.
+//!
+//! Live runs are slower by a scale: rates are multiplied by it, times divided. What they show is
+//! scaled back, so that figures and claims need not know.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::bail;
+use shallows_core::units::Time;
+use shallows_live::experiment::Observed;
+use shallows_live::traffic::Goodput;
+use shallows_results::figure::{Extent, Panel, Plot};
+use shallows_results::record::Completeness;
+use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
+use shallows_results::summary::Summary;
+use shallows_sim::workload::{FlowSpec, HostSet};
+
+use super::chart;
+use super::claim;
+use super::execute::Executor;
+use super::library::Library;
+use super::measured::{Measured, RunFidelity, Sample, mice_percent, rtt_us};
+use super::plan::{Job, Plan};
+use super::results::Results;
+use super::spec::GoodputSpec;
+use super::{LIVE, Observer};
+use shallows_run::Failure;
+use shallows_run::live;
+use shallows_run::scenario::{Built, Loaded, Probe};
+
+/// How often a run is made again that the machine was too busy for.
+const ATTEMPTS: usize = 3;
+
+/// The part of a live distribution that is drawn.
+const DRAWN: f64 = 0.995;
+
+/// Of the wanted figures, those that can run live.
+pub(super) fn possible(
+    library: &Library,
+    paper: &Paper,
+    figures: Vec<String>,
+    observer: &dyn Observer,
+) -> anyhow::Result<Vec<String>> {
+    let mut possible = Vec::new();
+    let mut others = Vec::new();
+    for figure in figures {
+        match library.figure(&paper.id, &figure)?.live {
+            Some(_) => possible.push(figure),
+            None => others.push(figure),
+        }
+    }
+    if possible.is_empty() {
+        let others = others.join(", ");
+        bail!("{others}: not for one machine; figures with a [live] table are");
+    }
+    if !others.is_empty() {
+        let others = others.join(", ");
+        observer.note(&format!(
+            "left out, for they are not for one machine: {others}"
+        ));
+    }
+    Ok(possible)
+}
+
+/// The live runs of a figure.
+pub(super) struct LiveResults {
+    scale: f64,
+    runs: Vec<Arc<Measured>>,
+}
+
+/// Makes every run of a figure live that is not kept from before, one after the other.
+pub(super) fn run(
+    executor: &Executor<'_>,
+    plan: &Plan,
+    scale: Option<f64>,
+) -> Result<LiveResults, Failure> {
+    let of_figure = plan.spec.live.as_ref().map(|live| live.scale);
+    let scale = scale.or(of_figure).unwrap_or(1.0);
+    let mut runs: BTreeMap<String, Arc<Measured>> = BTreeMap::new();
+    let mut keys = Vec::new();
+    for (number, job) in plan.jobs.iter().enumerate() {
+        let job = Job {
+            key: format!("{}{LIVE}-{scale}", job.key),
+            ..job.clone()
+        };
+        keys.push(job.key.clone());
+        if runs.contains_key(&job.key) {
+            continue;
+        }
+        let kept = executor.kept(&job).filter(|_| !executor.fresh);
+        let measured = if let Some(measured) = kept {
+            measured
+        } else {
+            let (number, all) = (number + 1, plan.jobs.len());
+            let words = format!("{}: live run {number} of {all}", plan.id);
+            executor.observer.note(&words);
+            let measured = measure(executor, &job, scale)?;
+            executor.keep(&job, &measured)?;
+            measured
+        };
+        runs.insert(job.key, Arc::new(measured));
+    }
+    let runs = keys.iter().map(|key| Arc::clone(&runs[key])).collect();
+    Ok(LiveResults { scale, runs })
+}
+
+/// Makes a run, again if the machine was too busy.
+fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, Failure> {
+    let mut attempt = 1;
+    loop {
+        let (mut loaded, mut built) = live::scaled(job.loaded.clone(), Some(scale))?;
+        ping_in_place_of_flows(&mut loaded, &mut built);
+        let observed = live::observe(&loaded, &built, executor.interrupted)?;
+        if executor.interrupted.load(Ordering::Relaxed) {
+            let words = "finished runs are kept; the same command goes on from there";
+            executor.observer.note(words);
+            return Err(Failure::Interrupted);
+        }
+        match live::believe(&observed) {
+            Ok(()) => return measured(job, &observed, scale),
+            Err(error) if attempt == ATTEMPTS => return Err(error.into()),
+            Err(error) => executor.observer.note(&format!("again: {error}")),
+        }
+        attempt += 1;
+    }
+}
+
+/// Beside long-lived flows, flows of one packet stand for pings in a simulation. Here there is ICMP.
+fn ping_in_place_of_flows(loaded: &mut Loaded, built: &mut Built) {
+    let flows = &built.workload.flows;
+    let is_endless = |flow: &&FlowSpec| flow.bytes == FlowSpec::ENDLESS;
+    let long = flows.iter().take_while(is_endless).count();
+    let (Some(first), Some(last)) = (flows.get(long), flows.last()) else {
+        return;
+    };
+    let is_alike = |flow: &FlowSpec| {
+        (flow.src, flow.dst, flow.service, flow.bytes)
+            == (first.src, first.dst, first.service, first.bytes)
+    };
+    if long == 0 || !flows[long..].iter().all(is_alike) {
+        return;
+    }
+    let gaps = (flows.len() - long).saturating_sub(1).max(1) as u64;
+    let probe = Probe {
+        from: HostSet::new(first.src.to_string()),
+        to: HostSet::new(first.dst.to_string()),
+        service: first.service,
+        every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
+    };
+    loaded.scenario.live.probes = vec![probe];
+    built.workload.flows.truncate(long);
+}
+
+/// RTTs of the pings that found the long-lived flows settled, sorted.
+fn rtts_of_pings(observed: &Observed, built: &Built, scale: f64) -> Option<Vec<f64>> {
+    let settled = built.workload.flows.get(observed.outcomes.len())?.start;
+    let pings = observed.pings.first()?.iter();
+    let pings = pings.filter(|ping| shrunk(ping.sent, scale) >= settled);
+    let rtts = pings.filter_map(|ping| Some(shrunk(ping.rtt?, scale).as_secs_f64() * 1e6));
+    let mut rtts: Vec<f64> = rtts.collect();
+    rtts.sort_by(f64::total_cmp);
+    Some(rtts)
+}
+
+/// What a live run showed, at the scale of its scenario.
+fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Failure> {
+    let loaded = &job.loaded;
+    let built = loaded.build()?;
+    let ideal = live::ideal_fcts(loaded, &built)?;
+    let mut records = live::records(observed, &built, &ideal);
+    for record in &mut records {
+        record.start = shrunk(record.start, scale);
+        record.fct = record.fct.map(|fct| shrunk(fct, scale));
+    }
+    let facts = live::facts(observed, &records, Duration::ZERO);
+    let (classes, complete) = (built.size_classes, Completeness::Complete);
+    let rule = loaded.scenario.report.percentiles;
+    let summary = Summary::new(&records, complete, classes, rule, facts);
+    let snapshot = &observed.report.snapshot;
+    Ok(Measured {
+        summary: summary.map_err(anyhow::Error::from)?,
+        mice_percent: mice_percent(&records, loaded, &built),
+        rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or_else(|| rtt_us(&records, &built)),
+        goodput: job.goodput.map_or_else(Vec::new, |spec| {
+            let queues = built.ports.switches.queues;
+            goodput(spec, &observed.goodput, queues, scale)
+        }),
+        fidelity: Some(RunFidelity {
+            late_share: snapshot.verdict.late_share,
+            late_p99_us: snapshot.lateness.p99_us,
+            steal: observed.steal,
+        }),
+    })
+}
+
+/// A time of a scaled run in that of its scenario.
+fn shrunk(time: Time, scale: f64) -> Time {
+    Time::from_ps((time.ps() as f64 * scale).round() as u64)
+}
+
+/// What clients have received of each service, whose queue has the same number.
+fn goodput(spec: GoodputSpec, received: &Goodput, queues: usize, scale: f64) -> Vec<Sample> {
+    let every = Time::from_ps((spec.every.ps() as f64 / scale) as u64);
+    let mut samples = Vec::new();
+    let mut before: Option<&(Time, Vec<u64>)> = None;
+    for row in &received.rows {
+        let Some((since, had)) = before else {
+            before = (shrunk(row.0, scale) >= spec.after).then_some(row);
+            continue;
+        };
+        if row.0 - *since < every {
+            continue;
+        }
+        // Bits of scaled seconds, in millions.
+        let megabits = 8.0 / 1e6 / (row.0 - *since).as_secs_f64() / scale;
+        let mut mbps = vec![0.0; queues];
+        for (column, &service) in received.dscps.iter().enumerate() {
+            if let Some(queue) = mbps.get_mut(usize::from(service)) {
+                *queue += (row.1[column] - had[column]) as f64 * megabits;
+            }
+        }
+        samples.push(Sample {
+            at_s: shrunk(row.0, scale).as_secs_f64(),
+            mbps,
+        });
+        before = Some(row);
+    }
+    samples
+}
+
+impl LiveResults {
+    /// The figure with both worlds in it.
+    pub(super) fn outcome(self, paper: &Paper, plan: Plan, simulated: &Results) -> FigureOutcome {
+        let count = self.runs.len();
+        let of_runs = self.runs.iter().filter_map(|run| run.fidelity);
+        let worst = |of: fn(&RunFidelity) -> f64| {
+            let values = of_runs.clone().map(|fidelity| of(&fidelity));
+            values.fold(0.0, f64::max)
+        };
+        let facts = LiveRuns {
+            scale: self.scale,
+            runs: count,
+            late_share: worst(|of| of.late_share),
+            late_p99_us: worst(|of| of.late_p99_us),
+            steal: Some(worst(|of| of.steal.unwrap_or_default())),
+        };
+        let live = Results::new(&plan, self.runs);
+        let mut drawn = chart::draw(&paper.id, &plan, &live);
+        drawn.panels.iter_mut().for_each(trim);
+        let values = plan.spec.claim.iter().map(|claim| {
+            let outcome = claim::evaluate(claim, &live);
+            LiveValue {
+                ours: outcome.ours,
+                spread: outcome.spread,
+                values: outcome.values,
+                verdict: outcome.verdict,
+            }
+        });
+        let values: Vec<LiveValue> = values.collect();
+        let mut outcome = super::outcome(paper, plan, simulated);
+        for (claim, value) in outcome.claims.iter_mut().zip(values) {
+            claim.live = Some(value);
+        }
+        let named = |panels: Vec<Panel>, world: &str| {
+            let named = panels.into_iter().map(|panel| Panel {
+                title: format!("{}, {world}", panel.title),
+                ..panel
+            });
+            named.collect::<Vec<_>>()
+        };
+        let figure = &mut outcome.figure;
+        let simulated = std::mem::take(&mut figure.panels);
+        figure.panels = named(simulated, "simulated");
+        figure.panels.extend(named(drawn.panels, "live"));
+        figure.name += LIVE;
+        outcome.id += LIVE;
+        let note = outcome.note.get_or_insert_default();
+        *note += " Live, goodput is what clients receive, and pings are ICMP.";
+        outcome.title += ", simulated and live";
+        outcome.live = Some(facts);
+        outcome
+    }
+}
+
+/// Leaves out the last points of distributions: a single ping that met a busy machine would flatten
+/// everything else.
+fn trim(panel: &mut Panel) {
+    if let (Extent::Unit, Plot::Lines(curves)) = (panel.y.extent, &mut panel.plot) {
+        for curve in curves {
+            curve.points.retain(|point| point.y <= DRAWN);
+        }
+    }
+}
+
+/// The claims as lines: paper, simulated, live.
+pub fn three_ways(outcomes: &[FigureOutcome]) -> String {
+    let head = ["figure", "claim", "paper", "simulated", "", "live", ""];
+    let mut rows = vec![head.map(str::to_owned)];
+    for outcome in outcomes {
+        for claim in &outcome.claims {
+            let live = claim.live.as_ref();
+            let of_live = |of: fn(&LiveValue) -> String| live.map_or_else(String::new, of);
+            rows.push([
+                outcome.id.replace(LIVE, ""),
+                claim.what.clone(),
+                claim.paper.clone(),
+                claim.ours.clone(),
+                claim.verdict.to_string(),
+                of_live(|live| live.ours.clone()),
+                of_live(|live| live.verdict.to_string()),
+            ]);
+        }
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; 7] = std::array::from_fn(|column| width(column).unwrap_or_default());
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| match column {
+            2 | 3 | 5 => format!("{cell:>width$}"),
+            _ => format!("{cell:width$}"),
+        });
+        text += cells.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    for outcome in outcomes {
+        if let Some(live) = &outcome.live {
+            let _ = writeln!(text, "{}: {live}", outcome.id.replace(LIVE, ""));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn goodput_is_shown_at_the_scale_of_the_scenario() {
+        // 25 Mbps and 12.5 Mbps at a fifth of the rate, for 1.2 s.
+        let rows = (0..=120u64).map(|n| (Time::from_ms(10 * n), vec![31_250 * n, 15_625 * n]));
+        let received = Goodput {
+            dscps: vec![0, 2],
+            rows: rows.collect(),
+        };
+        let spec = GoodputSpec {
+            to: 1,
+            after: Time::from_ms(40),
+            every: Time::from_ms(50),
+        };
+        let samples = goodput(spec, &received, 3, 0.2);
+        // From 200 ms on, every 250 ms: 450, 700, 950, 1200.
+        assert_eq!(samples.len(), 4);
+        assert!((samples[0].at_s - 0.09).abs() < 1e-9);
+        for sample in &samples {
+            let expected = [125.0, 0.0, 62.5];
+            let close = |(a, b): (&f64, f64)| (a - b).abs() < 1e-6;
+            assert!(sample.mbps.iter().zip(expected).all(close), "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn flows_of_one_packet_beside_long_ones_are_pings() {
+        let text = r#"
+            until = "2s"
+            topology.star = { hosts = 3, rate = "1Gbps", delay = "5us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            [[workload]]
+            long-lived = [{ src = 0, dst = 2 }]
+            [[workload]]
+            flows = [
+                { src = 1, dst = 2, size = "32B", service = 1, start = "200ms" },
+                { src = 1, dst = 2, size = "32B", service = 1, start = "203ms" },
+                { src = 1, dst = 2, size = "32B", service = 1, start = "210ms" },
+            ]
+        "#;
+        let mut loaded = Loaded::parse(Path::new("x.toml"), text, &[]).unwrap();
+        let mut built = loaded.build().unwrap();
+        ping_in_place_of_flows(&mut loaded, &mut built);
+        assert_eq!(built.workload.flows.len(), 1);
+        let expected = Probe {
+            from: HostSet::new("1"),
+            to: HostSet::new("2"),
+            service: 1,
+            every: Time::from_ms(5),
+        };
+        assert_eq!(loaded.scenario.live.probes, [expected]);
+        // Where nothing is long-lived, nothing is a ping.
+        built.workload.flows[0].bytes = 7;
+        ping_in_place_of_flows(&mut loaded, &mut built);
+        assert_eq!(built.workload.flows.len(), 1);
+    }
+}

@@ -1,0 +1,322 @@
+//! The figures of a paper, with the paper's values beside ours.
+
+mod chart;
+mod claim;
+mod execute;
+mod library;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod live;
+mod measured;
+mod metric;
+mod plan;
+mod results;
+mod spec;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, bail};
+use shallows_results::report::{self, ClaimOutcome, FigureOutcome, Paper, Reproduction, Size};
+use shallows_run::Failure;
+
+use execute::Executor;
+use library::Library;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub use live::three_ways;
+use plan::{Plan, Wanted};
+use results::Results;
+
+/// What the names of figures end with that were run live.
+const LIVE: &str = "-live";
+
+/// What is to be reproduced, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// A paper, or some of its figures: `mq-ecn`, or `mq-ecn/fig9` and `mq-ecn/fig10`.
+    pub targets: Vec<String>,
+    /// How large; [`Size::Live`] adds live runs to the simulated ones.
+    pub size: Size,
+    /// How many seeds, in place of the figure's number.
+    pub seeds: Option<u64>,
+    /// Only these values of x; all if empty.
+    pub at: Vec<f64>,
+    /// How many runs at a time.
+    pub threads: usize,
+    /// Directory of the runs, figures and report.
+    pub out: PathBuf,
+    /// The scale of live runs, in place of the figure's.
+    pub scale: Option<f64>,
+    /// Directory of the papers, in place of those that are built in.
+    pub from: Option<PathBuf>,
+    /// Whether runs are made again that are kept from before.
+    pub fresh: bool,
+}
+
+/// Hears how far many runs have come. Workers call it from their own threads.
+pub trait Observer: Sync {
+    /// So many runs are to be made, with so much work in all of them; `kept` are there already.
+    fn begin(&self, runs: usize, kept: usize, work: u64);
+    /// A worker's present run has done so much of its work, with so many packet-hops.
+    fn update(&self, worker: usize, work: f64, hops: u64);
+    /// A worker's run is complete.
+    fn finish(&self, worker: usize, work: u64, hops: u64);
+    /// All runs are complete, or were interrupted.
+    fn end(&self);
+    /// Something that the user may want to know.
+    fn note(&self, words: &str);
+}
+
+/// Makes every run of the wanted figures that is not there yet, compares the paper's claims with
+/// them and writes the page.
+pub fn reproduce(
+    request: &Request,
+    interrupted: &AtomicBool,
+    observer: &dyn Observer,
+) -> Result<(Vec<FigureOutcome>, PathBuf), Failure> {
+    let library = Library::new(request.from.as_deref());
+    let wanted = Wanted {
+        size: request.size,
+        seeds: request.seeds,
+        at: request.at.clone(),
+    };
+    let (paper, figures) = targets(&library, &request.targets)?;
+    let figures = possible(request.size, &library, &paper, figures, observer)?;
+    let plans: Result<Vec<Plan>, Failure> = figures
+        .iter()
+        .map(|figure| Plan::new(&library, &paper, figure, &wanted))
+        .collect();
+    let plans = plans?;
+    let out = &request.out;
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let executor = Executor {
+        directory: out,
+        threads: request.threads,
+        fresh: request.fresh,
+        interrupted,
+        observer,
+    };
+    let finished = executor.run(&plans)?;
+    let mut outcomes: Vec<FigureOutcome> = Vec::new();
+    for plan in plans {
+        let runs = plan.jobs.iter().map(|job| Arc::clone(&finished[&job.key]));
+        let results = Results::new(&plan, runs.collect());
+        outcomes.push(figure_outcome(request, &executor, &paper, plan, &results)?);
+    }
+    let reproduction = merged(out, paper, outcomes.clone(), &library)?;
+    reproduction.write(out).map_err(anyhow::Error::from)?;
+    let page = write_report(out)?;
+    Ok((outcomes, page))
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn possible(
+    size: Size,
+    library: &Library,
+    paper: &Paper,
+    figures: Vec<String>,
+    observer: &dyn Observer,
+) -> anyhow::Result<Vec<String>> {
+    match size {
+        Size::Live => live::possible(library, paper, figures, observer),
+        Size::Quick | Size::Full => Ok(figures),
+    }
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+fn figure_outcome(
+    request: &Request,
+    executor: &Executor<'_>,
+    paper: &Paper,
+    plan: Plan,
+    results: &Results,
+) -> Result<FigureOutcome, Failure> {
+    match request.size {
+        Size::Live => {
+            let live = live::run(executor, &plan, request.scale)?;
+            Ok(live.outcome(paper, plan, results))
+        }
+        Size::Quick | Size::Full => Ok(outcome(paper, plan, results)),
+    }
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+fn possible(
+    size: Size,
+    _library: &Library,
+    _paper: &Paper,
+    figures: Vec<String>,
+    _observer: &dyn Observer,
+) -> anyhow::Result<Vec<String>> {
+    match size {
+        Size::Live => bail!("live runs need Linux, and a build with the feature `live`"),
+        Size::Quick | Size::Full => Ok(figures),
+    }
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+#[expect(clippy::unnecessary_wraps, reason = "live runs can fail")]
+fn figure_outcome(
+    _request: &Request,
+    _executor: &Executor<'_>,
+    paper: &Paper,
+    plan: Plan,
+    results: &Results,
+) -> Result<FigureOutcome, Failure> {
+    Ok(outcome(paper, plan, results))
+}
+
+/// Writes the page of what is in a directory, and tells where it is.
+pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
+    let write = || report::write(directory, &report::read_all(directory)?);
+    Ok(write().map_err(anyhow::Error::from)?)
+}
+
+/// What can be reproduced, line by line; from a directory in place of what is built in.
+pub fn list(from: Option<&Path>) -> anyhow::Result<String> {
+    let library = Library::new(from);
+    let mut text = String::new();
+    for id in library.papers()? {
+        let (paper, figures) = library.paper(&id)?;
+        let _ = writeln!(text, "{id:20} {}, {}", paper.title, paper.venue);
+        for figure in figures {
+            let spec = library.figure(&id, &figure)?;
+            let _ = writeln!(text, "{:20} {}", format!("{id}/{figure}"), spec.title);
+        }
+    }
+    Ok(text)
+}
+
+/// The paper that is meant and its figures, in its order.
+fn targets(library: &Library, targets: &[String]) -> anyhow::Result<(Paper, Vec<String>)> {
+    let parts = |target: &str| match target.split_once('/') {
+        Some((paper, figure)) => (paper.to_owned(), Some(figure.to_owned())),
+        None => (target.to_owned(), None),
+    };
+    let wanted: Vec<(String, Option<String>)> =
+        targets.iter().map(|target| parts(target)).collect();
+    let id = &wanted[0].0;
+    let (paper, figures) = library.paper(id)?;
+    for (other, figure) in &wanted {
+        if other != id {
+            bail!("{id} and {other} are two papers; reproduce one after the other");
+        }
+        if let Some(figure) = figure.as_ref().filter(|figure| !figures.contains(figure)) {
+            let all = figures.join(", ");
+            bail!("{id} has no figure {figure:?}; it has: {all}");
+        }
+    }
+    let chosen = |figure: &String| {
+        let is = |(_, one): &(String, Option<String>)| one.as_ref().is_none_or(|one| one == figure);
+        wanted.iter().any(is)
+    };
+    let figures = figures.into_iter().filter(chosen).collect();
+    Ok((paper, figures))
+}
+
+fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
+    let figure = chart::draw(&paper.id, &plan, results);
+    let claims = plan.spec.claim.iter();
+    let claims = claims
+        .map(|claim| claim::evaluate(claim, results))
+        .collect();
+    let settings = plan.settings();
+    let (only_at, options) = (plan.only_at(), plan.options());
+    let spec = plan.spec;
+    FigureOutcome {
+        id: plan.id,
+        title: spec.title,
+        caption: spec.caption,
+        section: spec.section,
+        note: spec.note,
+        size: plan.size,
+        only_at,
+        options,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        seeds: plan.seeds,
+        runs: plan.jobs.len(),
+        figure,
+        claims,
+        variants: spec
+            .variant
+            .into_iter()
+            .map(|variant| (variant.label, variant.set))
+            .collect(),
+        settings,
+        scenario: plan.scenario,
+        live: None,
+    }
+}
+
+/// What the directory has of the paper already, with the new outcomes in place of older ones.
+fn merged(
+    directory: &Path,
+    paper: Paper,
+    new: Vec<FigureOutcome>,
+    library: &Library,
+) -> anyhow::Result<Reproduction> {
+    let before = Reproduction::read(&directory.join(Reproduction::file(&paper.id)));
+    let mut figures = new;
+    if let Ok(before) = before {
+        let is_new: Vec<String> = figures.iter().map(|figure| figure.id.clone()).collect();
+        let kept = before.figures.into_iter();
+        figures.extend(kept.filter(|figure| !is_new.contains(&figure.id)));
+    }
+    let (_, order) = library.paper(&paper.id)?;
+    figures.sort_by_key(|figure| {
+        let id = figure.id.strip_suffix(LIVE).unwrap_or(&figure.id);
+        (order.iter().position(|of| of == id), figure.live.is_some())
+    });
+    let deviations = library.deviations(&paper.id)?;
+    Ok(Reproduction {
+        paper,
+        figures,
+        deviations,
+    })
+}
+
+/// The claims as lines.
+pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
+    let rows = || {
+        let of = |outcome: &FigureOutcome| {
+            let claims = outcome.claims.iter().cloned();
+            let id = outcome.id.clone();
+            claims
+                .map(move |claim| (id.clone(), claim))
+                .collect::<Vec<_>>()
+        };
+        outcomes.iter().flat_map(of)
+    };
+    let ours = |claim: &ClaimOutcome| match &claim.spread {
+        Some(spread) => format!("{} [{spread}]", claim.ours),
+        None => claim.ours.clone(),
+    };
+    let width = |of: &dyn Fn(&(String, ClaimOutcome)) -> usize| {
+        rows().map(|row| of(&row)).max().unwrap_or_default()
+    };
+    let what = width(&|(_, claim)| claim.what.chars().count()).max("claim".len());
+    let paper = width(&|(_, claim)| claim.paper.chars().count()).max("paper".len());
+    let our = width(&|(_, claim)| ours(claim).chars().count()).max("ours".len());
+    let mut text = format!(
+        "{:7} {:what$}  {:>paper$}  {:>our$}  verdict\n",
+        "figure", "claim", "paper", "ours"
+    );
+    for (id, claim) in rows() {
+        let _ = writeln!(
+            text,
+            "{id:7} {:what$}  {:>paper$}  {:>our$}  {}",
+            claim.what,
+            claim.paper,
+            ours(&claim),
+            claim.verdict
+        );
+    }
+    for outcome in outcomes {
+        if let Some(only_at) = &outcome.only_at {
+            let _ = writeln!(text, "{}: only {only_at}", outcome.id);
+        }
+    }
+    text
+}

@@ -1,0 +1,214 @@
+//! From a figure to its runs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use sha2::{Digest as _, Sha256};
+use shallows_results::report::{Paper, Size};
+use shallows_sim::workload::WorkloadConfig;
+
+use super::library::Library;
+use super::spec::{FigureSpec, GoodputSpec};
+use shallows_run::Failure;
+use shallows_run::scenario::{Loaded, Setting};
+
+/// Weight of a run of long-lived flows, beside the number of flows of others.
+const LONG_LIVED: u64 = 200;
+
+/// What the user asks for besides the figure.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) size: Size,
+    /// In place of the figure's number.
+    pub(super) seeds: Option<u64>,
+    /// Only these values of x.
+    pub(super) at: Vec<f64>,
+}
+
+/// A figure and its runs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) id: String,
+    pub(super) spec: FigureSpec,
+    /// Text of its scenario.
+    pub(super) scenario: String,
+    pub(super) size: Size,
+    pub(super) xs: Vec<f64>,
+    pub(super) seeds: u64,
+    /// By variant, then x, then seed.
+    pub(super) jobs: Vec<Job>,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    /// Equal for equal runs, whatever figure they are for.
+    pub(super) key: String,
+    /// The scenario with every key, as it is kept with the result.
+    pub(super) resolved: String,
+    pub(super) loaded: Loaded,
+    pub(super) goodput: Option<GoodputSpec>,
+    /// About how much work it is.
+    pub(super) weight: u64,
+}
+
+impl Plan {
+    pub(super) fn new(
+        library: &Library,
+        paper: &Paper,
+        id: &str,
+        wanted: &Wanted,
+    ) -> Result<Self, Failure> {
+        let spec = library.figure(&paper.id, id)?;
+        check(&spec).with_context(|| format!("{}/{id}.toml", paper.id))?;
+        let file = format!("{}/{}", paper.id, spec.scenario);
+        let scenario = library.text(&file)?;
+        let size = wanted.size;
+        let xs = chosen_xs(id, &spec, wanted)?;
+        let seeds = wanted.seeds.unwrap_or(spec.size(size).seeds);
+        let mut jobs = Vec::new();
+        for variant in &spec.variant {
+            for &x in &xs {
+                for seed in 1..=seeds {
+                    let settings = settings(&spec, size, x, &variant.set, seed);
+                    let loaded = Loaded::parse(Path::new(&file), &scenario, &settings)?;
+                    jobs.push(Job::new(loaded, spec.goodput)?);
+                }
+            }
+        }
+        Ok(Self {
+            id: id.to_owned(),
+            spec,
+            scenario,
+            size,
+            xs,
+            seeds,
+            jobs,
+        })
+    }
+
+    /// Where there are runs, if not at every x of the size.
+    pub(super) fn only_at(&self) -> Option<String> {
+        let sweep = self.spec.x.as_ref()?;
+        let all = self.spec.xs(self.size);
+        let shown = |xs: &[f64]| {
+            let scale = if sweep.percent { 100.0 } else { 1.0 };
+            // 0.7 is not exactly 70 hundredths.
+            let shown = xs.iter().map(|x| (x * scale * 1e9).round() / 1e9);
+            let shown: Vec<String> = shown.map(|x| x.to_string()).collect();
+            shown.join(", ")
+        };
+        let (ours, all) = (shown(&self.xs), shown(&all));
+        (ours != all).then(|| format!("at {} {ours} (the figure has {all})", sweep.label))
+    }
+
+    /// What the command had to say to get these runs, besides figure and size.
+    pub(super) fn options(&self) -> String {
+        let mut options = String::new();
+        if self.only_at().is_some() {
+            let at: Vec<String> = self.xs.iter().map(f64::to_string).collect();
+            let _ = write!(options, " --at {}", at.join(","));
+        }
+        if self.seeds != self.spec.size(self.size).seeds {
+            let _ = write!(options, " --seeds {}", self.seeds);
+        }
+        options
+    }
+
+    /// What all runs have on top of the scenario.
+    pub(super) fn settings(&self) -> Vec<String> {
+        let own = self.spec.size(self.size).set.iter();
+        self.spec.set.iter().chain(own).cloned().collect()
+    }
+}
+
+impl Job {
+    fn new(loaded: Loaded, goodput: Option<GoodputSpec>) -> Result<Self, Failure> {
+        let (resolved, inputs) = loaded.scenario.resolved()?;
+        let mut hash = Sha256::new();
+        hash.update(&resolved);
+        for input in inputs {
+            hash.update(&input.content);
+        }
+        hash.update(format!("{goodput:?}"));
+        let mut key = String::new();
+        for byte in hash.finalize().iter().take(10) {
+            let _ = write!(key, "{byte:02x}");
+        }
+        Ok(Self {
+            key,
+            resolved,
+            weight: weight(&loaded),
+            loaded,
+            goodput,
+        })
+    }
+}
+
+/// The values of x of the size, or those of the figure that were asked for.
+fn chosen_xs(id: &str, spec: &FigureSpec, wanted: &Wanted) -> anyhow::Result<Vec<f64>> {
+    let Some(sweep) = spec.x.as_ref().filter(|_| !wanted.at.is_empty()) else {
+        return Ok(spec.xs(wanted.size));
+    };
+    let mut xs = sweep.values.clone();
+    xs.retain(|x| wanted.at.contains(x));
+    let values: Vec<String> = sweep.values.iter().map(f64::to_string).collect();
+    let values = values.join(", ");
+    ensure!(
+        !xs.is_empty(),
+        "{id} has no point at these values of x; it has {values}"
+    );
+    Ok(xs)
+}
+
+/// In the order in which they are applied: a later one wins.
+fn settings(spec: &FigureSpec, size: Size, x: f64, variant: &[String], seed: u64) -> Vec<Setting> {
+    let sweep = spec.x.iter().flat_map(|sweep| &sweep.set);
+    let sweep = sweep.map(|setting| setting.replace("{x}", &x.to_string()));
+    let all = spec.set.iter().chain(&spec.size(size).set).cloned();
+    let all = all.chain(sweep).chain(variant.iter().cloned());
+    all.chain([format!("seed={seed}")])
+        .map(|assignment| Setting {
+            shown: assignment.clone(),
+            assignment,
+        })
+        .collect()
+}
+
+fn weight(loaded: &Loaded) -> u64 {
+    let flows = loaded
+        .scenario
+        .workload
+        .0
+        .iter()
+        .map(|workload| match workload {
+            WorkloadConfig::Poisson(poisson) => poisson.flows.unwrap_or(0),
+            _ => LONG_LIVED,
+        });
+    flows.sum::<u64>().max(1)
+}
+
+/// Refuses names that lead nowhere.
+fn check(spec: &FigureSpec) -> anyhow::Result<()> {
+    let known = |name: &str| spec.variant.iter().any(|variant| variant.id == name);
+    for panel in &spec.panel {
+        for name in panel.variant.iter().chain(&panel.normalise) {
+            ensure!(
+                known(name),
+                "panel {:?}: there is no variant {name:?}",
+                panel.title
+            );
+        }
+    }
+    for claim in &spec.claim {
+        for name in claim.of.names().iter().chain(&claim.to) {
+            ensure!(
+                known(name),
+                "claim {:?}: there is no variant {name:?}",
+                claim.id
+            );
+        }
+    }
+    Ok(())
+}

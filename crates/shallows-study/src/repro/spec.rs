@@ -1,0 +1,290 @@
+//! Figures to reproduce, as `repro/<paper>/<figure>.toml` has them.
+
+use serde::Deserialize;
+use shallows_core::units::Time;
+use shallows_results::report::{Deviation, Paper, Size};
+
+use super::metric::Metric;
+
+/// `paper.toml`: the paper and its figures in order.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct PaperSpec {
+    #[serde(flatten)]
+    pub(super) paper: Paper,
+    pub(super) figures: Vec<String>,
+}
+
+/// `deviations.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Deviations {
+    #[serde(default)]
+    pub(super) deviation: Vec<Deviation>,
+}
+
+/// Runs, what is drawn from them, and what the paper says they show.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct FigureSpec {
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) caption: String,
+    #[serde(default)]
+    pub(super) section: String,
+    pub(super) note: Option<String>,
+    /// A file beside this one.
+    pub(super) scenario: String,
+    /// Settings of all runs, as `--set` takes them.
+    #[serde(default)]
+    pub(super) set: Vec<String>,
+    /// What the runs of a curve differ in; a figure without has one run a curve and seed.
+    pub(super) x: Option<Sweep>,
+    pub(super) full: SizeSpec,
+    pub(super) quick: SizeSpec,
+    /// How it is run live, if it can be.
+    pub(super) live: Option<LiveSpec>,
+    /// Where goodput is measured, if it is.
+    pub(super) goodput: Option<GoodputSpec>,
+    pub(super) variant: Vec<Variant>,
+    pub(super) panel: Vec<PanelSpec>,
+    #[serde(default)]
+    pub(super) claim: Vec<ClaimSpec>,
+}
+
+impl FigureSpec {
+    pub(super) fn size(&self, size: Size) -> &SizeSpec {
+        match size {
+            Size::Quick => &self.quick,
+            Size::Full => &self.full,
+            Size::Live => self.live.as_ref().map_or(&self.quick, |live| &live.size),
+        }
+    }
+
+    /// The values of x of a size, in order.
+    pub(super) fn xs(&self, size: Size) -> Vec<f64> {
+        let Some(sweep) = &self.x else {
+            return vec![0.0];
+        };
+        let own = self.size(size).x.as_ref();
+        own.unwrap_or(&sweep.values).clone()
+    }
+}
+
+/// The x axis of a figure.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Sweep {
+    pub(super) label: String,
+    /// Whether 0.5 is shown as 50.
+    #[serde(default)]
+    pub(super) percent: bool,
+    pub(super) values: Vec<f64>,
+    /// Settings with `{x}` for the value.
+    pub(super) set: Vec<String>,
+}
+
+/// How large a version of the figure is.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct SizeSpec {
+    pub(super) seeds: u64,
+    /// In place of the sweep's values.
+    pub(super) x: Option<Vec<f64>>,
+    #[serde(default)]
+    pub(super) set: Vec<String>,
+}
+
+/// The version of the figure that a machine carries live.
+#[derive(Debug, Deserialize)]
+#[serde(from = "LiveTable")]
+pub(super) struct LiveSpec {
+    /// Rates are multiplied by it and times divided.
+    #[cfg_attr(
+        not(all(feature = "live", target_os = "linux")),
+        expect(dead_code, reason = "nothing runs live here")
+    )]
+    pub(super) scale: f64,
+    pub(super) size: SizeSpec,
+}
+
+/// [`LiveSpec`] as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct LiveTable {
+    scale: f64,
+    seeds: u64,
+    x: Option<Vec<f64>>,
+    #[serde(default)]
+    set: Vec<String>,
+}
+
+impl From<LiveTable> for LiveSpec {
+    fn from(table: LiveTable) -> Self {
+        let LiveTable {
+            scale,
+            seeds,
+            x,
+            set,
+        } = table;
+        Self {
+            scale,
+            size: SizeSpec { seeds, x, set },
+        }
+    }
+}
+
+/// Goodput of each queue at the switch's port to a host.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct GoodputSpec {
+    pub(super) to: u32,
+    /// When the flows have settled.
+    pub(super) after: Time,
+    /// From one sample to the next.
+    pub(super) every: Time,
+}
+
+/// What is compared: a curve, in most panels.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Variant {
+    pub(super) id: String,
+    pub(super) label: String,
+    pub(super) set: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct PanelSpec {
+    #[serde(default)]
+    pub(super) kind: PanelKind,
+    pub(super) title: String,
+    /// What its curves show, one for each variant.
+    pub(super) metric: Option<Metric>,
+    /// Or these, of one variant.
+    #[serde(default)]
+    pub(super) curves: Vec<CurveSpec>,
+    pub(super) variant: Option<String>,
+    /// Divides all values by those of this variant.
+    pub(super) normalise: Option<String>,
+    /// The x of the runs, where the panel shows only one.
+    pub(super) at: Option<f64>,
+    /// Label of the x axis, where it is not the sweep.
+    pub(super) x: Option<String>,
+    pub(super) y: String,
+    #[serde(default)]
+    pub(super) from_zero: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PanelKind {
+    /// A metric by the figure's x.
+    #[default]
+    BySweep,
+    /// Goodput over time, of one run.
+    OverTime,
+    /// The cumulative distribution of RTTs.
+    Distribution,
+    /// A metric of each variant, at one x.
+    Rows,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct CurveSpec {
+    pub(super) label: String,
+    pub(super) metric: Metric,
+}
+
+/// A sentence of the paper and what it says in numbers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct ClaimSpec {
+    pub(super) id: String,
+    pub(super) quote: String,
+    pub(super) what: String,
+    pub(super) paper: PaperValue,
+    /// Of a `value`; the others are percentages or factors.
+    #[serde(default)]
+    pub(super) unit: String,
+    pub(super) measure: Measure,
+    pub(super) metric: Metric,
+    /// In place of `metric` in what is compared with.
+    pub(super) to_metric: Option<Metric>,
+    /// One variant, or several of which the most extreme counts.
+    pub(super) of: OneOrMore,
+    /// The variant to compare with.
+    pub(super) to: Option<String>,
+    #[serde(default)]
+    pub(super) at: At,
+    /// Only values of x from the first to the second.
+    pub(super) between: Option<[f64; 2]>,
+    /// The value at which there would be no effect, where the measure does not tell.
+    pub(super) neutral: Option<f64>,
+    /// Why ours differs, found by an experiment.
+    pub(super) explanation: Option<String>,
+}
+
+/// What the paper says.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PaperValue {
+    About(f64),
+    /// The least and the most over x.
+    Range([f64; 2]),
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// How two variants are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Measure {
+    /// The metric itself.
+    Value,
+    /// of / to.
+    Ratio,
+    /// Percent that `of` is below `to`.
+    Reduction,
+    /// Percent that `of` is above `to`.
+    Increase,
+    /// Percent that `of` is away from `to`, either way.
+    Deviation,
+}
+
+/// At which x.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", untagged)]
+pub(super) enum At {
+    X(f64),
+    Over(Over),
+    /// The figure has one.
+    #[default]
+    Only,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Over {
+    Largest,
+    Smallest,
+    All,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    pub(super) fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::More(names) => names,
+        }
+    }
+}
