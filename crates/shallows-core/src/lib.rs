@@ -12,6 +12,7 @@
 //! | [`control`] | the contract of agents that exchange control messages |
 //! | [`host`] | what a host does before it sends: gates, QJUMP's limiter, ML-ECN's stage tags, UDP |
 //! | [`tcp`] | TCP sender and receiver, and the congestion controllers |
+//! | [`xco`] | XCo: who may send when, decided by a controller |
 //! | [`random`] | a biased coin with a stream of its own |
 //! | [`tally`] | packets and bytes, counted |
 //!
@@ -28,3 +29,4 @@ pub mod random;
 pub mod tally;
 pub mod tcp;
 pub mod units;
+pub mod xco;

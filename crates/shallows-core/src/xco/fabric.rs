@@ -1,0 +1,120 @@
+//! The fabric as the controller knows it: directed links, hosts, and a path for each pair (§3.2.1,
+//! inputs (a) to (c) of Algorithm 1).
+
+use thiserror::Error;
+
+use crate::units::Rate;
+
+/// The path that routing gives to a pair of hosts: P_sd.
+///
+/// The paper takes it from a spanning tree. Any function of the pair works, so a multi-path fabric
+/// answers with the path that its load balancing assigns.
+pub trait Routes {
+    /// Appends the links from `source` to `destination` to `path`, which is empty. It stays empty
+    /// where there is no path.
+    fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>);
+}
+
+impl<F: Fn(u32, u32, &mut Vec<u32>)> Routes for F {
+    fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>) {
+        self(source, destination, path);
+    }
+}
+
+/// Capacities of links and hosts, and the routes between hosts.
+#[derive(Clone, Debug)]
+pub struct Fabric<R> {
+    pub(super) hosts: Vec<Rate>,
+    pub(super) links: Vec<Rate>,
+    pub(super) routes: R,
+}
+
+/// Why a fabric cannot be coordinated.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FabricError {
+    /// There is nobody to coordinate.
+    #[error("the fabric has no hosts")]
+    NoHosts,
+    /// A host could never send.
+    #[error("host {0} has a link of 0 bps; leave it out or give its rate")]
+    SilentHost(u32),
+}
+
+impl<R: Routes> Fabric<R> {
+    /// A fabric with the outgoing capacity C_x of every host, the capacity C_ij of every directed
+    /// link (0 for a link that is down), and its routes.
+    ///
+    /// # Errors
+    /// If there are no hosts, or one could never send.
+    pub fn new(hosts: Vec<Rate>, links: Vec<Rate>, routes: R) -> Result<Self, FabricError> {
+        if hosts.is_empty() {
+            return Err(FabricError::NoHosts);
+        }
+        if let Some(host) = hosts.iter().position(|rate| rate.bps() == 0) {
+            return Err(FabricError::SilentHost(host as u32));
+        }
+        Ok(Self {
+            hosts,
+            links,
+            routes,
+        })
+    }
+
+    /// How many hosts there are; they are numbered from 0.
+    pub fn hosts(&self) -> u32 {
+        self.hosts.len() as u32
+    }
+
+    /// Path and rate of a pair, or `None` where it cannot be scheduled: a host that the fabric
+    /// does not know, a host that sends to itself, no path, or a link on it that is down or
+    /// unknown.
+    ///
+    /// The rate is C_x (§3.2.1), or the capacity of the slowest link of the path if that is less:
+    /// the hybrid of timeslice and rate limit that §6 asks for, without which eq. 1 would starve a
+    /// host that is faster than its path.
+    pub(super) fn route(&self, source: u32, destination: u32) -> Option<(Box<[u32]>, Rate)> {
+        let own = *self.hosts.get(source as usize)?;
+        self.hosts.get(destination as usize)?;
+        if source == destination {
+            return None;
+        }
+        let mut path = Vec::new();
+        self.routes.path(source, destination, &mut path);
+        let mut rate = own;
+        for &link in &path {
+            rate = rate.min(*self.links.get(link as usize)?);
+        }
+        (!path.is_empty() && rate.bps() > 0).then(|| (path.into_boxed_slice(), rate))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(source: u32, destination: u32, path: &mut Vec<u32>) {
+        path.extend(source.min(destination)..source.max(destination));
+    }
+
+    #[test]
+    fn a_path_limits_the_rate() {
+        let gbps = Rate::from_gbps;
+        let fabric = Fabric::new(vec![gbps(10); 4], vec![gbps(10), gbps(1), gbps(0)], line);
+        let fabric = fabric.unwrap();
+        let route = |from, to| fabric.route(from, to);
+        assert_eq!(route(0, 1), Some((vec![0].into(), gbps(10))));
+        assert_eq!(route(0, 2), Some((vec![0, 1].into(), gbps(1))));
+        assert_eq!(route(0, 3), None, "a link is down");
+        assert_eq!(route(0, 0), None, "no path to itself");
+        assert_eq!(route(0, 7), None, "unknown host");
+        assert_eq!(route(7, 0), None, "unknown host");
+    }
+
+    #[test]
+    fn a_fabric_needs_hosts_that_can_send() {
+        let error = |hosts| Fabric::new(hosts, vec![], line).err().unwrap();
+        assert_eq!(error(vec![]), FabricError::NoHosts);
+        let rates = vec![Rate::from_gbps(1), Rate::from_bps(0)];
+        assert_eq!(error(rates), FabricError::SilentHost(1));
+    }
+}

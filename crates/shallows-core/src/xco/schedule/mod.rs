@@ -1,0 +1,454 @@
+//! Timeslice scheduling: who sends to whom (§3.2.1, Algorithm 1).
+//!
+//! [`Schedule`] holds the backlog groups B_x, the directives D_x in force and the load that they
+//! put on every link, and answers each scheduling event with the new directives. It gives the same
+//! directives as the printed listing, which the tests keep as a separate naive version
+//! (`listing.rs`), but visits only pairs that the event can have made feasible.
+//!
+//! What the paper leaves open, and what we chose:
+//! - **Order** (lines 28 and 30, "Generating Distinct Successive Schedules"): the host served
+//!   longest ago first, then the lower number; within a host the destination served longest ago
+//!   first, then the lower number. A host that has just been served comes last, so successive
+//!   schedules differ wherever they can.
+//! - **Starvation**: neither this order nor pre-emption saves a pair that needs two links which
+//!   others use in turn, because both are never free at the same event. A pair that has waited for
+//!   [`Timing::patience`] therefore *claims* the links of its path: nobody else gets a slot there
+//!   until it has had one. The oldest [`CLAIM_WINDOW`] overdue pairs are looked at, and one claims
+//!   only if no older one wants any of its links.
+//! - **D_t after its slot** (lines 18 to 25): the listing leaves D_t^old as it was when t gets no
+//!   new slot; it is null then, or α would count a host that is silent.
+//! - **Scheduling event 3** also happens when a host without a slot reports one more destination.
+
+mod claims;
+#[cfg(test)]
+mod listing;
+mod preempt;
+#[cfg(test)]
+mod tests;
+mod waiters;
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::fabric::{Fabric, Routes};
+use crate::units::{Rate, Time};
+
+pub use claims::CLAIM_WINDOW;
+
+/// The times that a schedule is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// After how long in its slot a host may be moved to another destination ("protection of flows
+    /// that started less than a threshold ago"). `None`: never before its slot ends.
+    pub preempt_after: Option<Time>,
+    /// How long a pair waits before it claims its path.
+    pub patience: Time,
+}
+
+/// A scheduling event (§3.2.1), with the host that triggers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// 1: the timeslice of a host has expired.
+    Expired(u32),
+    /// 2: a host gives its timeslice back, because it has nothing more for that destination.
+    Returned(u32),
+    /// 3: a host without a timeslice has become backlogged to some destination.
+    Backlogged(u32),
+    /// A host has left: all of its backlog is gone.
+    Left(u32),
+}
+
+impl Event {
+    fn host(self) -> u32 {
+        match self {
+            Self::Expired(host)
+            | Self::Returned(host)
+            | Self::Backlogged(host)
+            | Self::Left(host) => host,
+        }
+    }
+}
+
+/// A transmission directive: `host` may send to `destination` (D_x).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Who may send.
+    pub host: u32,
+    /// To whom.
+    pub destination: u32,
+    /// How fast: C_x, or what the slowest link of the path carries.
+    pub rate: Rate,
+}
+
+/// The state of Algorithm 1.
+#[derive(Debug)]
+pub struct Schedule<R> {
+    fabric: Fabric<R>,
+    timing: Timing,
+    links: Vec<Link>,
+    hosts: Vec<Host>,
+    pairs: Vec<Pair>,
+    free: Vec<u32>,
+    index: FxHashMap<(u32, u32), u32>,
+    /// Backlogged pairs without a slot, oldest first.
+    waiting: BTreeSet<(Time, u32, u32, u32)>,
+    /// Links that are claimed, and by which pair.
+    claims: Vec<(u32, u32)>,
+    /// Numbers the slots given; the order of lines 28 and 30 compares these numbers.
+    slots: u64,
+    /// No pair needs less than this, so a link with less to spare has nothing to give.
+    least: u64,
+    marks: u64,
+}
+
+/// Line 28 and line 30 in one key: when the host was last served, the host, when the pair was last
+/// served, the destination, and the pair.
+type Turn = (u64, u32, u64, u32, u32);
+
+#[derive(Debug)]
+struct Link {
+    /// C_ij in bits per second.
+    capacity: u64,
+    /// Sum of the rates of the active contention group α_ij.
+    load: u64,
+    /// Pairs of silent hosts that this link keeps from sending.
+    waiters: BTreeSet<Turn>,
+    /// All pairs of the contention group β_ij; kept only if flows are pre-empted.
+    group: BTreeSet<(u32, u32)>,
+    claim: Option<u32>,
+    mark: u64,
+}
+
+#[derive(Debug, Default)]
+struct Host {
+    served: u64,
+    /// D_x, and since when.
+    current: Option<(u32, Time)>,
+    /// B_x in the order of line 30.
+    backlog: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Pair {
+    source: u32,
+    destination: u32,
+    path: Box<[u32]>,
+    rate: Rate,
+    served: u64,
+    /// When it became backlogged or its last slot ended.
+    since: Time,
+    /// The link that it waits at, and when its host had been served last at that time.
+    waits_at: Option<(u32, u64)>,
+}
+
+impl<R: Routes> Schedule<R> {
+    /// An empty schedule: nobody is backlogged.
+    pub fn new(fabric: Fabric<R>, timing: Timing) -> Self {
+        let link = |capacity: &Rate| Link {
+            capacity: capacity.bps(),
+            load: 0,
+            waiters: BTreeSet::new(),
+            group: BTreeSet::new(),
+            claim: None,
+            mark: 0,
+        };
+        Self {
+            links: fabric.links.iter().map(link).collect(),
+            hosts: fabric.hosts.iter().map(|_| Host::default()).collect(),
+            fabric,
+            timing,
+            pairs: Vec::new(),
+            free: Vec::new(),
+            index: FxHashMap::default(),
+            waiting: BTreeSet::new(),
+            claims: Vec::new(),
+            slots: 0,
+            least: u64::MAX,
+            marks: 0,
+        }
+    }
+
+    /// The fabric that it schedules.
+    pub fn fabric(&self) -> &Fabric<R> {
+        &self.fabric
+    }
+
+    /// D_x: whom `host` may send to, and since when.
+    pub fn directive(&self, host: u32) -> Option<(u32, Time)> {
+        let (pair, since) = self.hosts.get(host as usize)?.current?;
+        Some((self.pairs[pair as usize].destination, since))
+    }
+
+    /// B_x, in the order in which its destinations are considered.
+    pub fn backlog(&self, host: u32) -> impl Iterator<Item = u32> + '_ {
+        let pairs = self.hosts.get(host as usize).map(|host| &host.backlog);
+        let pairs = pairs.into_iter().flatten();
+        pairs.map(|&pair| self.pairs[pair as usize].destination)
+    }
+
+    /// How many pairs are backlogged.
+    pub fn backlogged(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The load that directives put on a link.
+    pub fn load(&self, link: u32) -> Rate {
+        Rate::from_bps(self.links[link as usize].load)
+    }
+
+    /// Adds `destination` to B_x. To be followed by [`Event::Backlogged`] if the host is silent.
+    /// False if the fabric cannot carry the pair, see [`Fabric`].
+    pub fn add(&mut self, now: Time, host: u32, destination: u32) -> bool {
+        if self.index.contains_key(&(host, destination)) {
+            return true;
+        }
+        let Some((path, rate)) = self.fabric.route(host, destination) else {
+            return false;
+        };
+        let pair = Pair {
+            source: host,
+            destination,
+            path,
+            rate,
+            served: 0,
+            since: now,
+            waits_at: None,
+        };
+        let id = if let Some(id) = self.free.pop() {
+            self.pairs[id as usize] = pair;
+            id
+        } else {
+            self.pairs.push(pair);
+            self.pairs.len() as u32 - 1
+        };
+        self.index.insert((host, destination), id);
+        self.least = self.least.min(rate.bps());
+        self.join_groups(id);
+        self.waiting.insert((now, host, destination, id));
+        self.file(id);
+        true
+    }
+
+    /// Takes `destination` out of B_x where the host says that it is not backlogged. The one that
+    /// it is sending to stays until [`Event::Returned`].
+    pub fn remove(&mut self, host: u32, destination: u32) {
+        let Some(&id) = self.index.get(&(host, destination)) else {
+            return;
+        };
+        if self.current(host) != Some(id) {
+            self.discard(id);
+        }
+    }
+
+    /// Algorithm 1. Appends the new directives to `grants`, in the order in which they were found.
+    pub fn handle(&mut self, now: Time, event: Event, grants: &mut Vec<Grant>) {
+        let host = event.host();
+        if host >= self.fabric.hosts()
+            || matches!(event, Event::Backlogged(_)) && self.current(host).is_some()
+        {
+            return;
+        }
+        let mut released = Vec::new();
+        if self.timing.preempt_after.is_some() {
+            self.contending_links(host, &mut released);
+        }
+        // Lines 18 to 25.
+        if let Some((pair, _)) = self.hosts[host as usize].current.take() {
+            released.extend_from_slice(&self.pairs[pair as usize].path);
+            self.unload(pair);
+            self.pairs[pair as usize].since = now;
+            let key = self.waiting_key(pair);
+            self.waiting.insert(key);
+            if matches!(event, Event::Returned(_)) {
+                self.discard(pair);
+            }
+        }
+        if matches!(event, Event::Left(_)) {
+            for pair in std::mem::take(&mut self.hosts[host as usize].backlog) {
+                self.discard(pair);
+            }
+        }
+        loop {
+            let before = grants.len();
+            self.update_claims(now, &mut released);
+            if self.timing.preempt_after.is_some() {
+                self.visit_groups(now, host, &released, grants);
+            } else {
+                self.visit_waiters(now, host, &released, grants);
+            }
+            if !self.fulfils_claim(&grants[before..]) {
+                return;
+            }
+            // What a claimant leaves over on its links is for others again.
+            released.clear();
+        }
+    }
+
+    /// Sets the capacity of a link, 0 if it is down. Slots that run stay in force until they end,
+    /// so a link that lost capacity can be over it for a slot.
+    pub fn set_capacity(&mut self, now: Time, link: u32, capacity: Rate, grants: &mut Vec<Grant>) {
+        let Some(known) = self.fabric.links.get_mut(link as usize) else {
+            return;
+        };
+        *known = capacity;
+        self.links[link as usize].capacity = capacity.bps();
+        self.reroute(now, grants);
+    }
+
+    /// Replaces the routes.
+    pub fn set_routes(&mut self, now: Time, routes: R, grants: &mut Vec<Grant>) {
+        self.fabric.routes = routes;
+        self.reroute(now, grants);
+    }
+
+    /// Looks up path and rate of every pair again and considers all hosts. Pairs that the fabric
+    /// cannot carry any more leave the backlog, and their slot ends.
+    fn reroute(&mut self, now: Time, grants: &mut Vec<Grant>) {
+        self.least = u64::MAX;
+        for host in 0..self.fabric.hosts() {
+            for id in self.hosts[host as usize].backlog.clone() {
+                self.leave_groups(id);
+                self.stop_waiting(id);
+                let sends = self.current(host) == Some(id);
+                if sends {
+                    self.unload(id);
+                }
+                let destination = self.pairs[id as usize].destination;
+                if let Some((path, rate)) = self.fabric.route(host, destination) {
+                    let pair = &mut self.pairs[id as usize];
+                    (pair.path, pair.rate) = (path, rate);
+                    self.least = self.least.min(rate.bps());
+                    self.join_groups(id);
+                    if sends {
+                        self.load_path(id);
+                    }
+                } else {
+                    if sends {
+                        self.hosts[host as usize].current = None;
+                    }
+                    self.discard(id);
+                }
+            }
+        }
+        self.drop_claims();
+        for host in self.in_turn() {
+            self.handle_silent(now, host, grants);
+        }
+    }
+
+    /// Event 3 for a host without a slot; a host with one goes on.
+    fn handle_silent(&mut self, now: Time, host: u32, grants: &mut Vec<Grant>) {
+        if self.hosts[host as usize].current.is_none() {
+            self.handle(now, Event::Backlogged(host), grants);
+        }
+    }
+
+    /// All hosts, longest unserved first.
+    fn in_turn(&self) -> Vec<u32> {
+        let mut hosts: Vec<u32> = (0..self.fabric.hosts()).collect();
+        hosts.sort_by_key(|&host| (self.hosts[host as usize].served, host));
+        hosts
+    }
+
+    fn current(&self, host: u32) -> Option<u32> {
+        self.hosts[host as usize].current.map(|(pair, _)| pair)
+    }
+
+    /// Eq. 1 on every link of the pair's path, with what `instead` puts on them taken away; the
+    /// first link that fails.
+    fn blocked(&self, id: u32, instead: Option<u32>) -> Option<u32> {
+        let pair = &self.pairs[id as usize];
+        pair.path.iter().copied().find(|&at| {
+            let link = &self.links[at as usize];
+            let mut load = link.load;
+            if let Some(other) = instead.map(|other| &self.pairs[other as usize])
+                && other.path.contains(&at)
+            {
+                load -= other.rate.bps();
+            }
+            load + pair.rate.bps() > link.capacity || link.claim.is_some_and(|claim| claim != id)
+        })
+    }
+
+    /// Lines 38 and 47 to 49, and lines 59 and 60.
+    fn grant(&mut self, now: Time, id: u32, grants: &mut Vec<Grant>) {
+        self.stop_waiting(id);
+        let key = self.waiting_key(id);
+        self.waiting.remove(&key);
+        self.load_path(id);
+        self.slots += 1;
+        let Pair {
+            source,
+            destination,
+            rate,
+            ..
+        } = self.pairs[id as usize];
+        self.unfile(id);
+        self.pairs[id as usize].served = self.slots;
+        let host = &mut self.hosts[source as usize];
+        host.backlog.push(id);
+        host.served = self.slots;
+        host.current = Some((id, now));
+        grants.push(Grant {
+            host: source,
+            destination,
+            rate,
+        });
+    }
+
+    fn load_path(&mut self, id: u32) {
+        let pair = &self.pairs[id as usize];
+        for &link in &pair.path {
+            self.links[link as usize].load += pair.rate.bps();
+        }
+    }
+
+    fn unload(&mut self, id: u32) {
+        let pair = &self.pairs[id as usize];
+        for &link in &pair.path {
+            self.links[link as usize].load -= pair.rate.bps();
+        }
+    }
+
+    /// Puts a pair into B_x at its place in the order of line 30.
+    fn file(&mut self, id: u32) {
+        let at = self.place(id).unwrap_or_else(|at| at);
+        let source = self.pairs[id as usize].source;
+        self.hosts[source as usize].backlog.insert(at, id);
+    }
+
+    fn unfile(&mut self, id: u32) {
+        let source = self.pairs[id as usize].source;
+        if let Ok(at) = self.place(id) {
+            self.hosts[source as usize].backlog.remove(at);
+        }
+    }
+
+    fn place(&self, id: u32) -> Result<usize, usize> {
+        let order = |id: u32| {
+            let pair = &self.pairs[id as usize];
+            (pair.served, pair.destination)
+        };
+        let source = self.pairs[id as usize].source;
+        let backlog = &self.hosts[source as usize].backlog;
+        backlog.binary_search_by_key(&order(id), |&other| order(other))
+    }
+
+    /// Forgets a pair that does not send.
+    fn discard(&mut self, id: u32) {
+        self.stop_waiting(id);
+        self.leave_groups(id);
+        self.unfile(id);
+        let key = self.waiting_key(id);
+        self.waiting.remove(&key);
+        let (_, source, destination, _) = key;
+        self.index.remove(&(source, destination));
+        self.free.push(id);
+    }
+
+    fn waiting_key(&self, id: u32) -> (Time, u32, u32, u32) {
+        let pair = &self.pairs[id as usize];
+        (pair.since, pair.source, pair.destination, id)
+    }
+}
