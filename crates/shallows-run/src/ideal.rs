@@ -117,7 +117,7 @@ impl Ideal<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use shallows_core::port::{BufferConfig, Framing, PerQueue, PortConfig};
+    use shallows_core::port::{BufferConfig, Framing, PerIndex, PortConfig};
     use shallows_core::units::Rate;
     use shallows_sim::routing::RoutingConfig;
     use shallows_sim::topology::TopologyConfig;
@@ -148,7 +148,7 @@ mod tests {
                 hosts: port,
                 special: BTreeMap::new(),
                 pool: None,
-                host_delay: PerQueue::All(Time::ZERO),
+                host_delay: PerIndex::All(Time::ZERO),
             },
             segment: 1460,
             header: 40,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use shallows_core::port::{
-    ConfigError, DropReason, EgressPort, Forward, Passage, PerQueue, Pool, PortConfig, Transmit,
+    ConfigError, DropReason, EgressPort, Forward, Passage, PerIndex, Pool, PortConfig, Transmit,
 };
 use shallows_core::units::{Bytes, Time};
 
@@ -104,7 +104,7 @@ pub struct PortSetup {
     pub pool: Option<Bytes>,
     /// Time that hosts take to hand an arrived packet to their transport: all the same, or each its
     /// own.
-    pub host_delay: PerQueue<Time>,
+    pub host_delay: PerIndex<Time>,
 }
 
 impl PortSetup {
@@ -116,8 +116,8 @@ impl PortSetup {
             Node::Host(host) => {
                 link.propagation
                     + match &self.host_delay {
-                        PerQueue::All(delay) => *delay,
-                        PerQueue::Each(delays) => delays[host as usize],
+                        PerIndex::All(delay) => *delay,
+                        PerIndex::Each(delays) => delays[host as usize],
                     }
             }
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::queues::{Queues, Store};
-use super::{ConfigError, DropReason, PerQueue};
+use super::{ConfigError, DropReason, PerIndex};
 use crate::packet::Packet;
 use crate::units::{Bytes, Length};
 
@@ -21,7 +21,7 @@ pub enum BufferConfig {
     /// Every queue has a limit of its own.
     PerQueue {
         /// Limit of all queues or of each.
-        limit: PerQueue<Length>,
+        limit: PerIndex<Length>,
     },
     /// All ports of the switch share its [`Pool`]; a queue may hold at most `alpha` times what is
     /// free (Choudhury and Hahne, Transactions on Networking 1998).

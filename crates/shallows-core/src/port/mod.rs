@@ -67,7 +67,7 @@ pub use config::{Accounting, ConfigError, PortConfig};
 pub use counters::{DropReason, MarkReason, QueueCounters};
 pub use framing::Framing;
 pub use marker::{MarkPoint, MarkerConfig, Measure, SchemeConfig};
-pub use notation::PerQueue;
+pub use notation::PerIndex;
 pub use queue_set::{MAX_QUEUES, QueueSet};
 pub use scheduler::{RoundObserver, SchedulerConfig};
 pub use shaper::{ShaperConfig, TokenBucket};

@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
-/// One value for all queues, or a list with one for each.
+/// One value for all of a kind (queues, hosts), or a list with one for each by its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum PerQueue<T> {
-    /// The same for every queue.
+pub enum PerIndex<T> {
+    /// The same for every one.
     All(T),
-    /// The n-th is queue n's.
+    /// The n-th value is that of number n.
     Each(Vec<T>),
 }
 
-impl<T: Clone> PerQueue<T> {
-    /// The values of `count` queues.
+impl<T: Clone> PerIndex<T> {
+    /// The values of numbers 0 to `count - 1`.
     pub fn each(&self, what: &'static str, count: usize) -> Result<Vec<T>, ConfigError> {
         match self {
             Self::All(value) => Ok(vec![value.clone(); count]),
@@ -37,35 +37,35 @@ impl<T: Clone> PerQueue<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerQueue<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerIndex<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Reader<T> {
-            type Value = PerQueue<T>;
+            type Value = PerIndex<T>;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
                 f.write_str("one value for all or a list with one for each")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                T::deserialize(text.into_deserializer()).map(PerQueue::All)
+                T::deserialize(text.into_deserializer()).map(PerIndex::All)
             }
 
             fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-                T::deserialize(number.into_deserializer()).map(PerQueue::All)
+                T::deserialize(number.into_deserializer()).map(PerIndex::All)
             }
 
             fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-                T::deserialize(number.into_deserializer()).map(PerQueue::All)
+                T::deserialize(number.into_deserializer()).map(PerIndex::All)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(PerQueue::All)
+                T::deserialize(MapAccessDeserializer::new(map)).map(PerIndex::All)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(list)).map(PerQueue::Each)
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(PerIndex::Each)
             }
         }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
 use shallows_core::packet::Descriptor;
-use shallows_core::port::{EgressPort, PerQueue};
+use shallows_core::port::{EgressPort, PerIndex};
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
@@ -126,13 +126,13 @@ impl Loaded {
     /// Checks how long hosts take for an arrived packet.
     fn check_host_delay(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
         let delays = match &self.scenario.ports.host_delay {
-            PerQueue::Each(delays) if delays.len() != fabric.hosts() as usize => {
+            PerIndex::Each(delays) if delays.len() != fabric.hosts() as usize => {
                 let (given, hosts) = (delays.len(), fabric.hosts());
                 let problem = format!("host-delay has {given} values, there are {hosts} hosts");
                 return Err(self.error_in("ports", &problem));
             }
-            PerQueue::Each(delays) => &delays[..],
-            PerQueue::All(delay) => slice::from_ref(delay),
+            PerIndex::Each(delays) => &delays[..],
+            PerIndex::All(delay) => slice::from_ref(delay),
         };
         if let Some(delay) = delays.iter().find(|&&delay| delay > LONGEST_DELAY) {
             let problem = format!("host-delay is {delay}, it can be at most {LONGEST_DELAY}");

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use shallows_core::port::{BufferConfig, PerQueue, PortConfig};
+use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_results::size_class::SizeClasses;
@@ -103,7 +103,7 @@ pub struct Ports {
     /// Time that hosts take to hand an arrived packet to their transport: one for all, or a list with
     /// one for each.
     #[serde(default = "no_delay")]
-    pub host_delay: PerQueue<Time>,
+    pub host_delay: PerIndex<Time>,
     /// Ports of switches.
     pub switch: PortConfig,
     /// Ports of hosts.
@@ -114,8 +114,8 @@ pub struct Ports {
     pub special: Vec<SpecialPort>,
 }
 
-fn no_delay() -> PerQueue<Time> {
-    PerQueue::All(Time::ZERO)
+fn no_delay() -> PerIndex<Time> {
+    PerIndex::All(Time::ZERO)
 }
 
 /// A port that some links have.

@@ -1,6 +1,6 @@
 //! Completion times worked out by hand, to the picosecond.
 
-use shallows_core::port::{BufferConfig, PerQueue, PortConfig};
+use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
 use shallows_sim::Completion;
 use shallows_sim::workload::{Barrier, FlowSpec};
@@ -41,7 +41,7 @@ fn one_packet_takes_what_the_authors_simulator_takes() {
 fn each_host_may_take_a_time_of_its_own() {
     let delays: Vec<_> = (0..144).map(Time::from_us).collect();
     let world = World {
-        host_delay: PerQueue::Each(delays),
+        host_delay: PerIndex::Each(delays),
         ..World::new(LEAF_SPINE, TRANSPORT, vec![flow(Time::ZERO, 3, 143, 1)])
     };
     assert_eq!(world.fcts(), [Some(ACROSS + Time::from_us(143 + 3))]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-use shallows_core::port::{BufferConfig, PerQueue, PortConfig};
+use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
 use shallows_sim::routing::{Router, RoutingConfig};
@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
     pub(crate) threads: u32,
-    pub(crate) host_delay: PerQueue<Time>,
+    pub(crate) host_delay: PerIndex<Time>,
 }
 
 impl World {
@@ -59,7 +59,7 @@ impl World {
             changes: Vec::new(),
             watch: Watch::default(),
             threads: 1,
-            host_delay: PerQueue::All(Time::ZERO),
+            host_delay: PerIndex::All(Time::ZERO),
         }
     }
 

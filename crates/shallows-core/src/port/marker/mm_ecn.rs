@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, probability, real};
 use crate::port::queues::Queues;
-use crate::port::{ConfigError, MarkReason, PerQueue};
+use crate::port::{ConfigError, MarkReason, PerIndex};
 use crate::random::Coin;
 use crate::units::Time;
 
@@ -48,7 +48,7 @@ pub(super) struct MmEcn {
 impl MmEcn {
     pub(super) fn new(config: MmEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            thresholds: setting.bytes_each(&PerQueue::All(config.threshold))?,
+            thresholds: setting.bytes_each(&PerIndex::All(config.threshold))?,
             random: probability("random", config.random)?,
             open: vec![0; setting.weights.len()],
             coin: Coin::new(setting.stream.0, setting.stream.1),

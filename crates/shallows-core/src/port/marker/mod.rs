@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queues::Queues;
 use super::scheduler::Service;
-use super::{ConfigError, MarkReason, PerQueue, QueueSet, RoundObserver, SizeClasses};
+use super::{ConfigError, MarkReason, PerIndex, QueueSet, RoundObserver, SizeClasses};
 use crate::units::{Bytes, Length, Rate, Time};
 pub use a_ecn::AEcnConfig;
 pub use cedm::{CedmConfig, CedmRule};
@@ -75,7 +75,7 @@ pub enum SchemeConfig {
     /// A threshold for each queue. The same for all is the standard threshold of MQ-ECN eq. 1.
     PerQueue {
         /// Threshold of all queues or of each.
-        threshold: PerQueue<Threshold>,
+        threshold: PerIndex<Threshold>,
     },
     /// The minimum threshold of MQ-ECN eq. 2: the standard one, apportioned by weight.
     PerQueueMinimum {
@@ -96,7 +96,7 @@ pub enum SchemeConfig {
     /// [`MarkerConfig::point`] says.
     EcnStar {
         /// Threshold of all queues or of each.
-        threshold: PerQueue<Threshold>,
+        threshold: PerIndex<Threshold>,
     },
     /// See [`MqEcnConfig`].
     MqEcn(MqEcnConfig),
@@ -308,7 +308,7 @@ impl Setting<'_> {
     }
 
     /// The checked value of a threshold for each queue.
-    fn bytes_each(&self, threshold: &PerQueue<Threshold>) -> Result<Vec<f64>, ConfigError> {
+    fn bytes_each(&self, threshold: &PerIndex<Threshold>) -> Result<Vec<f64>, ConfigError> {
         let each = threshold.each("threshold", self.weights.len())?;
         each.into_iter().map(|t| self.bytes(t)).collect()
     }

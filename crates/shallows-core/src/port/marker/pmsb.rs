@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Marking, Seen, Setting, Threshold, real};
-use crate::port::{ConfigError, MarkReason, PerQueue};
+use crate::port::{ConfigError, MarkReason, PerIndex};
 
 /// Parameters of PMSB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct PmsbConfig {
     /// Threshold of the port.
     pub port: Threshold,
     /// Length up to which a queue is spared, for all queues or for each.
-    pub queue: PerQueue<Threshold>,
+    pub queue: PerIndex<Threshold>,
 }
 
 /// A running PMSB marker.
@@ -58,7 +58,7 @@ mod tests {
     fn a_short_queue_is_spared_in_a_congested_port() {
         let config = PmsbConfig {
             port: length(24_000),
-            queue: PerQueue::All(length(3_000)),
+            queue: PerIndex::All(length(3_000)),
         };
         let mut pmsb = Pmsb::new(&config, &setting(&[1500; 8])).unwrap();
         let mut decide = |queue, port_length| {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{Marking, Note, Seen, Setting, power, probability, real};
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
-use crate::port::{ConfigError, MarkPoint, MarkReason, PerQueue};
+use crate::port::{ConfigError, MarkPoint, MarkReason, PerIndex};
 use crate::random::Coin;
 use crate::units::{Length, Time};
 
@@ -22,11 +22,11 @@ use crate::units::{Length, Time};
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RedConfig {
     /// Length at which marking begins.
-    pub min: PerQueue<Length>,
+    pub min: PerIndex<Length>,
     /// Length at which the probability reaches `max-probability`.
-    pub max: PerQueue<Length>,
+    pub max: PerIndex<Length>,
     /// Marking probability at `max`.
-    pub max_probability: PerQueue<f64>,
+    pub max_probability: PerIndex<f64>,
     /// Whether the probability goes on rising above `max` instead of jumping to 1.
     #[serde(default)]
     pub gentle: bool,
@@ -186,8 +186,8 @@ mod tests {
     use crate::port::marker::tests::{seen, setting};
     use crate::units::Packets;
 
-    fn packets(n: u64) -> PerQueue<Length> {
-        PerQueue::All(Length::Packets(Packets::new(n)))
+    fn packets(n: u64) -> PerIndex<Length> {
+        PerIndex::All(Length::Packets(Packets::new(n)))
     }
 
     /// 40 and 80 packets, QJUMP §6.3's best compromise.
@@ -195,7 +195,7 @@ mod tests {
         RedConfig {
             min: packets(40),
             max: packets(80),
-            max_probability: PerQueue::All(0.1),
+            max_probability: PerIndex::All(0.1),
             gentle: false,
             average: Average::Instantaneous,
             spread: false,
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn wred_has_thresholds_of_its_own_for_each_queue() {
         let config = RedConfig {
-            min: PerQueue::Each(vec![
+            min: PerIndex::Each(vec![
                 Length::Packets(Packets::new(10)),
                 Length::Packets(Packets::new(40)),
             ]),

@@ -23,7 +23,7 @@ pub mod wrr;
 use serde::{Deserialize, Serialize};
 
 use super::queues::{Queues, Store};
-use super::{ConfigError, PerQueue, QueueSet};
+use super::{ConfigError, PerIndex, QueueSet};
 use crate::packet::Packet;
 use crate::units::{Bytes, Time};
 pub use dwrr::Dwrr;
@@ -97,17 +97,17 @@ pub enum SchedulerConfig {
     /// Weighted round robin: up to `quantum` bytes a round, nothing carried over.
     Wrr {
         /// Bytes a round, for all queues or for each.
-        quantum: PerQueue<Bytes>,
+        quantum: PerIndex<Bytes>,
     },
     /// Deficit weighted round robin: what a round leaves unused is carried over.
     Dwrr {
         /// Bytes a round, for all queues or for each.
-        quantum: PerQueue<Bytes>,
+        quantum: PerIndex<Bytes>,
     },
     /// Weighted fair queueing by virtual time.
     Wfq {
         /// Weight of all queues or of each.
-        weight: PerQueue<u32>,
+        weight: PerIndex<u32>,
     },
     /// The first queues by strict priority, the others below them by round robin (MQ-ECN §3.4).
     StrictOver {
@@ -116,7 +116,7 @@ pub enum SchedulerConfig {
         /// How the others share.
         rest: RoundRobinConfig,
         /// Bytes a round, for all queues or for each (those of strict queues are not used).
-        quantum: PerQueue<Bytes>,
+        quantum: PerIndex<Bytes>,
     },
     /// pFabric: the flow with the fewest bytes left first.
     Pfabric,
@@ -135,7 +135,7 @@ pub enum RoundRobinConfig {
 impl SchedulerConfig {
     /// Quantum or weight of each of `count` queues; 1 where the scheduler knows no weights.
     pub fn weights(&self, count: usize) -> Result<Vec<u32>, ConfigError> {
-        let bytes = |quantum: &PerQueue<Bytes>| -> Result<Vec<u32>, ConfigError> {
+        let bytes = |quantum: &PerIndex<Bytes>| -> Result<Vec<u32>, ConfigError> {
             quantum
                 .each("quantum", count)?
                 .into_iter()
