@@ -691,7 +691,7 @@ impl<P: Packet> Rest<P> {
             }
         }
         self.meter.sent(queue, leaving.size, service.finish);
-        self.marker.served(service, self.queues.queue_bytes(queue));
+        self.marker.served(service, &self.queues);
     }
 
     /// Tells the marker how long the port has been empty and silent.

@@ -135,7 +135,7 @@ pub enum MarkedGrowth {
     #[default]
     Never,
     /// If the ACK before was marked as well, as in the DCTCP code for ns-2 that the simulations of
-    /// MQ-ECN and EAR ran.
+    /// MQ-ECN and EAR ran. An ACK of a segment that was late never grows the window, marked or not.
     InBursts,
 }
 

@@ -209,12 +209,12 @@ impl Reference {
         let queue = usize::from(packet.dscp);
         let size = u64::from(packet.size);
         let total = self.total();
-        if total == 0 && self.has_rounds() && now > self.idle_since {
+        if total == 0 && now > self.idle_since {
             let slots = (now - self.idle_since).ps() / (1500 * BYTE_TIME);
             for _ in 0..slots.min(200) {
                 self.estimate *= 0.75;
             }
-            if slots > 0 && self.estimate < 1000.0 {
+            if slots > 0 && self.has_rounds() && self.estimate < 1000.0 {
                 self.estimate = 0.0;
             }
             self.idle_since = now;

@@ -1,6 +1,9 @@
 //! MQ-ECN does what §3.2.2 says, at a saturated port and when queues come and go.
 
 use proptest::prelude::*;
+use shallows_core::packet::{Descriptor, Ecn};
+use shallows_core::port::DropReason;
+use shallows_core::port::marker::NotEct;
 use shallows_core::units::Time;
 
 use crate::driver::{Driver, config, packet};
@@ -128,6 +131,29 @@ fn wfq_divides_by_the_backlogged_weight() {
             &what,
         );
     }
+}
+
+/// A packet that is dropped because it cannot be marked never was in its queue, which stays empty
+/// and must not count as backlogged.
+#[test]
+fn a_queue_whose_only_packet_was_dropped_is_not_backlogged() {
+    let mut config = config(
+        3,
+        "{ wfq = { weight = 1 } }",
+        r#"{ mq-ecn = { threshold = "1pkt" } }"#,
+    );
+    config.marker.not_ect = NotEct::Drop;
+    let mut driver = Driver::new(&config);
+    saturate(&mut driver, 2, 60);
+    assert_near(driver.port.threshold(2).unwrap(), 750.0, 0.01, "two busy");
+    let unmarkable = Descriptor {
+        ecn: Ecn::NotEct,
+        ..packet(2, 1500, 0)
+    };
+    driver.offer(unmarkable);
+    assert_eq!(driver.port.counters(2).drops(DropReason::NotEct).packets, 1);
+    saturate(&mut driver, 2, 60);
+    assert_near(driver.port.threshold(2).unwrap(), 750.0, 0.01, "still two");
 }
 
 /// The two observations of §2 that MQ-ECN answers, at the port alone: the sum of all thresholds

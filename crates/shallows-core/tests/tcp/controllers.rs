@@ -1,10 +1,10 @@
 //! Marks on a path, and what each controller makes of them.
 
-use shallows_core::tcp::congestion::DctcpConfig;
+use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
 use shallows_core::tcp::{ControllerConfig, EcnEcho, MarkedGrowth, TcpConfig};
 use shallows_core::units::Time;
 
-use crate::driver::{Pair, plain, us};
+use crate::driver::{Fate, Pair, plain, us};
 
 fn dctcp(initial_alpha: f64) -> TcpConfig {
     TcpConfig {
@@ -76,6 +76,23 @@ fn a_window_may_grow_within_a_burst_of_marks_as_in_ns_2() {
     run_until(&mut pair, us(100));
     let grown = (0..9).fold(5_000.0, |cwnd, _| cwnd + 1_000.0 * 1_000.0 / cwnd);
     assert_eq!(pair.sender.cwnd_bytes(), grown);
+}
+
+#[test]
+fn late_acks_grow_no_window_even_in_bursts() {
+    let config = TcpConfig {
+        controller: ControllerConfig::Ear(DelayDctcpConfig::default()),
+        marked_growth: MarkedGrowth::InBursts,
+        ..plain()
+    };
+    let mut pair = Pair::new(&config);
+    let late = |index| (index, Fate::Late(us(200)));
+    pair.segment_fates.extend((1..100).map(late));
+    pair.write(100_000);
+    // The first ACK makes 10 segments 11 and alpha 15/16; the first late one cuts them by 15/32, and
+    // the eight after it change nothing.
+    run_until(&mut pair, us(300));
+    assert_eq!(pair.sender.cwnd_bytes(), 11_000.0 * 17.0 / 32.0);
 }
 
 #[test]

@@ -104,9 +104,9 @@ impl Marking for AEcn {
     }
 
     #[inline]
-    fn served(&mut self, service: Service, left: u64) {
+    fn served(&mut self, service: Service, queues: &Queues) {
         let lane = &mut self.lanes[service.queue];
-        lane.shortest = lane.shortest.min(left);
+        lane.shortest = lane.shortest.min(queues.queue_bytes(service.queue));
     }
 
     fn threshold(&self, queue: usize) -> Option<f64> {
@@ -117,12 +117,24 @@ impl Marking for AEcn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Descriptor;
+    use crate::port::Pool;
     use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::queues::Stored;
     use crate::units::Time;
 
     /// One interval of `marker`'s only queue, in which it falls to `shortest` bytes.
-    fn interval(marker: &mut AEcn, shortest: u64) -> f64 {
-        let queues = Queues::new(1);
+    fn interval(marker: &mut AEcn, shortest: u32) -> f64 {
+        let (mut queues, mut pool) = (Queues::new(1), Pool::unlimited());
+        if shortest > 0 {
+            let stored = Stored {
+                packet: Descriptor::default(),
+                arrived: Time::ZERO,
+                size: shortest,
+                noted: false,
+            };
+            queues.push(0, stored, &mut pool);
+        }
         let service = Service {
             queue: 0,
             size: 1500,
@@ -130,7 +142,7 @@ mod tests {
             finish: Time::ZERO,
             emptied: shortest == 0,
         };
-        marker.served(service, shortest);
+        marker.served(service, &queues);
         for _ in 0..marker.interval {
             marker.at_enqueue(MarkPoint::Enqueue, seen(0, 1500), &queues);
         }

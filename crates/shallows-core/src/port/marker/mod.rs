@@ -259,8 +259,8 @@ pub(crate) trait Marking {
     /// A queue finished its service in a round.
     fn round_ended(&mut self, _now: Time, _queue: usize, _sample: Time) {}
 
-    /// A packet was taken for transmission; the queue has `left` bytes left.
-    fn served(&mut self, _service: Service, _left: u64) {}
+    /// A packet was taken from its queue for transmission.
+    fn served(&mut self, _service: Service, _queues: &Queues) {}
 
     /// A packet arrives after the port has been idle for this long.
     fn idle_ended(&mut self, _idle: Time) {}
@@ -493,8 +493,8 @@ impl Marker {
     }
 
     #[inline]
-    pub(crate) fn served(&mut self, service: Service, left: u64) {
-        each_scheme!(&mut self.scheme, s => s.served(service, left));
+    pub(crate) fn served(&mut self, service: Service, queues: &Queues) {
+        each_scheme!(&mut self.scheme, s => s.served(service, queues));
     }
 
     #[inline]

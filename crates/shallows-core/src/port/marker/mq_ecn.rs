@@ -8,7 +8,8 @@
 //!   the next packet arrives, since nothing looks at the threshold before.
 //! - [`RoundUpdate::Interval`]: the moving average taken at a fixed interval, as chips would (§4.1).
 //! - WFQ has no rounds: share = w_i / w_sum, where w_sum smooths the weight of the backlogged
-//!   queues by the same filter, a sample for each packet sent (§3.4).
+//!   queues by the same filter, a sample for each packet sent (§3.4), and decays like T_round while
+//!   the port is idle.
 //! - Queues with strict priority above the round robin keep the standard threshold (§3.4).
 //! - [`Ramp`]: K_min and K_max scaled by the share, P_max as it is (§3.4).
 //!
@@ -17,10 +18,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Note, Seen, Setting, Threshold, power, probability, real};
+use super::{Marking, Seen, Setting, Threshold, power, probability, real};
 use crate::port::queues::Queues;
 use crate::port::scheduler::Service;
-use crate::port::{ConfigError, MarkPoint, MarkReason, QueueSet};
+use crate::port::{ConfigError, MarkReason, QueueSet};
 use crate::random::Coin;
 use crate::units::Time;
 
@@ -98,6 +99,9 @@ pub(super) struct MqEcn {
     estimate: Estimate,
     /// K in bytes.
     k: f64,
+    t_idle: Time,
+    /// What the smoothed value becomes 0 below, as it decays.
+    least: f64,
     ramp: Option<Box<RampState>>,
     /// See [`Setting::own`].
     own: Box<[f64]>,
@@ -114,9 +118,13 @@ struct RampState {
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum Estimate {
-    EveryRound { t_idle: Time },
-    RoundsInInterval { t_idle: Time, pending: Box<Pending> },
-    BackloggedWeight { backlogged: QueueSet, weight: f64 },
+    EveryRound,
+    RoundsInInterval(Box<Pending>),
+    /// The sum of the weights of these queues, which were backlogged when it was last needed.
+    BackloggedWeight {
+        queues: QueueSet,
+        sum: f64,
+    },
 }
 
 /// Samples that wait for the next update of the interval variant.
@@ -155,26 +163,25 @@ impl MqEcn {
         }
         let estimate = match config.update {
             _ if !setting.rounds => Estimate::BackloggedWeight {
-                backlogged: QueueSet::EMPTY,
-                weight: 0.0,
+                queues: QueueSet::EMPTY,
+                sum: 0.0,
             },
-            RoundUpdate::EverySample => Estimate::EveryRound { t_idle },
+            RoundUpdate::EverySample => Estimate::EveryRound,
             RoundUpdate::Interval(Time::ZERO) => return Err(ConfigError::Zero("interval")),
-            RoundUpdate::Interval(interval) => Estimate::RoundsInInterval {
-                t_idle,
-                pending: Box::new(Pending {
-                    interval,
-                    due: interval,
-                    sum: 0.0,
-                    count: 0,
-                }),
-            },
+            RoundUpdate::Interval(interval) => Estimate::RoundsInInterval(Box::new(Pending {
+                interval,
+                due: interval,
+                sum: 0.0,
+                count: 0,
+            })),
         };
         Ok(Self {
             k,
             own: (0..setting.weights.len()).map(|q| setting.own(q)).collect(),
             smoothed: 0.0,
             beta: config.beta,
+            t_idle,
+            least: if setting.rounds { SHORTEST_ROUND } else { 0.0 },
             ramp,
             estimate,
         })
@@ -191,7 +198,7 @@ impl MqEcn {
     // Off the common path, which it would otherwise burden with its registers.
     #[cold]
     fn collect(&mut self, now: Time, sample: f64) {
-        if let Estimate::RoundsInInterval { pending, .. } = &mut self.estimate
+        if let Estimate::RoundsInInterval(pending) = &mut self.estimate
             && let Some(mean) = pending.add(now, sample)
         {
             self.smooth(mean);
@@ -218,51 +225,51 @@ impl Marking for MqEcn {
     }
 
     #[inline]
-    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
-        if let Estimate::BackloggedWeight { backlogged, weight } = &mut self.estimate
-            && !backlogged.contains(seen.queue)
-        {
-            backlogged.insert(seen.queue);
-            *weight += self.own[seen.queue];
-        }
-        match point {
-            MarkPoint::Enqueue => self.decide(seen).into(),
-            MarkPoint::Dequeue => Note::Pass,
-        }
-    }
-
-    #[inline]
     fn round_ended(&mut self, now: Time, _queue: usize, sample: Time) {
         let sample = real(sample.ps());
-        if let Estimate::EveryRound { .. } = self.estimate {
+        if let Estimate::EveryRound = self.estimate {
             self.smooth(sample);
         } else {
             self.collect(now, sample);
         }
     }
 
-    fn served(&mut self, service: Service, _left: u64) {
-        let Estimate::BackloggedWeight { backlogged, weight } = &mut self.estimate else {
+    fn served(&mut self, service: Service, queues: &Queues) {
+        let Estimate::BackloggedWeight {
+            queues: counted,
+            sum,
+        } = &mut self.estimate
+        else {
             return;
         };
-        let sample = *weight;
-        if service.emptied {
-            backlogged.remove(service.queue);
-            *weight -= self.own[service.queue];
+        let mut backlogged = queues.backlogged();
+        backlogged.insert(service.queue);
+        // Weights are whole numbers, so adding and subtracting them leaves no error behind.
+        for queue in backlogged.difference(*counted).iter() {
+            *sum += self.own[queue];
         }
+        for queue in counted.difference(backlogged).iter() {
+            *sum -= self.own[queue];
+        }
+        *counted = backlogged;
+        let sample = *sum;
         self.smooth(sample);
     }
 
     #[inline]
     fn idle_ended(&mut self, idle: Time) {
-        let t_idle = match &self.estimate {
-            Estimate::EveryRound { t_idle } | Estimate::RoundsInInterval { t_idle, .. } => *t_idle,
-            Estimate::BackloggedWeight { .. } => return,
-        };
+        if idle < self.t_idle {
+            return;
+        }
+        if let Estimate::RoundsInInterval(pending) = &mut self.estimate
+            && let Some(mean) = pending.take()
+        {
+            self.smooth(mean);
+        }
         // At low load most packets find that T_round has decayed to nothing already.
-        if idle >= t_idle && self.smoothed > 0.0 {
-            self.smoothed *= power(self.beta, idle / t_idle);
-            if self.smoothed < SHORTEST_ROUND {
+        if self.smoothed > 0.0 {
+            self.smoothed *= power(self.beta, idle / self.t_idle);
+            if self.smoothed < self.least {
                 self.smoothed = 0.0;
             }
         }
@@ -289,18 +296,26 @@ impl Pending {
         if now < self.due {
             return None;
         }
-        let mean = self.sum / f64::from(self.count);
         let missed = (now - self.due) / self.interval;
         self.due += self.interval * (missed + 1);
+        self.take()
+    }
+
+    /// The mean of the samples since the last update, if there are any, which then are none.
+    fn take(&mut self) -> Option<f64> {
+        let mean = (self.count > 0).then(|| self.sum / f64::from(self.count));
         (self.sum, self.count) = (0.0, 0);
-        Some(mean)
+        mean
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::Descriptor;
+    use crate::port::Pool;
     use crate::port::marker::tests::{PACKET, seen, setting};
+    use crate::port::queues::Stored;
     use crate::units::{Bytes, Length, Packets};
 
     const MTU_TIME: Time = Time::from_ns(1200);
@@ -384,6 +399,21 @@ mod tests {
     }
 
     #[test]
+    fn samples_from_before_an_idle_time_decay_with_the_rest() {
+        let mut mq = marker(&MqEcnConfig {
+            update: RoundUpdate::Interval(Time::from_ns(7200)),
+            ..k65()
+        });
+        mq.round_ended(Time::from_ns(2400), 0, Time::from_ns(4000));
+        // A quarter of 4 us enters, and decays for two T_idle: 1 us x 0.75^2.
+        mq.idle_ended(Time::from_ns(2400));
+        assert_eq!(mq.smoothed, 562_500.0);
+        // The first sample after it is all that the next update sees: 0.75 x 0.5625 + 0.25 x 2 us.
+        mq.round_ended(Time::from_ns(7200), 0, Time::from_ns(2000));
+        assert_eq!(mq.smoothed, 921_875.0);
+    }
+
+    #[test]
     fn strict_queues_keep_the_standard_threshold() {
         let mut strict = setting(&[1500; 8]);
         strict.strict = QueueSet::first(1);
@@ -421,42 +451,43 @@ mod tests {
         let mut fair = setting(&[1, 1, 2, 4]);
         fair.rounds = false;
         let mut mq = MqEcn::new(&k65(), &fair).unwrap();
-        let queues = Queues::new(4);
-        for queue in [1, 2] {
-            mq.at_enqueue(MarkPoint::Enqueue, seen(queue, 1500), &queues);
-        }
-        let service = Service {
-            queue: 1,
+        let service = |queue| Service {
+            queue,
             size: PACKET,
             now: Time::ZERO,
             finish: MTU_TIME,
             emptied: false,
         };
+        let (mut queues, mut pool) = (Queues::new(4), Pool::unlimited());
+        for queue in [1, 2] {
+            let stored = Stored {
+                packet: Descriptor::default(),
+                arrived: Time::ZERO,
+                size: PACKET,
+                noted: false,
+            };
+            queues.push(queue, stored, &mut pool);
+        }
         // w_sum: 0.25 x 3 = 0.75 caps the share at 1; then it converges to 3.
-        mq.served(service, 0);
+        mq.served(service(1), &queues);
         assert_eq!(mq.threshold(1), Some(97_500.0));
         for _ in 0..200 {
-            mq.served(service, 0);
+            mq.served(service(1), &queues);
         }
         let third = mq.threshold(1).unwrap();
         assert!((third - 97_500.0 / 3.0).abs() < 1e-6, "{third}");
-        mq.served(
-            Service {
-                emptied: true,
-                ..service
-            },
-            0,
-        );
+        // The last packet of queue 1 leaves: it was backlogged until now, and is not from then on.
+        queues.pop(1, &mut pool);
+        mq.served(service(1), &queues);
+        assert!((mq.threshold(1).unwrap() - third).abs() < 1e-6);
         for _ in 0..200 {
-            mq.served(
-                Service {
-                    queue: 2,
-                    ..service
-                },
-                0,
-            );
+            mq.served(service(2), &queues);
         }
         let all = mq.threshold(2).unwrap();
         assert!((all - 97_500.0).abs() < 1e-6, "{all}");
+        // 3.7 us are three whole T_idle: w_sum 2 x 0.75^3, as T_round would.
+        mq.smoothed = 2.0;
+        mq.idle_ended(Time::from_ns(3700));
+        assert_eq!(mq.smoothed, 0.84375);
     }
 }

@@ -169,7 +169,7 @@ impl Marking for Red {
         }
     }
 
-    fn served(&mut self, service: Service, _left: u64) {
+    fn served(&mut self, service: Service, _: &Queues) {
         if service.emptied {
             self.lanes[service.queue].idle_since = Some(service.finish);
         }
@@ -258,7 +258,7 @@ mod tests {
                 finish: Time::from_ns(1200),
                 emptied: true,
             },
-            0,
+            &queues,
         );
         let later = Seen {
             now: Time::from_ns(3700),

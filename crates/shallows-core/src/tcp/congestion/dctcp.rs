@@ -68,7 +68,7 @@ pub(crate) struct Marks;
 impl Judge for Marks {
     #[inline]
     fn judge(&mut self, ack: &AckSample) -> Signal {
-        Signal::when(ack.ece)
+        Signal::of_echo(ack.ece)
     }
 }
 
@@ -102,7 +102,7 @@ impl<J: Judge> Control for Dctcp<J> {
     fn observe(&mut self, ack: &AckSample) -> Signal {
         let signal = self.judge.judge(ack);
         self.acked += ack.acked;
-        if signal == Signal::Congestion {
+        if signal.is_congestion() {
             self.marked += ack.acked;
         }
         if ack.ack > self.window_end {

@@ -73,7 +73,11 @@ impl DelayThreshold {
 impl Judge for DelayThreshold {
     #[inline]
     fn judge(&mut self, ack: &AckSample) -> Signal {
-        Signal::when(self.exceeded(ack.one_way_delay))
+        if self.exceeded(ack.one_way_delay) {
+            Signal::Delay
+        } else {
+            Signal::Clear
+        }
     }
 }
 
@@ -109,16 +113,10 @@ mod tests {
         };
         assert_eq!(controller.observe(&late(1_000, true, 58)), Signal::Clear);
         assert_eq!(controller.observe(&late(2_000, true, 58)), Signal::Clear);
-        assert_eq!(
-            controller.observe(&late(3_000, false, 203)),
-            Signal::Congestion
-        );
+        assert_eq!(controller.observe(&late(3_000, false, 203)), Signal::Delay);
         assert_eq!(controller.alpha(), Some(0.0));
         // The ACK beyond 3000 ends the window with two of three late: alpha = 1/2 * 2/3.
-        assert_eq!(
-            controller.observe(&late(4_000, false, 250)),
-            Signal::Congestion
-        );
+        assert_eq!(controller.observe(&late(4_000, false, 250)), Signal::Delay);
         assert_eq!(controller.alpha(), Some(0.5 * (2.0 / 3.0)));
     }
 }

@@ -20,8 +20,10 @@ impl Judge for MarksAndDelay {
     #[inline]
     fn judge(&mut self, ack: &AckSample) -> Signal {
         // The base must see every delay, also of marked segments.
-        let late = self.0.exceeded(ack.one_way_delay);
-        Signal::when(late || ack.ece)
+        match self.0.judge(ack) {
+            Signal::Clear => Signal::of_echo(ack.ece),
+            late => late,
+        }
     }
 }
 
@@ -47,9 +49,9 @@ mod tests {
         };
         assert_eq!(ear.observe(&sample(1_000, false, 58)), Signal::Clear);
         // Marked; late; both; neither; and the ACK that ends the window, neither: 3 of 5.
-        assert_eq!(ear.observe(&sample(2_000, true, 58)), Signal::Congestion);
-        assert_eq!(ear.observe(&sample(3_000, false, 203)), Signal::Congestion);
-        assert_eq!(ear.observe(&sample(4_000, true, 203)), Signal::Congestion);
+        assert_eq!(ear.observe(&sample(2_000, true, 58)), Signal::Mark);
+        assert_eq!(ear.observe(&sample(3_000, false, 203)), Signal::Delay);
+        assert_eq!(ear.observe(&sample(4_000, true, 203)), Signal::Delay);
         assert_eq!(ear.observe(&sample(5_000, false, 202)), Signal::Clear);
         assert_eq!(ear.observe(&sample(6_000, false, 58)), Signal::Clear);
         assert_eq!(ear.alpha(), Some(0.6));

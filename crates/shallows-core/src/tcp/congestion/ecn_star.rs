@@ -32,7 +32,7 @@ mod tests {
             srtt: Time::ZERO,
         };
         let mut window = Window::new(1_000, 9, 1_000_000, 1);
-        assert_eq!(EcnStar.observe(&ack), Signal::Congestion);
+        assert_eq!(EcnStar.observe(&ack), Signal::Mark);
         EcnStar.on_congestion(&mut window, &ack);
         assert_eq!((window.cwnd(), window.ssthresh()), (4_500.0, 4_500.0));
     }

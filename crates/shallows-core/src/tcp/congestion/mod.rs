@@ -67,18 +67,23 @@ pub(crate) struct AckSample {
 pub(crate) enum Signal {
     /// Nothing.
     Clear,
-    /// A queue is too long.
-    Congestion,
+    /// A queue is too long: the segment was marked.
+    Mark,
+    /// Queues are too long: the segment was late, and perhaps marked as well.
+    Delay,
 }
 
 impl Signal {
+    /// The signal of ECN-Echo alone.
     #[inline]
-    fn when(congested: bool) -> Self {
-        if congested {
-            Self::Congestion
-        } else {
-            Self::Clear
-        }
+    fn of_echo(ece: bool) -> Self {
+        if ece { Self::Mark } else { Self::Clear }
+    }
+
+    /// Whether the signal is one of congestion.
+    #[inline]
+    pub(crate) fn is_congestion(self) -> bool {
+        self != Self::Clear
     }
 }
 
@@ -100,7 +105,7 @@ pub(crate) struct Loss {
 pub(crate) trait Control {
     /// Takes the measurements of an ACK and judges it.
     fn observe(&mut self, ack: &AckSample) -> Signal {
-        Signal::when(ack.ece)
+        Signal::of_echo(ack.ece)
     }
 
     /// Grows the window for an ACK.

@@ -407,7 +407,7 @@ impl Sender {
             srtt: self.rto.srtt().unwrap_or(Time::ZERO),
         };
         let signal = self.controller.observe(&sample);
-        if signal == Signal::Congestion {
+        if signal.is_congestion() {
             self.on_signal(&sample);
         }
         self.sack.forget_below(self.una);
@@ -418,7 +418,7 @@ impl Sender {
         } else {
             self.advance_recovery(now, &sample, signal);
         }
-        self.last_ack_marked = signal == Signal::Congestion;
+        self.last_ack_marked = ack.ece;
     }
 
     /// RFC 6298 §5.2 and §5.3.
@@ -429,8 +429,14 @@ impl Sender {
 
     #[inline]
     fn grow(&mut self, sample: &AckSample, signal: Signal) {
-        let in_burst = self.rules.marked_growth == MarkedGrowth::InBursts && self.last_ack_marked;
-        if signal == Signal::Clear || in_burst {
+        let may_grow = match signal {
+            Signal::Clear => true,
+            Signal::Mark => {
+                self.rules.marked_growth == MarkedGrowth::InBursts && self.last_ack_marked
+            }
+            Signal::Delay => false,
+        };
+        if may_grow {
             self.controller.grow(&mut self.window, sample);
         }
     }
