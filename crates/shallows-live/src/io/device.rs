@@ -92,7 +92,7 @@ pub(super) fn longest(name: &str) -> Result<usize, IoError> {
 }
 
 /// The device's number.
-pub(super) fn index(name: &str) -> Result<i32, IoError> {
+pub(crate) fn index(name: &str) -> Result<i32, IoError> {
     let mut request = request(name)?;
     ask(name, libc::SIOCGIFINDEX as libc::Ioctl, &mut request)?;
     // SAFETY: SIOCGIFINDEX fills this member.
@@ -101,14 +101,22 @@ pub(super) fn index(name: &str) -> Result<i32, IoError> {
 
 /// Refuses a device that is down.
 pub(super) fn check_up(name: &str) -> Result<(), IoError> {
-    let mut request = request(name)?;
-    ask(name, libc::SIOCGIFFLAGS as libc::Ioctl, &mut request)?;
-    // SAFETY: SIOCGIFFLAGS fills this member.
-    let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
-    if flags & libc::IFF_UP == 0 {
+    if flags(name)? & libc::IFF_UP == 0 {
         return Err(IoError::Down(name.to_owned()));
     }
     Ok(())
+}
+
+/// Whether the device is there and up.
+pub(crate) fn is_up(name: &str) -> bool {
+    flags(name).is_ok_and(|flags| flags & libc::IFF_UP != 0)
+}
+
+fn flags(name: &str) -> Result<libc::c_int, IoError> {
+    let mut request = request(name)?;
+    ask(name, libc::SIOCGIFFLAGS as libc::Ioctl, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS fills this member.
+    Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
 /// How many queues frames come in by; 1 if the driver does not say.

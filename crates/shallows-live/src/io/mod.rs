@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use device::{Offload, set_offload};
+pub(crate) use device::{index as device_index, is_up as device_is_up};
 pub use packet::PacketSocket;
 pub use tap::Tap;
 pub use xdp::Xsk;
@@ -101,6 +102,17 @@ pub enum IoError {
     /// Another socket has the device.
     #[error("another AF_XDP socket has the device {0}: end its program, or io = \"packet\"")]
     Busy(String),
+    /// Another switch has the device.
+    #[error(
+        "another switch{} has the device {device}: two would duplicate its frames",
+        named(*.process)
+    )]
+    Claimed {
+        /// The device.
+        device: String,
+        /// Its process; 0 if it cannot be seen from here.
+        process: i32,
+    },
     /// No AF_XDP.
     #[error(
         "this kernel or device has no AF_XDP ({0}): CONFIG_XDP_SOCKETS has it; io = \"packet\" \
@@ -121,6 +133,13 @@ pub enum IoError {
         /// The answer.
         error: io::Error,
     },
+}
+
+fn named(process: i32) -> String {
+    match process {
+        0 => String::new(),
+        process => format!(" (process {process})"),
+    }
 }
 
 impl IoError {

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 use shallows_core::port::{self, PortConfig};
@@ -48,6 +49,9 @@ pub struct SwitchConfig {
     /// How it knows where stations are.
     #[serde(default)]
     pub forwarding: Forwarding,
+    /// Addresses that it learns at one port. More displace those that were silent for longest.
+    #[serde(default = "stations_per_port")]
+    pub stations_per_port: NonZeroUsize,
     /// What classifiers see as DSCP.
     #[serde(default)]
     pub classify: Classify,
@@ -71,6 +75,13 @@ pub struct SwitchConfig {
     /// Links between bridges, if there is more than one in this switch.
     #[serde(default, rename = "trunk")]
     pub trunks: Vec<TrunkPlan>,
+}
+
+/// Addresses that a switch learns at one port, unless its file says otherwise.
+pub const STATIONS_PER_PORT: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+fn stations_per_port() -> NonZeroUsize {
+    STATIONS_PER_PORT
 }
 
 /// One port: a device and the link behind it.

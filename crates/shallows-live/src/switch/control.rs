@@ -1,8 +1,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::Snapshot;
+use super::{PortEvent, Snapshot};
 
 /// How other threads talk to a running switch: they ask, and its loop answers in passing.
 #[derive(Clone, Debug, Default)]
@@ -14,9 +15,18 @@ struct Shared {
     wanted: AtomicBool,
     latest: Mutex<(u64, Option<Snapshot>)>,
     answered: Condvar,
+    events: Option<Sender<PortEvent>>,
 }
 
 impl Control {
+    /// A control of a switch that tells `events` when a port is lost or back.
+    pub fn with_events(events: Sender<PortEvent>) -> Self {
+        Self(Arc::new(Shared {
+            events: Some(events),
+            ..Shared::default()
+        }))
+    }
+
     /// Tells the switch to send what it holds and to end.
     pub fn stop(&self) {
         self.0.stop.store(true, Ordering::Release);
@@ -45,6 +55,13 @@ impl Control {
     /// Whether somebody has asked since the last time.
     pub(super) fn take_request(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed) && self.0.wanted.swap(false, Ordering::AcqRel)
+    }
+
+    pub(super) fn tell(&self, event: PortEvent) {
+        if let Some(events) = &self.0.events {
+            // Nobody listens any more.
+            let _ = events.send(event);
+        }
     }
 
     pub(super) fn answer(&self, snapshot: Snapshot) {

@@ -28,6 +28,10 @@ pub struct IngressCounters {
     pub missed: u64,
     /// Frames handed to the device.
     pub sent: u64,
-    /// Frames that the device refused.
+    /// Frames that the device refused, or that found it away.
     pub refused: u64,
+    /// How often the device went away or down.
+    pub losses: u64,
+    /// Whether it is away now.
+    pub lost: bool,
 }

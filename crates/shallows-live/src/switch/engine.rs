@@ -4,7 +4,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
 
-use super::bridge::{Bridge, Way};
+use super::bridge::{Bridge, StationCounters, Way};
 use super::{Classify, Forwarding, SwitchConfig, SwitchError};
 use crate::frame::{Frame, FrameStore, Header, Mac, Network, mark_ce};
 
@@ -130,7 +130,7 @@ impl Engine {
                 port.bridge,
             )?;
             self.links[link].end = End::Device(device);
-            self.bridges[port.bridge].links.push(link);
+            self.bridges[port.bridge].add_link(link, config.stations_per_port.get());
             self.entries.push(Entry::Bridge {
                 bridge: port.bridge,
                 back: link,
@@ -162,6 +162,8 @@ impl Engine {
     }
 
     fn add_trunks(&mut self, config: &SwitchConfig) -> Result<(), SwitchError> {
+        // Behind a trunk may be all the others' stations.
+        let limit = config.stations_per_port.get() * config.ports.len();
         for trunk in &config.trunks {
             let [a, b] = trunk.between;
             let egress = trunk.egress.as_ref().unwrap_or(&config.egress);
@@ -171,7 +173,7 @@ impl Engine {
                 let name = format!("trunk {from}-{to}");
                 self.add(config.seed, name, (trunk.rate, trunk.delay), egress, from)?;
                 self.links[link].end = End::Bridge { bridge: to, back };
-                self.bridges[from].links.push(link);
+                self.bridges[from].add_link(link, limit);
             }
         }
         let bridges = self.bridges.len();
@@ -309,6 +311,12 @@ impl Engine {
     /// Frames that had nowhere to go.
     pub fn filtered(&self) -> u64 {
         self.filtered
+    }
+
+    /// What has become of learned stations.
+    pub fn stations(&mut self, now: Time) -> StationCounters {
+        let bridges = self.bridges.iter_mut();
+        bridges.map(|bridge| bridge.counters(now)).sum()
     }
 
     /// Copies of flooded frames that found no memory.

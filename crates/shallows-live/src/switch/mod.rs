@@ -14,20 +14,24 @@
 //! bandwidth is lost. How late it was is measured for every frame ([`Fidelity`]).
 
 mod bridge;
+mod claim;
 mod config;
 mod control;
 mod counters;
 mod engine;
 mod fidelity;
+mod metrics;
 mod monitor;
 mod place;
+mod port;
 mod run;
 mod samples;
 mod snapshot;
 
+pub use bridge::StationCounters;
 pub use config::{
-    Classify, FidelityConfig, Forwarding, PortPlan, SampleConfig, SwitchConfig, SwitchError,
-    TrunkPlan, UplinkPlan, Wait,
+    Classify, FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
+    SwitchError, TrunkPlan, UplinkPlan, Wait,
 };
 pub use control::Control;
 pub use counters::IngressCounters;
@@ -35,6 +39,7 @@ pub use engine::{Delivery, Engine, Refusal};
 pub use fidelity::{Fidelity, Lateness, Verdict};
 pub use monitor::{Monitor, fetch_status};
 pub(crate) use place::{set_nice, sharpen_timers};
+pub use port::PortEvent;
 pub use run::{Report, Switch};
 pub use samples::Samples;
 pub use snapshot::{LinkSnapshot, QueueSnapshot, Snapshot};

@@ -1,17 +1,42 @@
 //! The switch's counters over HTTP, for Prometheus and for `shallows switch status`.
+//!
+//! Clients are not trusted to behave: a connection has one request and [`DEADLINE`] for all of it,
+//! and of [`MOST_CLIENTS`] connections the oldest makes room for a new one.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use super::{Control, Snapshot};
+use http_body_util::{BodyExt as _, Empty, Full, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{self, Runtime};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
-/// How long a switch may take to answer, and a client to ask.
+use super::{Control, Snapshot, metrics};
+
+/// How long a connection may take from its beginning to its end.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Longest request that is read.
-const LONGEST_REQUEST: u64 = 8192;
+/// Connections at a time.
+const MOST_CLIENTS: usize = 32;
+
+/// Longest header of a request.
+const LONGEST_REQUEST: usize = 8192;
+
+/// Longest answer that [`fetch_status`] reads: a switch of 250 ports with 64 queues has 20 MB.
+const LONGEST_ANSWER: usize = 64 << 20;
 
 /// A thread that answers `/metrics` and `/status`.
 #[derive(Debug)]
@@ -22,14 +47,11 @@ pub struct Monitor {
 impl Monitor {
     /// Starts answering at `address`, for as long as the program runs.
     pub fn start(address: SocketAddr, control: Control) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        let listener = std::net::TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let serve = move || {
-            for client in listener.incoming().flatten() {
-                // A client that hangs up early is its own business.
-                let _ = answer(client, &control);
-            }
-        };
+        listener.set_nonblocking(true)?;
+        let runtime = runtime()?;
+        let serve = move || runtime.block_on(serve(listener, control));
         thread::Builder::new()
             .name("monitor".to_owned())
             .spawn(serve)?;
@@ -42,55 +64,204 @@ impl Monitor {
     }
 }
 
-fn answer(mut client: TcpStream, control: &Control) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    let mut request = BufReader::new(client.try_clone()?.take(LONGEST_REQUEST));
-    let mut line = String::new();
-    request.read_line(&mut line)?;
-    let mut header = String::new();
-    while request.read_line(&mut header)? > 2 {
-        header.clear();
+fn runtime() -> io::Result<Runtime> {
+    runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(2)
+        .build()
+}
+
+async fn serve(listener: std::net::TcpListener, control: Control) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let mut clients: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let Ok((client, _)) = listener.accept().await else {
+            // Out of files, most likely: those of clients come back.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        clients.retain(|client| !client.is_finished());
+        if clients.len() >= MOST_CLIENTS
+            && let Some(oldest) = clients.pop_front()
+        {
+            oldest.abort();
+        }
+        let client = tokio::spawn(converse(client, control.clone()));
+        clients.push_back(client.abort_handle());
     }
-    let path = line.split(' ').nth(1).unwrap_or_default();
-    let (status, kind, body) = match (path, control.snapshot(PATIENCE)) {
-        ("/metrics", Some(snapshot)) => {
-            ("200 OK", "text/plain; version=0.0.4", snapshot.prometheus())
+}
+
+/// Answers one request.
+async fn converse(client: TcpStream, control: Control) {
+    let service = service_fn(|request| answer(request, control.clone()));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(LONGEST_REQUEST)
+        .serve_connection(TokioIo::new(client), service);
+    // A client that hangs up early, or is too slow, is its own business.
+    let _ = timeout(DEADLINE, connection).await;
+}
+
+async fn answer<B>(
+    request: Request<B>,
+    control: Control,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let is_metrics = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => true,
+        (&Method::GET, "/status") => false,
+        _ => {
+            let text = "there are GET /metrics and GET /status\n";
+            return Ok(response(StatusCode::NOT_FOUND, "text/plain", text));
         }
-        ("/status", Some(snapshot)) => {
-            let json = serde_json::to_string(&snapshot).map_err(io::Error::other)?;
-            ("200 OK", "application/json", json)
-        }
-        (_, None) => (
-            "503 Service Unavailable",
-            "text/plain",
-            "no answer\n".to_owned(),
-        ),
-        _ => (
-            "404 Not Found",
-            "text/plain",
-            "there are /metrics and /status\n".to_owned(),
-        ),
     };
-    let length = body.len();
-    write!(
-        client,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    )
+    let snapshot = tokio::task::spawn_blocking(move || control.snapshot(PATIENCE)).await;
+    let Ok(Some(snapshot)) = snapshot else {
+        let text = "the switch does not answer\n";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Ok(response(status, "text/plain", text));
+    };
+    Ok(if is_metrics {
+        let text = snapshot.prometheus();
+        response(StatusCode::OK, metrics::CONTENT_TYPE, text)
+    } else {
+        match serde_json::to_string(&snapshot) {
+            Ok(json) => response(StatusCode::OK, "application/json", json),
+            Err(error) => {
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                response(status, "text/plain", error.to_string())
+            }
+        }
+    })
+}
+
+fn response(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
 }
 
 /// Asks the switch at `address` what it counts.
 pub fn fetch_status(address: SocketAddr) -> io::Result<Snapshot> {
-    let mut server = TcpStream::connect_timeout(&address, PATIENCE)?;
-    server.set_read_timeout(Some(2 * PATIENCE))?;
-    write!(
-        server,
-        "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
-    )?;
-    let mut answer = String::new();
-    server.read_to_string(&mut answer)?;
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
-    let body = body.filter(|_| answer.starts_with("HTTP/1.1 200"));
-    let body = body.ok_or_else(|| io::Error::other("the answer is not that of a switch"))?;
-    serde_json::from_str(body).map_err(io::Error::other)
+    let fetched = runtime()?.block_on(async { timeout(2 * DEADLINE, fetch(address)).await });
+    let body = fetched.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    serde_json::from_slice(&body).map_err(io::Error::other)
+}
+
+async fn fetch(address: SocketAddr) -> io::Result<Bytes> {
+    let stream = TokioIo::new(TcpStream::connect(address).await?);
+    let handshake = hyper::client::conn::http1::handshake(stream).await;
+    let (mut sender, connection) = handshake.map_err(io::Error::other)?;
+    tokio::spawn(connection);
+    let request = Request::get("/status")
+        .header(HOST, address.to_string())
+        .body(Empty::<Bytes>::new())
+        .map_err(io::Error::other)?;
+    let answer = sender.send_request(request).await;
+    let answer = answer.map_err(io::Error::other)?;
+    if answer.status() != StatusCode::OK {
+        return Err(io::Error::other(format!("it says {}", answer.status())));
+    }
+    let body = Limited::new(answer.into_body(), LONGEST_ANSWER).collect();
+    Ok(body.await.map_err(io::Error::other)?.to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use super::*;
+    use crate::switch::{Engine, Fidelity, FidelityConfig, IngressCounters, SwitchConfig};
+
+    fn snapshot() -> Snapshot {
+        let config = SwitchConfig::parse(
+            "egress = { queues = 2, buffer = \"unlimited\", scheduler = \"strict\" }
+             port = [{ device = \"eth\\\"1\", rate = \"1Gbps\" }]",
+        );
+        let mut engine = Engine::new(&config.unwrap(), 1522).unwrap();
+        let fidelity = Fidelity::new(FidelityConfig::default());
+        let counters = IngressCounters {
+            frames: 7,
+            losses: 1,
+            ..IngressCounters::default()
+        };
+        let devices = vec![("eth\"1".to_owned(), counters)];
+        Snapshot::new(1.5, devices, &mut engine, &fidelity)
+    }
+
+    /// The monitor of a switch that answers for as long as the test takes.
+    fn monitor() -> SocketAddr {
+        let control = Control::default();
+        let monitor = Monitor::start(([127, 0, 0, 1], 0).into(), control.clone()).unwrap();
+        thread::spawn(move || {
+            loop {
+                if control.take_request() {
+                    control.answer(snapshot());
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        monitor.address()
+    }
+
+    fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn counters_are_served_to_prometheus_and_to_status() {
+        let address = monitor();
+        let text = get(address, "/metrics");
+        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
+        for line in [
+            "# TYPE shallows_received_frames counter",
+            r#"shallows_received_frames_total{device="eth\"1"} 7"#,
+            r#"shallows_device_up{device="eth\"1"} 1.0"#,
+            r#"shallows_device_losses_total{device="eth\"1"} 1"#,
+            r#"shallows_queue_bytes{link="eth\"1",queue="1"} 0.0"#,
+            r#"shallows_station_changes_total{change="evicted"} 0"#,
+            "shallows_uptime_seconds 1.5",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        assert_eq!(fetch_status(address).unwrap(), snapshot());
+        assert!(get(address, "/").starts_with("HTTP/1.1 404"));
+    }
+
+    /// Clients that say nothing, and one that sends a byte now and then, keep nobody waiting.
+    #[test]
+    fn idle_clients_keep_nobody_waiting() {
+        let address = monitor();
+        let idle: Vec<TcpStream> = (0..130)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(b"G").unwrap();
+        assert_eq!(fetch_status(address).unwrap(), snapshot());
+        slow.write_all(b"E").unwrap();
+        assert!(get(address, "/metrics").ends_with("# EOF\n"));
+        // The oldest of them were sent away.
+        let mut first = &idle[0];
+        assert_eq!(first.read(&mut [0]).unwrap_or(0), 0);
+    }
+
+    #[test]
+    fn a_silent_client_is_sent_away_after_the_deadline() {
+        let address = monitor();
+        let mut silent = TcpStream::connect(address).unwrap();
+        silent.set_read_timeout(Some(4 * DEADLINE)).unwrap();
+        assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+    }
 }

@@ -1,4 +1,3 @@
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -6,13 +5,14 @@ use nix::sys::time::TimeSpec;
 use shallows_core::units::Time;
 
 use super::place::Place;
+use super::port::{Port, has_failed};
 use super::samples::Sampler;
 use super::{
     Control, Delivery, Engine, Fidelity, IngressCounters, Refusal, Samples, Snapshot, SwitchConfig,
     SwitchError, Wait,
 };
 use crate::frame::Network;
-use crate::io::{Device, IoError, Received};
+use crate::io::{IoError, Received};
 
 /// Frames taken from one device before it is the next one's turn: more would make the others late.
 const FRAMES_AT_A_TURN: usize = 8;
@@ -26,6 +26,9 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(2);
 /// Most sleep in [`Wait::Block`], so that requests from other threads are seen.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
+/// How often each port is asked whether its device is still there, or back.
+const WATCH_EVERY: Time = Time::from_ms(200);
+
 /// A switch with its devices open. It runs on the thread that calls [`run`](Self::run).
 #[derive(Debug)]
 pub struct Switch {
@@ -36,14 +39,9 @@ pub struct Switch {
     fidelity: Fidelity,
     sampler: Option<Sampler>,
     deliveries: Vec<Delivery>,
+    /// The port to look at next, and when.
+    watch: (usize, Time),
     epoch: Instant,
-}
-
-#[derive(Debug)]
-struct Port {
-    name: String,
-    device: Device,
-    counters: IngressCounters,
 }
 
 /// What a switch has to say at its end.
@@ -61,15 +59,9 @@ impl Switch {
     /// Opens the devices, in the network namespace of the calling thread.
     pub fn open(config: &SwitchConfig) -> Result<Self, SwitchError> {
         config.check()?;
-        let open = |plan: &super::PortPlan| {
-            Ok::<_, IoError>(Port {
-                name: plan.device.clone(),
-                device: Device::open(&plan.device, plan.io)?,
-                counters: IngressCounters::default(),
-            })
-        };
-        let ports: Vec<Port> = config.ports.iter().map(open).collect::<Result<_, _>>()?;
-        let longest = ports.iter().map(|port| port.device.longest()).max();
+        let ports = config.ports.iter().map(Port::open);
+        let ports: Vec<Port> = ports.collect::<Result<_, IoError>>()?;
+        let longest = ports.iter().map(Port::longest).max();
         let engine = Engine::new(config, longest.unwrap_or_default() + TAGS)?;
         Ok(Self {
             sampler: config.sample.map(|sample| Sampler::new(sample, &engine)),
@@ -82,6 +74,7 @@ impl Switch {
             },
             fidelity: Fidelity::new(config.fidelity),
             deliveries: Vec::new(),
+            watch: (0, Time::ZERO),
             epoch: Instant::now(),
         })
     }
@@ -102,8 +95,11 @@ impl Switch {
             if control.take_request() {
                 control.answer(self.snapshot());
             }
+            if now >= self.watch.1 {
+                self.watch(now, control);
+            }
             if idle && self.wait == Wait::Block {
-                self.sleep();
+                self.sleep(control);
                 before = self.now();
             }
         }
@@ -134,9 +130,7 @@ impl Switch {
             let frames = batch
                 .iter()
                 .map(|delivery| self.engine.bytes(&delivery.frame));
-            let sent = port.device.send(frames);
-            port.counters.sent += sent.sent;
-            port.counters.refused += sent.refused;
+            port.send(frames);
         }
         let sent = self.now();
         for delivery in self.deliveries.drain(..) {
@@ -150,19 +144,21 @@ impl Switch {
     fn receive(&mut self, now: Time) -> bool {
         let mut any = false;
         for (number, port) in self.ports.iter_mut().enumerate() {
-            let longest = port.device.longest();
+            let longest = port.longest();
+            let Port {
+                device: Some(device),
+                counters,
+                ..
+            } = port
+            else {
+                continue;
+            };
             for _ in 0..FRAMES_AT_A_TURN {
-                let Some(received) = port.device.receive() else {
+                let Some(received) = device.receive() else {
                     break;
                 };
                 any = true;
-                take(
-                    &mut self.engine,
-                    &mut port.counters,
-                    now,
-                    (number, longest),
-                    received,
-                );
+                take(&mut self.engine, counters, now, (number, longest), received);
             }
         }
         any
@@ -176,26 +172,46 @@ impl Switch {
         }
     }
 
-    /// Sleeps until a frame is due or comes in.
-    fn sleep(&self) {
+    /// Looks after one port; all have had their turn after [`WATCH_EVERY`].
+    #[cold]
+    fn watch(&mut self, now: Time, control: &Control) {
+        let (port, _) = self.watch;
+        if let Some(event) = self.ports[port].look_after() {
+            control.tell(event);
+        }
+        let next = (port + 1) % self.ports.len();
+        self.watch = (next, now + WATCH_EVERY / self.ports.len() as u64);
+    }
+
+    /// Sleeps until a frame is due or comes in, or a device goes away.
+    fn sleep(&mut self, control: &Control) {
         let due = self.engine.next().map(|due| due.saturating_sub(self.now()));
         let due = due.map(|left| Duration::from_nanos(left.ps() / 1_000));
         let longest = due.map_or(LONGEST_SLEEP, |left| left.min(LONGEST_SLEEP));
-        let files = self.ports.iter();
-        let files = files.map(|port| PollFd::new(port.device.as_fd(), PollFlags::POLLIN));
+        let files = self.ports.iter().filter_map(Port::file);
+        let files = files.map(|file| PollFd::new(file, PollFlags::POLLIN));
         let mut files: Vec<PollFd<'_>> = files.collect();
         // An interrupted or failed sleep is a short one.
         let _ = ppoll(&mut files, Some(TimeSpec::from_duration(longest)), None);
+        // Or every sleep from now on would end at once.
+        if files.iter().any(has_failed) {
+            drop(files);
+            for port in self.ports.iter_mut().filter(|port| port.device.is_some()) {
+                if let Some(event) = port.look_after() {
+                    control.tell(event);
+                }
+            }
+        }
     }
 
     fn snapshot(&mut self) -> Snapshot {
         let devices = self.ports.iter_mut().map(|port| {
-            port.counters.missed += port.device.take_missed();
-            (port.name.clone(), port.counters.clone())
+            port.count_missed();
+            (port.name().to_owned(), port.counters.clone())
         });
         let devices = devices.collect();
         let uptime = self.epoch.elapsed().as_secs_f64();
-        Snapshot::new(uptime, devices, &self.engine, &self.fidelity)
+        Snapshot::new(uptime, devices, &mut self.engine, &self.fidelity)
     }
 }
 

@@ -1,11 +1,12 @@
-use std::fmt::{self, Display, Formatter, Write as _};
+use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 use shallows_core::port::{DropReason, EgressPort, MarkReason};
+use shallows_core::units::Time;
 
 use super::engine::{Engine, Link};
-use super::{Fidelity, IngressCounters, Lateness, Verdict};
-use crate::frame::{Frame, Malformed};
+use super::{Fidelity, IngressCounters, Lateness, StationCounters, Verdict};
+use crate::frame::Frame;
 
 /// All that a switch has counted, at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub struct Snapshot {
     pub filtered: u64,
     /// Copies of flooded frames that found no memory.
     pub lost_copies: u64,
+    /// Learned addresses.
+    pub stations: StationCounters,
     /// How late frames were sent.
     pub lateness: Lateness,
     /// How long the loop took.
@@ -69,7 +72,7 @@ impl Snapshot {
     pub(super) fn new(
         uptime_s: f64,
         devices: Vec<(String, IngressCounters)>,
-        engine: &Engine,
+        engine: &mut Engine,
         fidelity: &Fidelity,
     ) -> Self {
         Self {
@@ -79,6 +82,7 @@ impl Snapshot {
             frames: engine.frames() as u64,
             filtered: engine.filtered(),
             lost_copies: engine.lost_copies(),
+            stations: engine.stations(Time::from_ns((uptime_s * 1e9) as u64)),
             lateness: fidelity.lateness(),
             gaps: fidelity.gaps(),
             verdict: fidelity.verdict(),
@@ -103,34 +107,6 @@ impl Snapshot {
 
     fn queues(&self) -> impl Iterator<Item = &QueueSnapshot> {
         self.links.iter().flat_map(|link| &link.queues)
-    }
-
-    /// The text format of Prometheus.
-    pub fn prometheus(&self) -> String {
-        let mut text = Exposition::default();
-        text.gauge("uptime_seconds", "", self.uptime_s);
-        text.gauge("frames", "", self.frames as f64);
-        text.gauge("faithful", "", f64::from(u8::from(self.verdict.faithful)));
-        text.gauge("late_share", "", self.verdict.late_share);
-        for (quantile, value) in [
-            ("0.5", self.lateness.p50_us),
-            ("0.99", self.lateness.p99_us),
-            ("0.999", self.lateness.p999_us),
-        ] {
-            let label = format!("quantile=\"{quantile}\"");
-            text.gauge("lateness_seconds", &label, value / 1e6);
-        }
-        text.counter("filtered_frames_total", "", self.filtered);
-        text.counter("lost_copies_total", "", self.lost_copies);
-        for (device, counters) in &self.devices {
-            text.device(device, counters);
-        }
-        for link in &self.links {
-            for (number, queue) in link.queues.iter().enumerate() {
-                text.queue(&format!("link=\"{}\",queue=\"{number}\"", link.name), queue);
-            }
-        }
-        text.finish()
     }
 }
 
@@ -192,92 +168,6 @@ fn drop_name(reason: DropReason) -> &'static str {
     }
 }
 
-/// Metrics in the order in which they first appear, each with its samples together.
-#[derive(Default)]
-struct Exposition {
-    metrics: Vec<(&'static str, &'static str, String)>,
-}
-
-impl Exposition {
-    fn gauge(&mut self, name: &'static str, labels: &str, value: f64) {
-        self.sample(name, "gauge", labels, value);
-    }
-
-    fn counter(&mut self, name: &'static str, labels: &str, value: u64) {
-        self.sample(name, "counter", labels, value);
-    }
-
-    fn sample(
-        &mut self,
-        name: &'static str,
-        kind: &'static str,
-        labels: &str,
-        value: impl Display,
-    ) {
-        let at = self.metrics.iter().position(|(known, ..)| *known == name);
-        let at = at.unwrap_or_else(|| {
-            self.metrics.push((name, kind, String::new()));
-            self.metrics.len() - 1
-        });
-        let braces = if labels.is_empty() {
-            String::new()
-        } else {
-            format!("{{{labels}}}")
-        };
-        let text = &mut self.metrics[at].2;
-        writeln!(text, "shallows_{name}{braces} {value}").expect("a text takes any line");
-    }
-
-    fn device(&mut self, device: &str, counters: &IngressCounters) {
-        let label = format!("device=\"{device}\"");
-        self.counter("received_frames_total", &label, counters.frames);
-        self.counter("received_bytes_total", &label, counters.bytes);
-        self.counter("sent_frames_total", &label, counters.sent);
-        let mut bad = |reason: &str, count: u64| {
-            let labels = format!("{label},reason=\"{reason}\"");
-            self.counter("odd_frames_total", &labels, count);
-        };
-        bad("not-ip", counters.not_ip);
-        for (kind, &count) in Malformed::ALL.iter().zip(&counters.malformed) {
-            bad(&kind.name().replace(' ', "-"), count);
-        }
-        bad("runt", counters.runts);
-        bad("oversized", counters.oversized);
-        bad("unfinished-checksum", counters.unfinished);
-        bad("no-memory", counters.no_memory);
-        bad("missed", counters.missed);
-        bad("refused", counters.refused);
-    }
-
-    fn queue(&mut self, labels: &str, queue: &QueueSnapshot) {
-        self.gauge("queue_bytes", labels, queue.bytes as f64);
-        self.gauge("queue_packets", labels, queue.packets as f64);
-        if let Some(threshold) = queue.threshold {
-            self.gauge("threshold_bytes", labels, threshold as f64);
-        }
-        self.counter("accepted_packets_total", labels, queue.accepted_packets);
-        self.counter("accepted_bytes_total", labels, queue.accepted_bytes);
-        self.counter("unmarkable_packets_total", labels, queue.unmarkable);
-        for (reason, count) in &queue.marks {
-            let labels = format!("{labels},reason=\"{reason}\"");
-            self.counter("marked_packets_total", &labels, *count);
-        }
-        for (reason, count) in &queue.drops {
-            let labels = format!("{labels},reason=\"{reason}\"");
-            self.counter("dropped_packets_total", &labels, *count);
-        }
-    }
-
-    fn finish(self) -> String {
-        let mut text = String::new();
-        for (name, kind, samples) in self.metrics {
-            write!(text, "# TYPE shallows_{name} {kind}\n{samples}")
-                .expect("a text takes any line");
-        }
-        text
-    }
-}
-
 impl Display for Snapshot {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -333,8 +223,18 @@ impl Snapshot {
                 refused,
                 no_memory,
                 runts,
+                losses,
+                lost,
                 ..
             } = counters;
+            if *losses > 0 {
+                let now = if *lost {
+                    "it is away now"
+                } else {
+                    "it is back"
+                };
+                writeln!(f, "{device}: the device went away {losses} times; {now}")?;
+            }
             for (count, what) in [
                 (
                     oversized,
@@ -357,6 +257,12 @@ impl Snapshot {
                 }
             }
         }
-        Ok(())
+        match self.stations.evicted {
+            0 => Ok(()),
+            count => writeln!(
+                f,
+                "{count} addresses were forgotten: a port had more than stations-per-port"
+            ),
+        }
     }
 }

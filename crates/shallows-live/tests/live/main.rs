@@ -4,6 +4,7 @@
 //! the machine is.
 
 mod leftovers;
+mod loss;
 mod ports;
 mod switching;
 mod traffic;
@@ -88,7 +89,10 @@ struct Running {
 
 impl Running {
     fn start(lab: &Lab, config: SwitchConfig) -> Self {
-        let control = Control::default();
+        Self::start_with(lab, config, Control::default())
+    }
+
+    fn start_with(lab: &Lab, config: SwitchConfig, control: Control) -> Self {
         let (namespace, inside) = (lab.switch().clone(), control.clone());
         let thread = thread::spawn(move || {
             namespace.join().unwrap();
@@ -115,4 +119,14 @@ fn at(lab: &Lab, host: usize, program: &str) -> Output {
         .args(words)
         .output();
     output.unwrap()
+}
+
+/// Runs `ip`, which must succeed.
+fn ip(arguments: &str) {
+    let output = Command::new("ip")
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {arguments}: {said}");
 }

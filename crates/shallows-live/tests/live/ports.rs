@@ -11,22 +11,13 @@ use shallows_live::lab::{self, Lab};
 use shallows_live::switch::{Classify, Forwarding, PortPlan, Report, SwitchConfig};
 
 use crate::switching::has;
-use crate::{Running, at, need_a_lab, plan, switch_config};
+use crate::{Running, at, ip, need_a_lab, plan, switch_config};
 
 /// A queue for each DSCP or priority up to 7.
 const EIGHT_QUEUES: &str = "queues = 8
     buffer = { shared = { size = \"96KB\" } }
     scheduler = { dwrr = { quantum = \"1500B\" } }
     marker = { scheme = { per-queue = { threshold = \"15KB\" } } }";
-
-fn ip(arguments: &str) {
-    let output = std::process::Command::new("ip")
-        .args(arguments.split(' '))
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {arguments}: {said}");
-}
 
 fn packets(switch: &Report, link: usize) -> Vec<u64> {
     let queues = switch.snapshot.links[link].queues.iter();

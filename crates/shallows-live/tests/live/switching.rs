@@ -8,7 +8,7 @@ use shallows_live::switch::Forwarding;
 
 use crate::{Running, at, need_a_lab, plan, switch_config};
 
-const FIFO: &str = "buffer = { shared = { size = \"96KB\" } }\nscheduler = \"fifo\"";
+pub(crate) const FIFO: &str = "buffer = { shared = { size = \"96KB\" } }\nscheduler = \"fifo\"";
 
 pub(crate) fn has(program: &str) -> bool {
     let found = Command::new("sh")

@@ -8,7 +8,8 @@ use shallows_core::units::{Rate, Time};
 use shallows_live::experiment::{CommandPlan, Experiment};
 use shallows_live::lab::{self, Cpus, LabPlan};
 use shallows_live::switch::{
-    FidelityConfig, Forwarding, PortPlan, SampleConfig, SwitchConfig, TrunkPlan, UplinkPlan, Wait,
+    FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig, TrunkPlan,
+    UplinkPlan, Wait,
 };
 use shallows_live::traffic::{Barrier, Flow, ProbePlan};
 use shallows_sim::topology::{Fabric, Node, TopologyConfig};
@@ -179,6 +180,7 @@ fn switch(loaded: &Loaded, built: &Built, cpus: &Cpus) -> SwitchConfig {
             None => Wait::Block,
         },
         forwarding: Forwarding::Static,
+        stations_per_port: STATIONS_PER_PORT,
         classify: shallows_live::switch::Classify::Dscp,
         seed: loaded.scenario.seed,
         metrics: None,
