@@ -10,6 +10,9 @@ pub enum Failure {
     /// The scenario cannot be run.
     #[error(transparent)]
     Scenario(#[from] Diagnostic),
+    /// Another file of the user's, such as a switch's, is wrong.
+    #[error("error: {0:#}")]
+    File(anyhow::Error),
     /// The run, or writing its results, went wrong.
     #[error("error: {0:#}")]
     Run(#[from] anyhow::Error),

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 pub(crate) use shallows_run::Failure;
 
-/// 2 for a bad scenario, as for a bad command line; 130 is what shells say of Ctrl-C.
+/// 2 for a bad scenario or another bad file, as for a bad command line; 130 is what shells say of Ctrl-C.
 pub(crate) fn exit_code(failure: &Failure) -> ExitCode {
     ExitCode::from(match failure {
         Failure::Run(_) => 1,
-        Failure::Scenario(_) => 2,
+        Failure::Scenario(_) | Failure::File(_) => 2,
         Failure::Interrupted => 130,
     })
 }

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
 
 use anyhow::Context as _;
-use shallows_live::switch::{Control, Monitor, Switch, SwitchConfig, fetch_status};
+use shallows_live::switch::{Control, Engine, Monitor, Switch, SwitchConfig, fetch_status};
 
 use crate::cli::{SwitchArgs, SwitchCommand};
 use crate::failure::Failure;
-use crate::output;
+use crate::{interrupt, output};
 
 pub(crate) fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     match (&args.command, &args.config) {
@@ -30,20 +32,29 @@ pub(crate) fn switch(args: &SwitchArgs) -> Result<(), Failure> {
 }
 
 fn run(path: &Path) -> Result<(), Failure> {
-    let name = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
-    let config = SwitchConfig::parse(&text).with_context(|| format!("in {name}"))?;
+    let config = read(path).map_err(Failure::File)?;
     let switch = Switch::open(&config).map_err(anyhow::Error::from)?;
-    let control = Control::default();
+    let (events, happened) = channel();
+    let control = Control::with_events(events);
     if let Some(address) = config.metrics {
         let monitor = Monitor::start(address, control.clone())
             .with_context(|| format!("cannot serve metrics at {address}"))?;
         eprintln!("metrics at http://{}/metrics", monitor.address());
     }
-    let handle = control.clone();
-    ctrlc::set_handler(move || handle.stop()).context("cannot watch for Ctrl-C")?;
+    let stop = control.clone();
+    interrupt::on_ctrl_c(move || stop.stop())?;
+    thread::spawn(move || happened.iter().for_each(|event| eprintln!("{event}")));
     eprintln!("switching {} ports; Ctrl-C ends it", config.ports.len());
     let report = switch.run(&control).map_err(anyhow::Error::from)?;
     output::print(&report.snapshot.to_string())?;
     Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<SwitchConfig> {
+    let name = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let config = SwitchConfig::parse(&text).with_context(|| format!("in {name}"))?;
+    // All but the devices, which are the machine's and not the file's.
+    Engine::new(&config, 0).with_context(|| format!("in {name}"))?;
+    Ok(config)
 }

@@ -203,7 +203,7 @@ pub struct SampleConfig {
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// The file is not what a switch's file is.
-    #[error("{0}")]
+    #[error(transparent)]
     Syntax(#[from] toml::de::Error),
     /// A switch needs ports.
     #[error("the switch has no ports: write [[port]] with a device and a rate for each")]

@@ -217,18 +217,21 @@ fn a_killed_run_takes_its_controller_along() {
 fn a_switch_says_what_is_missing() {
     let directory = directory();
     let egress = "egress = { buffer = \"unlimited\", scheduler = \"fifo\" }\n";
-    for (text, problem) in [
-        ("port = []", "missing field `egress`"),
-        (&format!("{egress}port = []"), "the switch has no ports"),
+    for (text, problem, code) in [
+        ("port = []", "missing field `egress`", 2),
+        ("port = [", "TOML parse error", 2),
+        (&format!("{egress}port = []"), "the switch has no ports", 2),
         (
             &format!("{egress}port = [{{ device = \"nowhere0\", rate = \"1Gbps\" }}]"),
             "there is no network device nowhere0",
+            1,
         ),
         (
             &format!(
                 "{egress}metrics = \"0.0.0.0:1\"\nport = [{{ device = \"lo\", rate = \"1Gbps\" }}]"
             ),
             "open to other machines",
+            2,
         ),
     ] {
         write(&directory, "switch.toml", text);
@@ -236,9 +239,13 @@ fn a_switch_says_what_is_missing() {
             .args(["switch", "--config", "switch.toml"])
             .output()
             .unwrap();
-        assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(stderr(&output).contains(problem), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert_eq!(said.matches(problem).count(), 1, "{said}");
     }
+    let missing = ["switch", "--config", "missing.toml"];
+    let output = shallows(&directory).args(missing).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
     let status = ["switch", "status", "--at", "127.0.0.1:1"];
     let output = shallows(&directory).args(status).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
