@@ -1,5 +1,6 @@
 //! Why packets were marked or dropped, in words.
 
+use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 
 /// A reason in a few words.
@@ -22,5 +23,14 @@ pub fn drop_name(reason: DropReason) -> &'static str {
         DropReason::DynamicThreshold => "dynamic threshold",
         DropReason::NotEct => "not ECN-capable",
         DropReason::Evicted => "evicted",
+    }
+}
+
+/// The reason of a drop at the gate of a host, in a few words.
+pub fn refusal_name(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::OverLimit => "over the host's limit",
+        Refusal::NeverFits => "larger than the host's limit",
+        Refusal::Full => "host gate full",
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
-use shallows_results::reason::{drop_name, mark_name};
+use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
@@ -123,6 +124,7 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
         }
     };
     let mut counts = DropReason::ALL.map(of_reason).to_vec();
+    counts.extend(refusals(simulation, built));
     let faulty = built.faults.links();
     if !faulty.is_empty() {
         let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
@@ -132,6 +134,22 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
         });
     }
     counts
+}
+
+/// Drops of data at the gates of hosts, where there are any.
+fn refusals(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
+    let of_reason = |refusal| {
+        let mut counts = ClassCounts::default();
+        for (flow, _, packets) in simulation.refusals().filter(|(_, of, _)| *of == refusal) {
+            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+        }
+        ReasonCounts {
+            reason: refusal_name(refusal).to_owned(),
+            counts,
+        }
+    };
+    let counts = Refusal::ALL.map(of_reason).into_iter();
+    counts.filter(|counts| counts.counts.total() > 0).collect()
 }
 
 /// Totals by reason, with the classes that are known of all of them where they have one reason.

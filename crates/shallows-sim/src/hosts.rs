@@ -1,14 +1,19 @@
 //! What hosts do to their packets before the NIC has them.
 
 use serde::{Deserialize, Serialize};
-use shallows_core::host::qjump::{EpochClock, Excess, Limiter, LimiterConfig, LimiterError, Phase};
+use shallows_core::host::qjump::{
+    EpochClock, Excess, LimiterConfig, LimiterError, Network, NetworkError, Phase, QjumpGate,
+};
 use shallows_core::host::stage::StageTagger;
-use shallows_core::units::{Bytes, Time};
+use shallows_core::packet::Packet;
+use shallows_core::units::{Bytes, Rate, Time};
+use thiserror::Error;
 
+use crate::topology::Fabric;
 use crate::workload::random::{Purpose, Stream};
 
 /// All hosts are alike.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HostSetup {
     /// Data carries the stage of its flow in the DSCP field, in place of the service, and ACKs the
@@ -21,7 +26,8 @@ pub struct HostSetup {
     pub qjump: Option<QjumpConfig>,
 }
 
-/// The limits of QJUMP's hosts.
+/// The limits of QJUMP's hosts: either `epoch` and `levels`, or `network` and `factors`, from which
+/// the paper's equations give both.
 ///
 /// ```
 /// # use shallows_sim::HostSetup;
@@ -30,55 +36,148 @@ pub struct HostSetup {
 ///     qjump = { epoch = "20us", levels = ["256B", "20KB"] }
 ///     "#,
 /// )?;
+/// let hosts: HostSetup = toml::from_str(
+///     r#"
+///     [qjump]
+///     network = { packet = "256B", processing = "4us" }
+///     factors = [1, 12]
+///     "#,
+/// )?;
 /// # Ok::<(), toml::de::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct QjumpConfig {
     /// The length of an epoch.
-    pub epoch: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<Time>,
     /// Bytes per epoch, for each level.
-    pub levels: Vec<Bytes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Vec<Bytes>>,
+    /// What the epoch is computed from (eqs. 1 and 2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkConfig>,
+    /// The throughput factor f of each level, 1 to n (eq. 4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factors: Option<Vec<f64>>,
     /// What happens to packets over the limit.
-    #[serde(default = "hold")]
     pub excess: Excess,
+    /// Bytes that may wait at each level where the excess is held. A TCP sender waits for room; other
+    /// packets that find none are dropped. Without it any number waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold_limit: Option<Bytes>,
     /// Where epochs begin.
-    #[serde(default)]
     pub clock: EpochClock,
     /// Whether all hosts begin their first epoch at time zero, or each somewhere in that epoch,
     /// before which it sends nothing.
-    #[serde(default)]
     pub phase: Phase,
 }
 
-fn hold() -> Excess {
-    Excess::Hold
+/// A [`Network`] of which the fabric gives what is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// n; the hosts of the fabric if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
+    /// P.
+    pub packet: Bytes,
+    /// R; the rate of the slowest link of a host if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// ε.
+    pub processing: Time,
+}
+
+/// Why QJUMP's limits make no sense.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum QjumpError {
+    /// The limits as such.
+    #[error(transparent)]
+    Limiter(#[from] LimiterError),
+    /// The network that the epoch is computed from.
+    #[error("network: {0}")]
+    Network(#[from] NetworkError),
+    /// Too much or too little is given.
+    #[error("give either epoch and levels, or network and factors")]
+    Either,
+    /// A factor that eq. 4 does not have.
+    #[error("factors: {factor} is not from 1 to the number of hosts, {hosts}")]
+    Factor {
+        /// f.
+        factor: f64,
+        /// n.
+        hosts: u32,
+    },
+    /// Nothing could ever wait.
+    #[error("hold-limit must be more than 0B")]
+    NoHoldLimit,
 }
 
 impl QjumpConfig {
-    /// The limiter of a host.
-    pub(crate) fn limiter(&self, host: u32, seed: u64) -> Result<Limiter, LimiterError> {
-        let &Self {
-            epoch,
-            excess,
-            clock,
-            phase,
-            ..
-        } = self;
+    /// The limits of a host of `fabric`.
+    ///
+    /// # Errors
+    /// If they make no sense.
+    pub fn limits(&self, fabric: &Fabric) -> Result<LimiterConfig, QjumpError> {
+        if self.hold_limit == Some(Bytes::ZERO) {
+            return Err(QjumpError::NoHoldLimit);
+        }
+        let (epoch, levels) = match (self.epoch, &self.levels, self.network, &self.factors) {
+            (Some(epoch), Some(levels), None, None) => (epoch, levels.clone()),
+            (None, None, Some(network), Some(factors)) => {
+                let network = network.resolve(fabric);
+                network.validate()?;
+                let hosts = network.hosts;
+                let is_wrong = |factor: &&f64| !(1.0..=f64::from(hosts)).contains(*factor);
+                if let Some(&factor) = factors.iter().find(is_wrong) {
+                    return Err(QjumpError::Factor { factor, hosts });
+                }
+                let levels = factors.iter().map(|&f| network.bytes_per_epoch(f));
+                (network.network_epoch(self.phase), levels.collect())
+            }
+            _ => return Err(QjumpError::Either),
+        };
         let config = LimiterConfig {
             epoch,
-            levels: self.levels.clone(),
-            excess,
-            clock,
+            levels,
+            excess: self.excess,
+            clock: self.clock,
         };
         config.validate()?;
-        let start = match phase {
+        Ok(config)
+    }
+
+    /// The gate of a host with these [limits](Self::limits).
+    pub(crate) fn gate<P: Packet>(
+        &self,
+        limits: &LimiterConfig,
+        host: u32,
+        seed: u64,
+    ) -> Result<QjumpGate<P>, LimiterError> {
+        let start = match self.phase {
             Phase::Synchronized => Time::ZERO,
             Phase::Mesochronous => {
                 let mut stream = Stream::new(seed, Purpose::Epoch, u64::from(host));
-                Time::from_ps(stream.below(epoch.ps()))
+                Time::from_ps(stream.below(limits.epoch.ps()))
             }
         };
-        Limiter::new(&config, start)
+        QjumpGate::new(limits, start, self.hold_limit)
+    }
+}
+
+impl NetworkConfig {
+    /// The network, with what is not written taken from a fabric.
+    pub fn resolve(&self, fabric: &Fabric) -> Network {
+        let slowest = || {
+            let links = (0..fabric.hosts()).map(|host| fabric.link(fabric.uplink(host)).rate);
+            links.min_by_key(|rate| rate.bps())
+        };
+        Network {
+            hosts: self.hosts.unwrap_or(fabric.hosts()),
+            packet: self.packet,
+            rate: self.rate.or_else(slowest).unwrap_or(Rate::from_bps(0)),
+            processing: self.processing,
+        }
     }
 }

@@ -18,7 +18,7 @@ pub mod routing;
 pub mod topology;
 pub mod workload;
 
-pub use hosts::{HostSetup, QjumpConfig};
+pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
 pub use network::PortSetup;
 pub use simulation::{
     Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,

@@ -249,6 +249,18 @@ impl Packet {
     }
 }
 
+impl Ticket {
+    /// What a gate sees of a full segment before it is sent.
+    pub(crate) fn full_segment(envelope: Envelope, segment: u32) -> Self {
+        Self {
+            connection: envelope.connection,
+            size: segment as u16 + envelope.header,
+            dscp: envelope.dscp,
+            ..Self::default()
+        }
+    }
+}
+
 impl CorePacket for Ticket {
     #[inline]
     fn size(&self) -> u32 {

@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shallows_core::host::qjump::{Limiter, LimiterError};
+use shallows_core::host::gate::Refusal;
+use shallows_core::host::qjump::{Limiter, LimiterConfig, QjumpGate};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
 
-use crate::hosts::HostSetup;
+use crate::hosts::{HostSetup, QjumpError};
 use crate::network::{Network, PortSetup};
+use crate::packet::Ticket;
 use crate::parallel;
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
-use crate::shard::{HostLimits, Limits, Routing, Shard, World};
+use crate::shard::{HostGate, HostState, Hosts, Routing, Shard, ShardSetup, World};
 use crate::topology::{Fabric, Node};
 use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
 use crate::workload::{FlowSpec, Workload};
@@ -90,8 +92,8 @@ pub enum SetupError {
     Datagrams(#[from] UdpError),
     /// The limits of hosts.
     #[error("qjump: {0}")]
-    Limits(#[from] LimiterError),
-    /// A flow whose packets no limit lets pass.
+    Limits(#[from] QjumpError),
+    /// A flow of which no packet passes the limits, not even an ACK.
     #[error("qjump: packets of {size} bytes at level {level} of flow {flow} never pass: {}", match .allotment {
         Some(bytes) => format!("the level may send {bytes} an epoch"),
         None => "there is no such level".to_owned(),
@@ -101,7 +103,7 @@ pub enum SetupError {
         flow: usize,
         /// Its level.
         level: u16,
-        /// Its largest packets.
+        /// Its smallest packets.
         size: u32,
         /// What the level may send in an epoch.
         allotment: Option<Bytes>,
@@ -136,7 +138,7 @@ pub struct FlowOutcome {
     pub timeouts: u32,
     /// Segments that arrived marked.
     pub marks: u32,
-    /// Packets of its sender that ports have dropped.
+    /// Packets of its sender that ports and the gates of its host have dropped.
     pub drops: u32,
     /// Messages of UDP that were sent and have not arrived whole.
     pub lost_messages: u32,
@@ -254,8 +256,7 @@ impl Simulation {
         for stream in &setup.workload.streams {
             stream.validate()?;
         }
-        setup.check_levels()?;
-        let limiters = setup.limiters()?;
+        let gates = setup.gates()?;
         let partition = Partition::new(&setup.fabric, setup.usable_threads());
         let (paths, routes) = setup.routes()?;
         let lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, setup.smallest_packet());
@@ -288,24 +289,19 @@ impl Simulation {
                 .filter(local)
                 .collect();
             let stops = world.workload.stops.iter().copied();
-            let stops: Vec<_> = stops.filter(|stop| local(&stop.flow)).collect();
-            let nics = (0..).zip(&limiters).map(|(host, limiter)| {
-                let place = partition.place(setup.fabric.uplink(host));
-                (place, HostLimits::new(limiter.clone()))
-            });
-            let limits: Limits = nics
-                .filter(|((of, _), _)| *of == part)
-                .map(|((_, port), limits)| (port, limits))
-                .collect();
-            Ok(Shard::new(
-                (part, partition.parts()),
-                Arc::clone(&world),
-                (network, limits),
-                (Arc::clone(&routing), local_paths(&paths, &partition, part)),
-                (watched.clone(), setup.watch.rtt),
+            Ok(Shard::new(ShardSetup {
+                part,
+                parts: partition.parts(),
+                world: Arc::clone(&world),
+                network,
+                hosts: hosts_of(part, &partition, &setup.fabric, &gates),
+                routing: Arc::clone(&routing),
+                paths: local_paths(&paths, &partition, part),
+                watched: watched.clone(),
+                keeps_rtt: setup.watch.rtt,
                 starting,
-                &stops,
-            ))
+                stops: stops.filter(|stop| local(&stop.flow)).collect(),
+            }))
         };
         let shards: Result<Vec<_>, PortError> = (0..partition.parts()).map(make).collect();
         let mut changes = setup.changes;
@@ -420,7 +416,7 @@ impl Simulation {
     /// The limiter of a host, for its counters, if there are limits.
     pub fn limiter(&self, host: u32) -> Option<&Limiter> {
         let (part, port) = self.partition.place(self.uplinks[host as usize]);
-        self.shards[part as usize].limiter(port)
+        Some(self.shards[part as usize].qjump(port)?.limiter())
     }
 
     /// How many threads it uses.
@@ -460,6 +456,16 @@ impl Simulation {
             .map(|(flow, reason, count)| (&self.world.workload.flows[flow as usize], reason, count))
     }
 
+    /// How many packets of its sender the gates of its host have dropped of a flow for a reason, in
+    /// no order.
+    pub fn refusals(&self) -> impl Iterator<Item = (&FlowSpec, Refusal, u32)> {
+        let refusals = self.shards.iter().flat_map(Shard::refusals);
+        refusals.map(|(flow, refusal, count)| {
+            let spec = &self.world.workload.flows[flow as usize];
+            (spec, refusal, count)
+        })
+    }
+
     /// What both ends of a flow did, if it is UDP.
     pub fn datagrams(&self, flow: u32) -> Option<DatagramStats> {
         self.world.workload.stream(flow)?;
@@ -490,6 +496,21 @@ fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
     }
 }
 
+/// The hosts of a part that have gates.
+fn hosts_of(
+    part: u32,
+    partition: &Partition,
+    fabric: &Fabric,
+    gates: &[QjumpGate<Ticket>],
+) -> Hosts {
+    let own = (0..).zip(gates).filter_map(|(host, gate)| {
+        let (of, port) = partition.place(fabric.uplink(host));
+        let gates = vec![HostGate::Qjump(Box::new(gate.clone()))];
+        (of == part).then(|| (port, HostState::new(gates)))
+    });
+    own.collect()
+}
+
 impl Setup {
     /// Flows that wait for others far away, paths that are found packet by packet, and records of
     /// packets in their order are for one thread.
@@ -502,34 +523,31 @@ impl Setup {
         self.threads
     }
 
-    /// The limiters of all hosts, if there are any.
-    fn limiters(&self) -> Result<Vec<Limiter>, LimiterError> {
+    /// The gates of each host, if there are any.
+    fn gates(&self) -> Result<Vec<QjumpGate<Ticket>>, SetupError> {
         let Some(qjump) = &self.hosts.qjump else {
             return Ok(Vec::new());
         };
+        let limits = qjump.limits(&self.fabric)?;
+        self.check_levels(&limits)?;
         let hosts = 0..self.fabric.hosts();
-        hosts.map(|host| qjump.limiter(host, self.seed)).collect()
+        let gates = hosts.map(|host| qjump.gate(&limits, host, self.seed));
+        Ok(gates.collect::<Result<_, _>>().map_err(QjumpError::from)?)
     }
 
-    /// Checks that the limits let the packets of every flow pass at some time.
-    fn check_levels(&self) -> Result<(), SetupError> {
-        let Some(qjump) = &self.hosts.qjump else {
-            return Ok(());
-        };
+    /// Checks that the limits let something of every flow pass at some time.
+    fn check_levels(&self, limits: &LimiterConfig) -> Result<(), SetupError> {
         for (flow, spec) in self.workload.flows.iter().enumerate() {
-            let size = if let Some(stream) = self.workload.stream(flow as u32) {
-                let whole = stream.send.size().get() as u32 + udp::IP_HEADER + udp::UDP_HEADER;
-                whole.min(stream.mtu)
-            } else {
-                let largest = spec.bytes.min(u64::from(self.transport.segment)) as u32;
-                largest + self.transport.header
+            let size = match self.workload.stream(flow as u32) {
+                Some(_) => udp::IP_HEADER + 1,
+                None => self.transport.header,
             };
             let levels = match &self.hosts.stages {
                 Some(stages) => 1..=u16::from(stages.stages()),
                 None => spec.service..=spec.service,
             };
             for level in levels {
-                let allotment = qjump.levels.get(usize::from(level)).copied();
+                let allotment = limits.levels.get(usize::from(level)).copied();
                 if allotment.is_none_or(|bytes| bytes.get() < u64::from(size)) {
                     return Err(SetupError::NeverPasses {
                         flow,

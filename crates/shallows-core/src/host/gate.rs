@@ -21,6 +21,15 @@ pub trait Gate<P: Packet> {
     /// Call it until it answers [`Release::At`] or [`Release::Idle`]. An earlier answer is void
     /// once a packet was offered or a control message was handled.
     fn release(&mut self, now: Time) -> Release<P>;
+
+    /// Whether the gate would pass or hold this packet rather than drop it for want of room.
+    ///
+    /// A transport that can wait asks before it sends, and again after the gate has released
+    /// something.
+    fn has_room(&self, packet: &P) -> bool {
+        let _ = packet;
+        true
+    }
 }
 
 /// What a gate says to a packet.

@@ -48,6 +48,10 @@ impl Loaded {
             .map_err(|error| self.error_in("routing", &error))?;
         let transport = scenario.transport.validate();
         transport.map_err(|error| self.error_in("transport", &error))?;
+        if let Some(qjump) = &scenario.hosts.qjump {
+            let limits = qjump.limits(&fabric);
+            limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
+        }
         let report = &scenario.report;
         let size_classes = SizeClasses::new(report.small_max, report.medium_max)
             .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;

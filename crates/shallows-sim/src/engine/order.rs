@@ -6,15 +6,15 @@
 //! |---|---|---|
 //! | 0 | an egress port is asked for what it has sent | its link |
 //! | 1 | a packet arrives | the link |
-//! | 2 | a new epoch of a level at a host | eight times its port, plus the level |
+//! | 2 | a timer of a host, for its gates | the port of its NIC |
 //! | 3 | a timer of a sender | connection |
 //! | 4 | a timer of a receiver | connection |
 //! | 5 | a flow starts | flow |
 //! | 6 | a flow has nothing more to send | flow |
 //!
 //! No two events share all three. A link delivers one packet at a time because every packet takes
-//! time on the wire, a port has one ready event, a level one epoch
-//! and a connection one timer an end. So the order
+//! time on the wire, a port has one ready event, and hosts and the ends of connections ignore all
+//! timers but the last that they have set. So the order
 //! does not depend on how events came into the queue, and with it no result depends on the number
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
 //! comes. It may be asked for what it sent later than that, but always before it receives and
@@ -34,7 +34,7 @@ const IDENTITY_BITS: u32 = 29;
 pub(crate) enum Class {
     PortReady,
     Arrival,
-    Epoch,
+    HostTimer,
     SenderTimer,
     ReceiverTimer,
     Start,
@@ -67,7 +67,7 @@ impl Key {
         match self.0 >> IDENTITY_BITS {
             0 => Class::PortReady,
             1 => Class::Arrival,
-            2 => Class::Epoch,
+            2 => Class::HostTimer,
             3 => Class::SenderTimer,
             4 => Class::ReceiverTimer,
             5 => Class::Start,
@@ -81,7 +81,7 @@ impl Key {
         self.0 >> IDENTITY_BITS == class as u32
     }
 
-    /// The link, level, connection or flow that it concerns.
+    /// The link, port, connection or flow that it concerns.
     #[inline]
     pub(crate) fn identity(self) -> u32 {
         self.0 & ((1 << IDENTITY_BITS) - 1)
@@ -95,7 +95,7 @@ mod tests {
     const CLASSES: [Class; 7] = [
         Class::PortReady,
         Class::Arrival,
-        Class::Epoch,
+        Class::HostTimer,
         Class::SenderTimer,
         Class::ReceiverTimer,
         Class::Start,

@@ -1,15 +1,62 @@
 //! TCP at the hosts of a part.
 
+use rustc_hash::FxHashMap;
 use shallows_core::packet::Ecn;
 use shallows_core::tcp::{Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats};
 use shallows_core::units::{Bytes, Time};
 
-use super::{Direction, Shard, envelope};
+use super::Shard;
+use super::paths::{Direction, envelope};
 use crate::engine::{Class, Key};
-use crate::packet::{Envelope, Packet, Selective};
+use crate::packet::{Envelope, Packet, Selective, Ticket};
 use crate::routing::Selection;
 use crate::simulation::{Completion, Connections, FlowOutcome};
 use crate::watch::Observation;
+use crate::workload::FlowSpec;
+
+/// The TCP connections of a part, by the number of the first flow on each.
+#[derive(Debug)]
+pub(super) struct Tcp {
+    /// The ends that are open.
+    pub(super) sources: Vec<Option<Box<Source>>>,
+    pub(super) sinks: Vec<Option<Box<Sink>>>,
+    /// Whether the receiving end has had everything.
+    satisfied: Vec<bool>,
+    /// Open connections that have nothing to send.
+    idle: FxHashMap<Peers, Vec<u32>>,
+    /// The connection of each flow that is not the first on its connection.
+    carriers: FxHashMap<u32, u32>,
+}
+
+/// What flows must have in common to share a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Peers {
+    src: u32,
+    dst: u32,
+    service: u16,
+}
+
+impl Peers {
+    fn of(spec: &FlowSpec) -> Self {
+        Self {
+            src: spec.src,
+            dst: spec.dst,
+            service: spec.service,
+        }
+    }
+}
+
+impl Tcp {
+    pub(super) fn new(flows: usize) -> Self {
+        Self {
+            sources: (0..flows).map(|_| None).collect(),
+            sinks: (0..flows).map(|_| None).collect(),
+            satisfied: vec![false; flows],
+            idle: FxHashMap::default(),
+            carriers: FxHashMap::default(),
+        }
+    }
+}
 
 /// The sending end of a connection.
 #[derive(Debug)]
@@ -69,18 +116,15 @@ impl Shard {
         let spec = self.world.workload.flows[flow as usize];
         let kept = match self.world.connections {
             Connections::PerFlow => None,
-            Connections::Persistent => self
-                .idle
-                .get_mut(&(spec.src, spec.dst, spec.service))
-                .and_then(Vec::pop),
+            Connections::Persistent => self.tcp.idle.get_mut(&Peers::of(&spec)).and_then(Vec::pop),
         };
         // A new connection is called like the first flow on it.
         let connection = kept.unwrap_or(flow);
         if connection != flow {
-            self.carriers.insert(flow, connection);
+            self.tcp.carriers.insert(flow, connection);
         }
         let (world, routing, now) = (&self.world, &self.routing, self.now);
-        let source = self.sources[connection as usize].get_or_insert_with(|| {
+        let source = self.tcp.sources[connection as usize].get_or_insert_with(|| {
             Box::new(Source {
                 sender: Sender::new(&world.transport),
                 forth: envelope(world, connection, routing, Direction::Forth),
@@ -106,15 +150,15 @@ impl Shard {
             let connection = source.forth.connection;
             self.complete(flow);
             self.record(connection);
-            self.carriers.remove(&flow);
-            self.sources[connection as usize] = None;
+            self.tcp.carriers.remove(&flow);
+            self.tcp.sources[connection as usize] = None;
         }
     }
 
     /// The sending end that has something to send of a flow.
     pub(super) fn source_of(&self, flow: u32) -> Option<&Source> {
-        let connection = self.carriers.get(&flow).copied().unwrap_or(flow);
-        let source = self.sources[connection as usize].as_deref()?;
+        let connection = self.tcp.carriers.get(&flow).copied().unwrap_or(flow);
+        let source = self.tcp.sources[connection as usize].as_deref()?;
         (source.flow == flow && !source.sender.is_done()).then_some(source)
     }
 
@@ -125,12 +169,12 @@ impl Shard {
 
     /// Sends what connections send from now on by other ways.
     pub(super) fn reroute_connections(&mut self, routes: &[[u32; 2]]) {
-        for (source, route) in self.sources.iter_mut().zip(routes) {
+        for (source, route) in self.tcp.sources.iter_mut().zip(routes) {
             if let Some(source) = source {
                 source.forth.route = route[0];
             }
         }
-        for (sink, route) in self.sinks.iter_mut().zip(routes) {
+        for (sink, route) in self.tcp.sinks.iter_mut().zip(routes) {
             if let Some(sink) = sink {
                 sink.back.route = route[1];
             }
@@ -140,14 +184,14 @@ impl Shard {
     pub(super) fn take_data(&mut self, packet: Packet) {
         let connection = packet.connection();
         let (flow, segment) = (packet.flow(), packet.to_segment());
-        let outcome = &mut self.outcomes[flow as usize];
+        let outcome = &mut self.flows.outcomes[flow as usize];
         outcome.received += u32::from(!segment.syn);
         outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let (world, routing, now) = (&self.world, &self.routing, self.now);
-        if self.satisfied[connection as usize] {
+        if self.tcp.satisfied[connection as usize] {
             return self.answer_late(connection, &packet);
         }
-        let sink = self.sinks[connection as usize].get_or_insert_with(|| {
+        let sink = self.tcp.sinks[connection as usize].get_or_insert_with(|| {
             Box::new(Sink {
                 receiver: Receiver::new(&world.transport),
                 back: envelope(world, connection, routing, Direction::Back),
@@ -181,12 +225,12 @@ impl Shard {
         if self.world.completion == Completion::Receiver {
             self.complete(flow);
         }
-        let Some(sink) = &self.sinks[connection as usize] else {
+        let Some(sink) = &self.tcp.sinks[connection as usize] else {
             return;
         };
         if self.world.connections == Connections::PerFlow && sink.receiver.deadline().is_none() {
-            self.sinks[connection as usize] = None;
-            self.satisfied[connection as usize] = true;
+            self.tcp.sinks[connection as usize] = None;
+            self.tcp.satisfied[connection as usize] = true;
         }
     }
 
@@ -210,7 +254,7 @@ impl Shard {
     fn acknowledge(&mut self, back: Envelope, acks: Acks) {
         for ack in acks {
             let selective = (!ack.sack.is_empty()).then(|| {
-                self.set_aside(Selective {
+                self.selective.insert(Selective {
                     sack: ack.sack,
                     one_way_delay: ack.one_way_delay,
                 })
@@ -221,18 +265,18 @@ impl Shard {
 
     pub(super) fn take_ack(&mut self, packet: Packet) {
         let selective = packet.selective().map(|at| {
-            self.free_selective.push(at);
-            self.selective[at as usize]
+            self.selective.remove(at);
+            *self.selective.get(at)
         });
         let connection = packet.connection();
-        let Some(source) = &mut self.sources[connection as usize] else {
+        let Some(source) = &mut self.tcp.sources[connection as usize] else {
             return;
         };
         let was_done = source.sender.is_done();
         let (ack, acked) = (packet.to_ack(selective), source.sender.acked());
         source.sender.on_ack(self.now, &ack);
-        if self.keeps_rtt && source.sender.acked() > acked {
-            self.observations.push(Observation::Rtt {
+        if self.observer.keeps_rtt && source.sender.acked() > acked {
+            self.observer.record(Observation::Rtt {
                 time: self.now,
                 flow: source.flow,
                 rtt: self.now - ack.echo,
@@ -247,21 +291,20 @@ impl Shard {
 
     /// The sending end of a connection has the ACK of all that it had to send.
     fn finish(&mut self, connection: u32) {
-        let Some(source) = &self.sources[connection as usize] else {
+        let Some(source) = &self.tcp.sources[connection as usize] else {
             return;
         };
         let flow = source.flow;
-        self.carriers.remove(&flow);
+        self.tcp.carriers.remove(&flow);
         if self.world.completion == Completion::Sender {
             self.complete(flow);
         }
         self.record(connection);
         match self.world.connections {
-            Connections::PerFlow => self.sources[connection as usize] = None,
+            Connections::PerFlow => self.tcp.sources[connection as usize] = None,
             Connections::Persistent => {
                 let spec = self.world.workload.flows[connection as usize];
-                let idle = self.idle.entry((spec.src, spec.dst, spec.service));
-                let idle = idle.or_default();
+                let idle = self.tcp.idle.entry(Peers::of(&spec)).or_default();
                 // The oldest is taken first, from the end.
                 let at = idle.partition_point(|&other| other > connection);
                 idle.insert(at, connection);
@@ -270,9 +313,9 @@ impl Shard {
     }
 
     /// Sends what the sender of a connection may send, and sets its timer.
-    fn send(&mut self, connection: u32) {
-        loop {
-            let Some(source) = &mut self.sources[connection as usize] else {
+    pub(super) fn send(&mut self, connection: u32) {
+        while self.hosts.is_empty() || self.gates_have_room(connection) {
+            let Some(source) = &mut self.tcp.sources[connection as usize] else {
                 return;
             };
             let Some(segment) = source.sender.poll_segment(self.now) else {
@@ -288,10 +331,24 @@ impl Shard {
         self.arm_sender(connection);
     }
 
+    /// Whether the gates of the sending host have room for a full segment.
+    #[inline(never)]
+    fn gates_have_room(&mut self, connection: u32) -> bool {
+        let Some(source) = &self.tcp.sources[connection as usize] else {
+            return true;
+        };
+        let mut forth = source.forth;
+        if let Some(stages) = &self.world.stages {
+            forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
+        }
+        let full = Ticket::full_segment(forth, self.world.transport.segment);
+        self.has_room(connection, forth.route, &full)
+    }
+
     /// How a segment travels, where not all of a connection travel alike.
     #[cold]
     fn adapt(&mut self, connection: u32, segment: &Segment) -> Envelope {
-        let Some(source) = &mut self.sources[connection as usize] else {
+        let Some(source) = &mut self.tcp.sources[connection as usize] else {
             return envelope(&self.world, connection, &self.routing, Direction::Forth);
         };
         let mut forth = source.forth;
@@ -309,7 +366,7 @@ impl Shard {
     }
 
     fn arm_sender(&mut self, connection: u32) {
-        let Some(source) = &mut self.sources[connection as usize] else {
+        let Some(source) = &mut self.tcp.sources[connection as usize] else {
             return;
         };
         // A timer that comes too early is set again when it comes, which costs less than moving it
@@ -323,7 +380,7 @@ impl Shard {
     }
 
     pub(super) fn sender_timer(&mut self, connection: u32) {
-        let Some(source) = &mut self.sources[connection as usize] else {
+        let Some(source) = &mut self.tcp.sources[connection as usize] else {
             return self.datagram_timer(connection);
         };
         if source.timer != Some(self.now) {
@@ -335,7 +392,7 @@ impl Shard {
     }
 
     fn arm_receiver(&mut self, connection: u32) {
-        let Some(sink) = &mut self.sinks[connection as usize] else {
+        let Some(sink) = &mut self.tcp.sinks[connection as usize] else {
             return;
         };
         if let Some(deadline) = sink.receiver.deadline()
@@ -347,7 +404,7 @@ impl Shard {
     }
 
     pub(super) fn receiver_timer(&mut self, connection: u32) {
-        let Some(sink) = &mut self.sinks[connection as usize] else {
+        let Some(sink) = &mut self.tcp.sinks[connection as usize] else {
             return;
         };
         if sink.timer != Some(self.now) {
@@ -364,8 +421,8 @@ impl Shard {
 
     /// Notes what the sender of a connection did for its flow.
     fn record(&mut self, connection: u32) {
-        if let Some(source) = &self.sources[connection as usize] {
-            source.tell(&mut self.outcomes[source.flow as usize]);
+        if let Some(source) = &self.tcp.sources[connection as usize] {
+            source.tell(&mut self.flows.outcomes[source.flow as usize]);
         }
     }
 }

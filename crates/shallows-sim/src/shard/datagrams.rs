@@ -7,7 +7,8 @@ use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
 use shallows_core::packet::Ecn;
 use shallows_core::units::{Bytes, Rate, Time};
 
-use super::{Direction, Shard, envelope};
+use super::Shard;
+use super::paths::{Direction, envelope};
 use crate::engine::{Class, Key};
 use crate::packet::{Envelope, Packet};
 use crate::routing::Selection;
@@ -77,12 +78,12 @@ impl Shard {
         };
         let forth = envelope(&self.world, flow, &self.routing, Direction::Forth);
         let port = self.paths.link(forth.route);
-        let nic = self.watched.get(&self.network.link(port));
+        let rate = self.observer.rate(self.network.link(port));
         let source = Source {
             sender: Sender::new(stream, self.now),
             forth,
             port,
-            rate: nic.map_or(Rate::from_gbps(1), |nic| nic.rate),
+            rate: rate.unwrap_or(Rate::from_gbps(1)),
             departures: VecDeque::new(),
             timer: None,
             sprayed: 0,
@@ -174,7 +175,7 @@ impl Shard {
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };
-        let outcome = &mut self.outcomes[flow as usize];
+        let outcome = &mut self.flows.outcomes[flow as usize];
         outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let sinks = &mut self.datagrams.sinks;
         let sink = sinks.entry(flow).or_insert_with(|| Receiver::new(stream));

@@ -53,7 +53,7 @@ impl Shard {
             let mut packet = message.packet;
             if let Some(place) = packet.selective() {
                 let part = mail.selective[place as usize];
-                packet = packet.with_selective(self.set_aside(part));
+                packet = packet.with_selective(self.selective.insert(part));
             }
             let number = self.add(packet);
             self.await_arrival(number, message.link, message.arrival);
@@ -69,8 +69,8 @@ impl Shard {
         let mail = &mut self.outbox[sent.to as usize];
         if let Some(place) = packet.selective() {
             packet = packet.with_selective(mail.selective.len() as u32);
-            mail.selective.push(self.selective[place as usize]);
-            self.free_selective.push(place);
+            mail.selective.push(*self.selective.get(place));
+            self.selective.remove(place);
         }
         mail.messages.push(Message {
             arrival: sent.arrival,

@@ -1,5 +1,6 @@
 //! What hosts do to their packets: stage tags and QJUMP's limits.
 
+use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Level, Network, Phase};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
@@ -88,7 +89,7 @@ fn retransmissions_do_not_take_a_flow_back() {
 /// Messages of 228 B are packets of 256 B.
 #[test]
 fn each_level_has_its_bytes_in_each_epoch() {
-    let limits = "qjump = { epoch = '50us', levels = ['512B', '3KB'], phase = 'synchronized' }";
+    let limits = "qjump = { epoch = '50us', levels = ['512B', '3KB'], phase = 'synchronized', excess = 'hold' }";
     let flows = [
         "src = 0\ndst = 1\nservice = 0\nstop = '2ms'\nstream.send = { saturating = { size = '228B' } }",
         "src = 0\ndst = 1\nservice = 1\nstop = '2ms'\nstream.send = { saturating = {} }",
@@ -109,9 +110,8 @@ fn each_level_has_its_bytes_in_each_epoch() {
 }
 
 #[test]
-fn what_is_over_the_limit_can_be_dropped() {
-    let limits =
-        "qjump = { epoch = '50us', levels = ['256B'], phase = 'synchronized', excess = 'drop' }";
+fn what_is_over_the_limit_is_dropped() {
+    let limits = "qjump = { epoch = '50us', levels = ['256B'], phase = 'synchronized' }";
     // Two messages an epoch.
     let flows = ["src = 0\ndst = 1\nstop = '990us'
         stream.send = { message = { size = '228B', interval = '25us' } }"];
@@ -123,6 +123,91 @@ fn what_is_over_the_limit_can_be_dropped() {
         (counters.passed.packets, counters.dropped.packets),
         (20, 20)
     );
+    assert_eq!(outcome.drops, 20);
+    let refusals: Vec<_> = run.refusals().map(|(_, why, n)| (why, n)).collect();
+    assert_eq!(refusals, [(Refusal::OverLimit, 20)]);
+}
+
+/// Fig. 10 of the paper: a level that is too small for full packets lets none of them pass.
+#[test]
+fn packets_larger_than_the_allotment_are_dropped() {
+    let limits = "qjump = { epoch = '50us', levels = ['1KB'], excess = 'hold' }";
+    let flows = [
+        "src = 0\ndst = 1\nstop = '95us'\nstream.send = { message = { size = '1472B', interval = '10us' } }",
+    ];
+    let run = udp(PAIR, limits, &flows).run();
+    let (_, outcome) = run.flows().next().unwrap();
+    assert_eq!((outcome.lost_messages, outcome.drops), (10, 10));
+    let refusals: Vec<_> = run.refusals().map(|(_, why, n)| (why, n)).collect();
+    assert_eq!(refusals, [(Refusal::NeverFits, 10)]);
+}
+
+/// A TCP sender waits for room at its gate, so nothing is dropped and little is held; without a
+/// limit its whole window waits there.
+#[test]
+fn tcp_waits_for_room_at_the_gate() {
+    let held = |limit: &str| {
+        let flows = vec![flow(Time::ZERO, 0, 1, 100), flow(Time::ZERO, 0, 1, 100)];
+        let mut world = World::new(PAIR, "initial-window = 40\nrto = { minimum = '1s' }", flows);
+        world.setup = hosts(&format!(
+            "qjump = {{ epoch = '100us', levels = ['3KB'], phase = 'synchronized', excess = 'hold'{limit} }}"
+        ));
+        let mut run = world.start();
+        run.until(Time::from_us(50));
+        let sent: u32 = run.flows().map(|(_, outcome)| outcome.sent).sum();
+        run.finish();
+        assert!(run.flows().all(|(_, outcome)| outcome.drops == 0));
+        let fcts: Vec<_> = run
+            .flows()
+            .map(|(_, outcome)| outcome.fct.unwrap())
+            .collect();
+        // 200 packets at two per epoch.
+        assert!(
+            fcts.iter().all(|&fct| fct < Time::from_us(10_100)),
+            "{fcts:?}"
+        );
+        (sent, fcts[0])
+    };
+    // The second window of the first flow is behind the first of the second: 140 packets.
+    let (sent, first) = held("");
+    assert_eq!(sent, 80);
+    assert!(first < Time::from_us(7_100), "{first}");
+    // Two have passed, and four are in the queue; then both take turns.
+    let (sent, first) = held(", hold-limit = '6KB'");
+    assert_eq!(sent, 6);
+    assert!(first > Time::from_us(9_300), "{first}");
+}
+
+#[test]
+fn the_network_gives_epoch_and_levels() {
+    let topology: TopologyConfig =
+        toml::from_str(r#"star = { hosts = 12, rate = "10Gbps", delay = "1us" }"#).unwrap();
+    let fabric = topology.build().unwrap();
+    let limits = |text: &str| hosts(text).qjump.unwrap().limits(&fabric);
+    let network = "network = { packet = '256B', processing = '4us' }";
+    let given = limits(&format!("[qjump]\n{network}\nfactors = [1, 1.5, 12]")).unwrap();
+    // 2 x 12 x 256 B at 10 Gbps are 4.9152 us.
+    assert_eq!(given.epoch, Time::from_ps(8_915_200));
+    assert_eq!(
+        given.levels,
+        ["256B", "384B", "3072B"].map(|b| b.parse().unwrap())
+    );
+    let synchronized = format!("[qjump]\n{network}\nfactors = [1]\nphase = 'synchronized'");
+    assert_eq!(
+        limits(&synchronized).unwrap().epoch,
+        Time::from_ps(6_457_600)
+    );
+    let problem = |text: &str| limits(text).unwrap_err().to_string();
+    assert_eq!(
+        problem(&format!("[qjump]\n{network}\nfactors = [13]")),
+        "factors: 13 is not from 1 to the number of hosts, 12"
+    );
+    let either = "give either epoch and levels, or network and factors";
+    assert_eq!(
+        problem(&format!("[qjump]\n{network}\nlevels = ['1KB']")),
+        either
+    );
+    assert_eq!(problem("[qjump]\nepoch = '1us'"), either);
 }
 
 /// QJUMP §3: n hosts send one packet each at once to one host, on links that lower levels fill.
@@ -139,7 +224,7 @@ fn the_guaranteed_latency_holds_under_load() {
     };
     let epoch = network.network_epoch(Phase::Mesochronous);
     let limits = format!(
-        "qjump = {{ epoch = '{}ns', levels = ['256B', '7500B'] }}",
+        "qjump = {{ epoch = '{}ns', levels = ['256B', '7500B'], excess = 'hold' }}",
         epoch.ps() / 1000
     );
     let flows = [
@@ -178,7 +263,7 @@ fn the_guaranteed_latency_holds_under_load() {
 }
 
 #[test]
-fn packets_that_never_pass_are_refused() {
+fn limits_that_nothing_passes_are_refused() {
     let refusal = |limits: &str, service| {
         let flows = vec![FlowSpec {
             service,
@@ -188,14 +273,14 @@ fn packets_that_never_pass_are_refused() {
         world.setup = hosts(limits);
         world.refusal()
     };
-    let limits = "qjump = { epoch = '50us', levels = ['9KB', '256B'] }";
+    let limits = "qjump = { epoch = '50us', levels = ['9KB', '39B'] }";
     assert_eq!(
         refusal(limits, 1),
-        "qjump: packets of 1500 bytes at level 1 of flow 0 never pass: the level may send 256B an epoch"
+        "qjump: packets of 40 bytes at level 1 of flow 0 never pass: the level may send 39B an epoch"
     );
     assert_eq!(
         refusal(limits, 2),
-        "qjump: packets of 1500 bytes at level 2 of flow 0 never pass: there is no such level"
+        "qjump: packets of 40 bytes at level 2 of flow 0 never pass: there is no such level"
     );
     assert_eq!(
         refusal("qjump = { epoch = '0us', levels = ['9KB'] }", 0),
@@ -205,7 +290,7 @@ fn packets_that_never_pass_are_refused() {
 
 #[test]
 fn limits_are_the_same_on_any_number_of_threads() {
-    let limits = "stages = ['10KB']\nqjump = { epoch = '10us', levels = ['9KB', '6KB', '3KB'] }";
+    let limits = "stages = ['10KB']\nqjump = { epoch = '10us', levels = ['9KB', '6KB', '3KB'], excess = 'hold' }";
     let outcome = |threads| {
         let mut world = udp(RACKS, limits, &["src = '0,5,9'\ndst = 3\nstop = '300us'"]);
         for n in 0..10 {

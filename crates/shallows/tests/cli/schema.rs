@@ -332,6 +332,10 @@ fn names_are_those_of_the_program() {
         ),
         ("hosts", "/properties/hosts"),
         ("hosts.qjump", "/properties/hosts/properties/qjump"),
+        (
+            "hosts.qjump.network",
+            "/properties/hosts/properties/qjump/properties/network",
+        ),
         ("routing", "/$defs/routing"),
     ] {
         let of_schema = names(schema.pointer(definition).expect(definition));

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::host::gate::Refusal;
 use crate::tally::Tally;
 use crate::units::{Bytes, Time};
 
@@ -187,6 +188,20 @@ impl Limiter {
         bucket.tokens -= u64::from(bytes);
         bucket.counters.passed.count(bytes);
         Admission::Pass
+    }
+
+    /// Whether a packet of `bytes` can pass `level` in any epoch.
+    pub fn can_pass(&self, level: Level, bytes: u32) -> bool {
+        u64::from(bytes) <= self.buckets[level.index()].allotment
+    }
+
+    /// Why a packet of `bytes` at `level` was [dropped](Admission::Drop).
+    pub fn refusal(&self, level: Level, bytes: u32) -> Refusal {
+        if self.can_pass(level, bytes) {
+            Refusal::OverLimit
+        } else {
+            Refusal::NeverFits
+        }
     }
 
     /// What `level` answered so far.

@@ -5,7 +5,8 @@
 //! all hosts send at once to one of them, its packets arrive within the epoch; lower levels trade
 //! that bound for throughput by their factor f.
 //!
-//! [`Network`] holds the arithmetic of §3 and §5, [`Limiter`] the rate limiter of §4:
+//! [`Network`] holds the arithmetic of §3 and §5, [`Limiter`] the rate limiter of §4, and
+//! [`QjumpGate`] places it between a transport and its NIC:
 //!
 //! ```
 //! use shallows_core::host::qjump::{Admission, Level, Limiter, LimiterConfig, Network, Phase};
@@ -41,12 +42,14 @@
 //! The published kernel module counts an epoch from the packet that opens it:
 //! [`EpochClock::Reanchored`].
 
+mod gate;
 mod limiter;
 mod network;
 
 #[cfg(test)]
 mod tests;
 
+pub use gate::QjumpGate;
 pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,
     MAX_LEVELS,

@@ -1,0 +1,219 @@
+//! The limiter as a gate, with a queue for each level where the excess waits.
+
+use std::collections::VecDeque;
+
+use super::{Admission, Level, Limiter, LimiterConfig, LimiterError, MAX_LEVELS};
+use crate::host::gate::{Gate, Refusal, Release, Verdict};
+use crate::packet::Packet;
+use crate::units::{Bytes, Time};
+
+/// A host's limiter between its transport and its NIC; a packet's level is its DSCP field.
+///
+/// With [`Excess::Hold`](super::Excess::Hold) the excess waits for the next epoch in the queue of
+/// its level. A bounded queue stands for the small socket buffers of §4: the gate has no
+/// [room](Gate::has_room) once a level holds that much, which a sender that can wait sees as
+/// ENOBUFS, and drops what comes nevertheless.
+#[derive(Clone, Debug)]
+pub struct QjumpGate<P> {
+    limiter: Limiter,
+    levels: [LevelQueue<P>; MAX_LEVELS],
+    /// Bytes that a level may hold.
+    hold_limit: u64,
+}
+
+#[derive(Clone, Debug)]
+struct LevelQueue<P> {
+    held: VecDeque<(P, u32)>,
+    bytes: u64,
+    /// When the limiter wants to be asked about the first packet again.
+    due: Time,
+}
+
+impl<P> Default for LevelQueue<P> {
+    fn default() -> Self {
+        Self {
+            held: VecDeque::new(),
+            bytes: 0,
+            due: Time::ZERO,
+        }
+    }
+}
+
+impl<P: Packet> QjumpGate<P> {
+    /// A gate whose first epoch begins at `start`, and of which each level holds at most
+    /// `hold_limit`, if that is given.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](LimiterConfig::validate).
+    pub fn new(
+        config: &LimiterConfig,
+        start: Time,
+        hold_limit: Option<Bytes>,
+    ) -> Result<Self, LimiterError> {
+        Ok(Self {
+            limiter: Limiter::new(config, start)?,
+            levels: Default::default(),
+            hold_limit: hold_limit.map_or(u64::MAX, Bytes::get),
+        })
+    }
+
+    /// The limiter, for its counters.
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+}
+
+impl<P: Packet> Gate<P> for QjumpGate<P> {
+    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
+        let Some(level) = Level::new(packet.dscp()) else {
+            return Verdict::Drop(Refusal::NeverFits);
+        };
+        let (size, queue) = (packet.size(), &mut self.levels[level.index()]);
+        if queue.held.is_empty() {
+            match self.limiter.admit(now, level, size) {
+                Admission::Pass => return Verdict::Pass,
+                Admission::Drop => return Verdict::Drop(self.limiter.refusal(level, size)),
+                Admission::HoldUntil(at) => queue.due = at,
+            }
+        } else if !self.limiter.can_pass(level, size) {
+            return Verdict::Drop(Refusal::NeverFits);
+        }
+        if queue.bytes.saturating_add(u64::from(size)) > self.hold_limit {
+            return Verdict::Drop(Refusal::Full);
+        }
+        queue.bytes += u64::from(size);
+        queue.held.push_back((packet, to));
+        Verdict::Held
+    }
+
+    fn release(&mut self, now: Time) -> Release<P> {
+        let mut next = None;
+        for (number, queue) in (0..).zip(&mut self.levels) {
+            let (Some(&(packet, to)), Some(level)) = (queue.held.front(), Level::new(number))
+            else {
+                continue;
+            };
+            if queue.due <= now {
+                if let Admission::HoldUntil(at) = self.limiter.admit(now, level, packet.size()) {
+                    queue.due = at;
+                } else {
+                    queue.held.pop_front();
+                    queue.bytes -= u64::from(packet.size());
+                    return Release::Packet { packet, to };
+                }
+            }
+            next = Some(next.map_or(queue.due, |at: Time| at.min(queue.due)));
+        }
+        next.map_or(Release::Idle, Release::At)
+    }
+
+    fn has_room(&self, packet: &P) -> bool {
+        let queue = Level::new(packet.dscp()).map(|level| &self.levels[level.index()]);
+        queue.is_none_or(|queue| {
+            queue.held.is_empty() || queue.bytes + u64::from(packet.size()) <= self.hold_limit
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::qjump::{EpochClock, Excess};
+    use crate::packet::Descriptor;
+
+    fn gate(excess: Excess, hold_limit: Option<u64>) -> QjumpGate<Descriptor> {
+        let config = LimiterConfig {
+            epoch: Time::from_us(10),
+            levels: vec![Bytes::new(3000), Bytes::new(256)],
+            excess,
+            clock: EpochClock::Grid,
+        };
+        QjumpGate::new(&config, Time::ZERO, hold_limit.map(Bytes::new)).unwrap()
+    }
+
+    fn packet(dscp: u8, size: u32, tag: u64) -> Descriptor {
+        Descriptor {
+            dscp,
+            size,
+            tag,
+            ..Descriptor::default()
+        }
+    }
+
+    fn released(gate: &mut QjumpGate<Descriptor>, at: u64) -> (Vec<u64>, Release<Descriptor>) {
+        let mut tags = Vec::new();
+        loop {
+            match gate.release(Time::from_us(at)) {
+                Release::Packet { packet, to } => {
+                    assert_eq!(to, 7);
+                    tags.push(packet.tag);
+                }
+                other => return (tags, other),
+            }
+        }
+    }
+
+    #[test]
+    fn the_excess_waits_in_the_order_of_its_level() {
+        let mut gate = gate(Excess::Hold, None);
+        let offer = |gate: &mut QjumpGate<_>, packet| gate.offer(Time::from_us(2), packet, 7);
+        assert_eq!(offer(&mut gate, packet(0, 1500, 0)), Verdict::Pass);
+        assert_eq!(offer(&mut gate, packet(0, 1500, 1)), Verdict::Pass);
+        assert_eq!(offer(&mut gate, packet(0, 1500, 2)), Verdict::Held);
+        // It would fit, but must not overtake.
+        assert_eq!(offer(&mut gate, packet(0, 40, 3)), Verdict::Held);
+        assert_eq!(offer(&mut gate, packet(0, 1500, 4)), Verdict::Held);
+        assert_eq!(offer(&mut gate, packet(1, 256, 5)), Verdict::Pass);
+        assert_eq!(offer(&mut gate, packet(1, 100, 6)), Verdict::Held);
+        let wait = Release::At(Time::from_us(10));
+        assert_eq!(released(&mut gate, 2), (vec![], wait));
+        // 1500 and 40 leave 1460 of 3000 bytes; then the second level.
+        let wait = Release::At(Time::from_us(20));
+        assert_eq!(released(&mut gate, 10), (vec![2, 3, 6], wait));
+        assert_eq!(released(&mut gate, 20), (vec![4], Release::Idle));
+    }
+
+    #[test]
+    fn drops_have_a_reason() {
+        let now = Time::ZERO;
+        let mut strict = gate(Excess::Drop, None);
+        assert_eq!(strict.offer(now, packet(1, 256, 0), 7), Verdict::Pass);
+        let over = Verdict::Drop(Refusal::OverLimit);
+        assert_eq!(strict.offer(now, packet(1, 256, 1), 7), over);
+        let never = Verdict::Drop(Refusal::NeverFits);
+        assert_eq!(strict.offer(now, packet(1, 257, 2), 7), never);
+        assert_eq!(
+            strict.offer(now, packet(2, 40, 3), 7),
+            never,
+            "no such level"
+        );
+        assert_eq!(
+            strict.offer(now, packet(9, 40, 4), 7),
+            never,
+            "nor can there be"
+        );
+    }
+
+    #[test]
+    fn a_full_level_has_no_room() {
+        let now = Time::ZERO;
+        let mut gate = gate(Excess::Hold, Some(3000));
+        for tag in 0..4 {
+            assert!(gate.has_room(&packet(0, 1500, tag)));
+            let verdict = gate.offer(now, packet(0, 1500, tag), 7);
+            assert_eq!(
+                verdict,
+                [Verdict::Pass, Verdict::Held][usize::from(tag > 1)]
+            );
+        }
+        assert!(!gate.has_room(&packet(0, 40, 4)));
+        assert!(gate.has_room(&packet(1, 40, 4)), "another level");
+        let full = Verdict::Drop(Refusal::Full);
+        assert_eq!(gate.offer(now, packet(0, 40, 4), 7), full);
+        // Larger than the level may ever send: waiting would block those behind it for good.
+        let never = Verdict::Drop(Refusal::NeverFits);
+        assert_eq!(gate.offer(now, packet(0, 3001, 5), 7), never);
+        assert_eq!(released(&mut gate, 10), (vec![2, 3], Release::Idle));
+        assert!(gate.has_room(&packet(0, 1500, 6)));
+    }
+}

@@ -1,0 +1,182 @@
+//! What stands between the transports of hosts and their NICs.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+use shallows_core::host::gate::{Gate, Release, Verdict};
+use shallows_core::host::qjump::QjumpGate;
+use shallows_core::units::Time;
+
+use super::Shard;
+use crate::engine::{Class, Key};
+use crate::packet::{Packet, Ticket};
+
+/// The hosts of a part that have gates, by the ports of their NICs.
+pub(crate) type Hosts = FxHashMap<u32, HostState>;
+
+/// The gates of a host.
+#[derive(Debug)]
+pub(crate) struct HostState {
+    /// In the order in which packets pass them.
+    gates: Vec<HostGate>,
+    /// When the host timer in the event queue expires.
+    timer: Option<Time>,
+    /// Connections that wait for room at a gate, the longest wait first.
+    blocked: VecDeque<u32>,
+}
+
+/// A gate, of whichever kind.
+#[derive(Debug)]
+pub(crate) enum HostGate {
+    Qjump(Box<QjumpGate<Ticket>>),
+}
+
+impl HostGate {
+    fn gate(&mut self) -> &mut impl Gate<Ticket> {
+        match self {
+            Self::Qjump(gate) => &mut **gate,
+        }
+    }
+
+    fn has_room(&self, packet: &Ticket) -> bool {
+        match self {
+            Self::Qjump(gate) => gate.has_room(packet),
+        }
+    }
+}
+
+impl HostState {
+    pub(crate) fn new(gates: Vec<HostGate>) -> Self {
+        Self {
+            gates,
+            timer: None,
+            blocked: VecDeque::new(),
+        }
+    }
+}
+
+impl Shard {
+    /// QJUMP's gate before a NIC.
+    pub(crate) fn qjump(&self, port: u32) -> Option<&QjumpGate<Ticket>> {
+        match self.hosts.get(&port)?.gates.first()? {
+            HostGate::Qjump(gate) => Some(gate),
+        }
+    }
+
+    /// Hands a packet of a host's transport to the gates of the host, if it has any.
+    #[inline(never)]
+    pub(super) fn launch_gated(&mut self, packet: Packet) {
+        let port = self.paths.link(packet.route);
+        let to = self.destination(&packet);
+        let number = self.add(packet);
+        let ticket = self.packets.get(number).ticket;
+        let is_held = self.pass_gates(port, 0, ticket, to) == Verdict::Held;
+        let is_due = |host: &HostState| host.timer == Some(self.now);
+        // If the timer is about to expire, what is due leaves then, in the gates' order.
+        if is_held && !self.hosts.get(&port).is_some_and(is_due) {
+            self.open_gates(port);
+        }
+    }
+
+    /// Whether the gates have room for a packet of a connection; if not, the connection is resumed
+    /// when they have released something.
+    pub(super) fn has_room(&mut self, connection: u32, route: u32, packet: &Ticket) -> bool {
+        let port = self.paths.link(route);
+        let Some(host) = self.hosts.get_mut(&port) else {
+            return true;
+        };
+        let has_room = host.gates.iter().all(|gate| gate.has_room(packet));
+        if !has_room && !host.blocked.contains(&connection) {
+            host.blocked.push_back(connection);
+        }
+        has_room
+    }
+
+    /// The timer of a host has expired.
+    pub(super) fn host_timer(&mut self, port: u32) {
+        if let Some(host) = self.hosts.get_mut(&port)
+            && host.timer == Some(self.now)
+        {
+            host.timer = None;
+            self.open_gates(port);
+        }
+    }
+
+    /// Offers a packet to the gates from the `first` on, and to the NIC if all let it pass.
+    fn pass_gates(&mut self, port: u32, first: usize, packet: Ticket, to: u32) -> Verdict {
+        if let Some(host) = self.hosts.get_mut(&port) {
+            for gate in &mut host.gates[first..] {
+                match gate.gate().offer(self.now, packet, to) {
+                    Verdict::Pass => {}
+                    Verdict::Held => return Verdict::Held,
+                    Verdict::Drop(refusal) => {
+                        let packet = self.take(packet.packet);
+                        if !packet.is_ack() {
+                            self.flows.count_refusal(packet.flow(), refusal);
+                        }
+                        if packet.is_datagram() {
+                            self.drop_datagram(port, &packet);
+                        }
+                        return Verdict::Drop(refusal);
+                    }
+                }
+            }
+        }
+        self.enter_nic(port, packet.packet);
+        Verdict::Pass
+    }
+
+    /// Sends what the gates release now, resumes connections that waited for room, and sets the
+    /// host's timer for the rest.
+    fn open_gates(&mut self, port: u32) {
+        let (mut wake, mut index, mut released) = (None, 0, false);
+        while let Some(host) = self.hosts.get_mut(&port)
+            && let Some(gate) = host.gates.get_mut(index)
+        {
+            match gate.gate().release(self.now) {
+                Release::Packet { packet, to } => {
+                    released = true;
+                    self.pass_gates(port, index + 1, packet, to);
+                    continue;
+                }
+                Release::At(at) => wake = Some(wake.map_or(at, |wake: Time| wake.min(at))),
+                Release::Idle => {}
+            }
+            index += 1;
+        }
+        if let Some(at) = wake {
+            self.set_host_timer(port, at);
+        }
+        if released {
+            self.resume_blocked(port);
+        }
+    }
+
+    /// Lets connections go on that waited for room, as long as there is some.
+    fn resume_blocked(&mut self, port: u32) {
+        while let Some(host) = self.hosts.get_mut(&port)
+            && let Some(connection) = host.blocked.pop_front()
+        {
+            self.send(connection);
+            let host = self.hosts.get(&port);
+            if host.is_some_and(|host| host.blocked.back() == Some(&connection)) {
+                return;
+            }
+        }
+    }
+
+    fn set_host_timer(&mut self, port: u32, at: Time) {
+        if let Some(host) = self.hosts.get_mut(&port)
+            && host.timer.is_none_or(|timer| at < timer)
+        {
+            host.timer = Some(at);
+            self.schedule(at, Key::new(Class::HostTimer, port));
+        }
+    }
+
+    /// The host that a packet goes to.
+    fn destination(&self, packet: &Packet) -> u32 {
+        let spec = self.world.workload.flows[packet.connection() as usize];
+        if packet.is_ack() { spec.src } else { spec.dst }
+    }
+}

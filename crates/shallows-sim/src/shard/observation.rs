@@ -1,0 +1,116 @@
+//! Links with faults, and the records of packets on their way.
+
+use std::mem;
+
+use rustc_hash::FxHashMap;
+use shallows_core::units::{Rate, Time};
+
+use super::Shard;
+use crate::network::{Sent, WATCHED};
+use crate::routing::LinkState;
+use crate::watch::{CapturedPacket, Content, Observation, Watched};
+use crate::workload::FlowSpec;
+
+/// What is watched, and what was seen.
+#[derive(Debug)]
+pub(super) struct Observer {
+    /// Links with faults or probes.
+    pub(super) watched: FxHashMap<u32, Watched>,
+    /// Whether round-trip times are kept.
+    pub(super) keeps_rtt: bool,
+    seen: Vec<Observation>,
+}
+
+impl Observer {
+    pub(super) fn new(watched: FxHashMap<u32, Watched>, keeps_rtt: bool) -> Self {
+        Self {
+            watched,
+            keeps_rtt,
+            seen: Vec::new(),
+        }
+    }
+
+    pub(super) fn record(&mut self, observation: Observation) {
+        self.seen.push(observation);
+    }
+
+    /// The rate of a link that is watched.
+    pub(super) fn rate(&self, link: u32) -> Option<Rate> {
+        Some(self.watched.get(&link)?.rate)
+    }
+}
+
+impl Shard {
+    /// Takes what was seen since the last call.
+    pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
+        mem::take(&mut self.observer.seen)
+    }
+
+    /// Takes a watched link down or brings it back.
+    pub(crate) fn change_link(&mut self, link: u32, state: LinkState) {
+        if let Some(watched) = self.observer.watched.get_mut(&link) {
+            watched.state = state;
+        }
+    }
+
+    /// Packets that a link has lost, other than those that its port has dropped.
+    pub(crate) fn lost_on(&self, link: u32) -> u64 {
+        let watched = self.observer.watched.get(&link);
+        watched.map_or(0, |watched| watched.lost)
+    }
+
+    /// Delivers a packet to another part, or over a watched link.
+    #[inline(never)]
+    pub(super) fn deliver_otherwise(&mut self, number: u32, sent: Sent) {
+        if sent.to != WATCHED {
+            return self.post(number, sent);
+        }
+        let Some(watched) = self.observer.watched.get_mut(&sent.link) else {
+            return;
+        };
+        let (captured, departures, to) = (watched.captured, watched.departures, watched.to);
+        let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
+        if watched.sojourn {
+            self.observer.record(Observation::Sojourn {
+                link: sent.link,
+                queue: sent.queue,
+                sojourn: sent.sojourn,
+            });
+        }
+        if captured {
+            self.capture(time, sent.link, number);
+        }
+        if departures {
+            self.depart(number, time);
+        }
+        if arrives {
+            self.deliver(number, Sent { to, ..sent });
+        } else {
+            self.take(number);
+        }
+    }
+
+    fn capture(&mut self, time: Time, link: u32, number: u32) {
+        let packet = *self.packets.get(number);
+        let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
+        let (src, dst, content) = if packet.is_ack() {
+            let selective = packet.selective().map(|at| *self.selective.get(at));
+            (dst, src, Content::Ack(packet.to_ack(selective)))
+        } else if packet.is_datagram() {
+            (src, dst, Content::Datagram(packet.to_datagram()))
+        } else {
+            (src, dst, Content::Segment(packet.to_segment()))
+        };
+        self.observer.record(Observation::Packet(CapturedPacket {
+            time,
+            link,
+            src,
+            dst,
+            connection: packet.connection(),
+            size: packet.size(),
+            dscp: packet.dscp(),
+            ecn: packet.ecn(),
+            content,
+        }));
+    }
+}

@@ -1,0 +1,76 @@
+//! The paths and headers of packets.
+
+use std::sync::Arc;
+
+use shallows_core::units::Bytes;
+
+use super::{Routing, Shard, World};
+use crate::packet::Envelope;
+use crate::paths::Paths;
+use crate::workload::FlowSpec;
+
+/// Which way a packet travels on its connection.
+#[derive(Clone, Copy)]
+pub(super) enum Direction {
+    /// From the source of the flow to its destination.
+    Forth,
+    /// From the destination to the source.
+    Back,
+}
+
+impl Shard {
+    /// Sends what is sent from now on by other paths.
+    pub(crate) fn reroute(&mut self, routing: Arc<Routing>, paths: Paths) {
+        self.reroute_connections(&routing.routes);
+        self.datagrams.reroute(&routing.routes);
+        self.routing = routing;
+        self.paths = paths;
+    }
+
+    /// The paths of packets on their way.
+    pub(crate) fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// A path for one packet, the `turn`th of its end of the connection.
+    #[cold]
+    pub(super) fn spray(&mut self, connection: u32, direction: Direction, turn: u32) -> u32 {
+        let FlowSpec { src, dst, .. } = self.world.workload.flows[connection as usize];
+        let [forth, back] = self.routing.routes[connection as usize];
+        let (src, dst, usual, answer) = match direction {
+            Direction::Forth => (src, dst, forth, back),
+            Direction::Back => (dst, src, back, forth),
+        };
+        let nic = self.paths.link(answer);
+        let selector = u64::from(connection) << 32 | u64::from(turn);
+        let mut path = Vec::new();
+        match self.routing.router.path(src, dst, selector, &mut path) {
+            Ok(()) => self.paths.intern(&path, nic),
+            // Links are down: the packet is lost on the path that it had before.
+            Err(_) => usual,
+        }
+    }
+}
+
+/// What all packets of a connection have in common in one direction.
+pub(super) fn envelope(
+    world: &World,
+    connection: u32,
+    routing: &Routing,
+    direction: Direction,
+) -> Envelope {
+    let [forth, back] = routing.routes[connection as usize];
+    let service = world.workload.flows[connection as usize].service as u8;
+    Envelope {
+        connection,
+        route: match direction {
+            Direction::Forth => forth,
+            Direction::Back => back,
+        },
+        dscp: match &world.stages {
+            Some(stages) => stages.stage(Bytes::ZERO),
+            None => service,
+        },
+        header: world.transport.header as u16,
+    }
+}
