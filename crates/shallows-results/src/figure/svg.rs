@@ -310,20 +310,17 @@ fn frame(panel: &Panel) -> Frame {
         Plot::Lines(_) => Scale::tight(xs(), panel.x.extent, 5),
     };
     let labels = row_labels(&panel.plot);
-    let (y, height) = match &labels {
-        Some(labels) => {
-            let rows = Scale {
-                low: labels.len() as f64,
-                high: 0.0,
-                spacing: Spacing::Linear,
-                ticks: Vec::new(),
-            };
-            (rows, ROW * labels.len() as f64)
-        }
-        None => {
-            let values = points().flat_map(|point| [point.low, point.high]);
-            (value_scale(&panel.y, values, 5), HEIGHT - TOP - BOTTOM)
-        }
+    let (y, height) = if let Some(labels) = &labels {
+        let rows = Scale {
+            low: labels.len() as f64,
+            high: 0.0,
+            spacing: Spacing::Linear,
+            ticks: Vec::new(),
+        };
+        (rows, ROW * labels.len() as f64)
+    } else {
+        let values = points().flat_map(|point| [point.low, point.high]);
+        (value_scale(&panel.y, values, 5), HEIGHT - TOP - BOTTOM)
     };
     let ticks = y.ticks.iter().map(|(_, text)| text_width(text));
     let (left, right) = match &labels {
