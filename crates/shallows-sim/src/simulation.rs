@@ -347,12 +347,13 @@ impl Simulation {
             self.paths = shard.paths().clone();
         }
         let mut links = Vec::new();
-        let flows = self.world.workload.flows.iter().enumerate();
+        let flows = (0..).zip(&self.world.workload.flows);
         for ((flow, spec), routes) in flows.zip(&mut self.routes) {
             let ways = [(spec.src, spec.dst), (spec.dst, spec.src)];
+            let selector = self.router.flow_selector(flow, spec.src, spec.dst);
             for ((from, to), route) in ways.into_iter().zip(routes) {
                 // Without another way packets go where they went, and are lost there.
-                if self.router.path(from, to, flow as u64, &mut links).is_ok() {
+                if self.router.path(from, to, selector, &mut links).is_ok() {
                     *route = self.paths.intern(&links, self.uplinks[to as usize]);
                 }
             }
@@ -575,8 +576,9 @@ impl Setup {
         let mut routes = Vec::with_capacity(self.workload.flows.len());
         let mut links = Vec::new();
         for (flow, spec) in self.workload.flows.iter().enumerate() {
+            let selector = self.router.flow_selector(flow as u32, spec.src, spec.dst);
             let mut find = |from, to| {
-                let found = self.router.path(from, to, flow as u64, &mut links);
+                let found = self.router.path(from, to, selector, &mut links);
                 found.map_err(|reason| SetupError::NoPath { flow, reason })?;
                 Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
             };

@@ -26,6 +26,10 @@ pub enum RoutingConfig {
     /// (D-mod-k), so that on leaf-spine packets to host `d` cross spine `d mod spines` and on a
     /// fat-tree all core switches are in use.
     DestinationModulo,
+    /// By the byte-wise hash of ns-2's multipath patch over the two ends of a packet and the number
+    /// of its connection, with one connection for each pair of hosts: what MQ-ECN's authors
+    /// simulate. A pair keeps its path for the whole run, and the hash is uneven.
+    Ns2Hash,
     /// By a list. A path serves the opposite direction too unless that has one of its own; pairs
     /// that are not in the list take one of the shortest paths by flow hash.
     Explicit {
@@ -40,6 +44,7 @@ impl RoutingConfig {
             Self::Ecmp | Self::Explicit { .. } => Choice::Hash(Selection::Flow),
             Self::Spray => Choice::Hash(Selection::Packet),
             Self::DestinationModulo => Choice::DestinationModulo,
+            Self::Ns2Hash => Choice::Ns2Hash,
         }
     }
 }

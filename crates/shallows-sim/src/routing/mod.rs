@@ -45,6 +45,7 @@ pub struct Router {
 enum Choice {
     Hash(Selection),
     DestinationModulo,
+    Ns2Hash,
 }
 
 /// What the selector of [`Router::path`] must be.
@@ -56,6 +57,8 @@ pub enum Selection {
     Packet,
     /// Anything: a pair of hosts has one path.
     Pair,
+    /// The number of the connection, as [`Router::flow_selector`] has it.
+    Connection,
 }
 
 /// Whether a link carries packets.
@@ -115,6 +118,19 @@ impl Router {
         match self.choice {
             Choice::Hash(selection) => selection,
             Choice::DestinationModulo => Selection::Pair,
+            Choice::Ns2Hash => Selection::Connection,
+        }
+    }
+
+    /// The selector of both directions of a flow from `src` to `dst`.
+    pub fn flow_selector(&self, flow: u32, src: u32, dst: u32) -> u64 {
+        match self.selection() {
+            Selection::Connection => {
+                // Pairs in the order of MQ-ECN's script: by destination, then source.
+                let others = self.racks.len() as u64 - 1;
+                u64::from(dst) * others + u64::from(src) - u64::from(src > dst)
+            }
+            Selection::Flow | Selection::Packet | Selection::Pair => u64::from(flow),
         }
     }
 
@@ -183,6 +199,7 @@ impl Router {
                     digits /= count;
                     index
                 }
+                (Choice::Ns2Hash, _) => ns2_hash(src, dst, selector as u32) % count,
             };
             let port = ports[index as usize];
             out.push(port.link);
@@ -212,6 +229,17 @@ fn mix(state: u64, value: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// Horner's rule in base 9 over the bytes, which are signed: the hash of ns-2's multipath patch. A
+/// fourth word before these, the number of the node, is 0 in the authors' runs.
+fn ns2_hash(src: u32, dst: u32, connection: u32) -> u32 {
+    let words = [src, dst, connection].map(u32::to_le_bytes);
+    let bytes = words.as_flattened().iter();
+    bytes.fold(0_u32, |hash, &byte| {
+        hash.wrapping_mul(9)
+            .wrapping_add_signed(i32::from(byte.cast_signed()))
+    })
 }
 
 /// A number below `count` from the upper half of a hash.

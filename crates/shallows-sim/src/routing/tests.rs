@@ -75,6 +75,36 @@ fn destination_modulo_uses_every_core_of_a_fat_tree() {
 }
 
 #[test]
+fn the_hash_of_ns2_by_hand() {
+    // Bytes 1 0 0 0, 2 0 0 0, 3 0 0 0: ((1 * 9^4 + 2) * 9^4 + 3) * 9^3, modulo 2^32.
+    assert_eq!(
+        ns2_hash(1, 2, 3),
+        (((6561_u64 + 2) * 6561 + 3) * 729 % (1 << 32)) as u32
+    );
+    // A byte from 128 on is negative: -56 * 9^11.
+    let by_hand = (-56_i64 * 31_381_059_609).rem_euclid(1 << 32);
+    assert_eq!(ns2_hash(200, 0, 0), by_hand as u32);
+}
+
+#[test]
+fn a_pair_keeps_its_path_and_both_directions_have_one_connection() {
+    let fabric = leaf_spine(12, 12, 12);
+    let router = router(&fabric, &RoutingConfig::Ns2Hash);
+    assert_eq!(router.selection(), Selection::Connection);
+    // The first pairs of the script are (1, 0), (2, 0), ..., then (0, 1), (2, 1), ...
+    assert_eq!(router.flow_selector(77, 1, 0), 0);
+    assert_eq!(router.flow_selector(77, 143, 0), 142);
+    assert_eq!(router.flow_selector(77, 0, 1), 143);
+    assert_eq!(router.flow_selector(77, 2, 1), 144);
+    let connection = router.flow_selector(0, 15, 108);
+    assert_eq!(connection, router.flow_selector(1, 15, 108));
+    let crosses = |src, dst| spine(&fabric, &path(&router, src, dst, connection));
+    let expected = |src, dst| Node::Switch(12 + ns2_hash(src, dst, connection as u32) % 12);
+    assert_eq!(crosses(15, 108), expected(15, 108));
+    assert_eq!(crosses(108, 15), expected(108, 15));
+}
+
+#[test]
 fn ecmp_spreads_flows_evenly_over_spines() {
     let fabric = leaf_spine(12, 12, 12);
     let router = router(&fabric, &RoutingConfig::Ecmp);
@@ -248,6 +278,7 @@ fn configurations_as_written() {
         read("routing = 'destination-modulo'"),
         RoutingConfig::DestinationModulo
     );
+    assert_eq!(read("routing = 'ns2-hash'"), RoutingConfig::Ns2Hash);
     assert_eq!(
         read("routing = { explicit = { paths = [['h0', 'leaf0', 'h1']] } }"),
         explicit(&[&["h0", "leaf0", "h1"]])
