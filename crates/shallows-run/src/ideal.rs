@@ -13,7 +13,7 @@ use shallows_core::units::{Bytes, Time};
 use shallows_sim::routing::{NoPath, Router};
 use shallows_sim::topology::Fabric;
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, PortSetup};
+use shallows_sim::{Completion, PortSetup, TransportOverride};
 
 use crate::scenario::{Built, Diagnostic, Loaded};
 
@@ -45,20 +45,22 @@ pub(crate) fn fcts(
     handshake: Handshake,
     completion: Completion,
 ) -> Result<Vec<Time>, Diagnostic> {
-    let transport = &loaded.scenario.transport;
-    let ideal = Ideal {
-        fabric: &built.fabric,
-        router: &built.router,
-        ports: &built.ports,
-        segment: transport.segment,
-        header: transport.header,
-        handshake,
-        completion,
+    let ideal = |(number, flow)| {
+        let usual = &loaded.scenario.transport;
+        let transport = TransportOverride::choose(&built.overrides, usual, flow);
+        let ideal = Ideal {
+            fabric: &built.fabric,
+            router: &built.router,
+            ports: &built.ports,
+            segment: transport.segment,
+            header: transport.header,
+            handshake,
+            completion,
+        };
+        ideal.fct(number, flow)
     };
     let flows = (0..).zip(&built.workload.flows);
-    let fcts: Result<_, _> = flows
-        .map(|(number, flow)| ideal.fct(number, flow))
-        .collect();
+    let fcts: Result<_, _> = flows.map(ideal).collect();
     fcts.map_err(|error| loaded.error("workload", error.to_string()))
 }
 

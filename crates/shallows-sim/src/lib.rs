@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod barriers;
+mod control;
 mod engine;
 mod hosts;
 mod network;
@@ -12,16 +13,22 @@ mod partition;
 mod paths;
 mod shard;
 mod simulation;
+mod transport;
 mod watch;
 
 pub mod routing;
 pub mod topology;
 pub mod workload;
 
+pub use control::{
+    AgentSetup, Carriage, Channel, Control, ControlError, GateAgent, HostAgent, LoneAgent,
+};
 pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
 pub use network::PortSetup;
+pub use packet::Ticket;
 pub use simulation::{
     Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,
     Simulation, Status,
 };
+pub use transport::TransportOverride;
 pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};

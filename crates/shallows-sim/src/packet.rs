@@ -13,7 +13,7 @@ pub(crate) struct Packet {
     /// When the segment was sent; in an ACK the time that it echoes.
     sent_at: Time,
     /// Data: the flow that it is of; datagrams have their fragment and the number of fragments
-    /// above it, 16 bits each. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
+    /// above it, 16 bits each; control messages have the place of their bytes. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
     /// the selective ACK.
     extra: u64,
     /// Where its next link stands in the table of paths.
@@ -24,10 +24,10 @@ pub(crate) struct Packet {
     flags: Flags,
 }
 
-/// What ports see of a packet. It stands for the packet in their queues, while the packet stays
-/// where it is.
+/// What ports and gates see of a packet. It stands for the packet in their queues, while the packet
+/// stays where it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ticket {
+pub struct Ticket {
     /// The number of the packet.
     pub(crate) packet: u32,
     connection: u32,
@@ -50,6 +50,7 @@ impl Flags {
     const ECE: u8 = 16;
     const SACK: u8 = 32;
     const DATAGRAM: u8 = 64;
+    const CONTROL: u8 = 128;
 
     fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -67,6 +68,13 @@ pub(crate) struct Envelope {
     pub(crate) route: u32,
     pub(crate) dscp: u8,
     pub(crate) header: u16,
+}
+
+/// Bytes of a packet, without and with headers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Length {
+    pub(crate) len: u16,
+    pub(crate) size: u16,
 }
 
 /// What an ACK says beyond its header; rare, so kept aside.
@@ -148,6 +156,52 @@ impl Packet {
         }
     }
 
+    /// A control message in one packet, with its bytes at `place`.
+    pub(crate) fn control(
+        connection: u32,
+        route: u32,
+        dscp: u8,
+        place: u32,
+        length: Length,
+        now: Time,
+    ) -> Self {
+        let Length { len, size } = length;
+        Self {
+            seq: 0,
+            sent_at: now,
+            extra: u64::from(place) | 1 << 48,
+            route,
+            ticket: Ticket {
+                packet: 0,
+                connection,
+                remaining: 0,
+                size,
+                dscp,
+                ecn: Ecn::NotEct,
+            },
+            len,
+            flags: Flags(Flags::CONTROL),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_control(&self) -> bool {
+        self.flags.has(Flags::CONTROL)
+    }
+
+    /// Where the bytes of a control message are.
+    pub(crate) fn payload(&self) -> u32 {
+        self.extra as u32
+    }
+
+    /// The same control message, with its bytes at another place.
+    pub(crate) fn with_payload(self, place: u32) -> Self {
+        Self {
+            extra: self.extra & !u64::from(u32::MAX) | u64::from(place),
+            ..self
+        }
+    }
+
     /// The connection, by the number of its first flow.
     #[inline]
     pub(crate) fn connection(&self) -> u32 {
@@ -202,6 +256,15 @@ impl Packet {
     #[inline]
     pub(crate) fn flow(&self) -> u32 {
         self.extra as u32
+    }
+
+    /// The flow to whose account a lost packet goes, if it is not an ACK.
+    pub(crate) fn account(&self) -> Option<u32> {
+        match self {
+            _ if self.is_ack() => None,
+            _ if self.is_control() => Some(self.connection()),
+            _ => Some(self.flow()),
+        }
     }
 
     /// Where the selective part of an ACK is.

@@ -1,25 +1,30 @@
 //! A run: hosts with their connections, on a network.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use shallows_core::host::gate::Refusal;
-use shallows_core::host::qjump::{Limiter, LimiterConfig, QjumpGate};
+use shallows_core::host::qjump::{Limiter, LimiterConfig};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
 
+use crate::control::{AgentSetup, Carriage, Channel, Control, ControlError, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
 use crate::network::{Network, PortSetup};
-use crate::packet::Ticket;
 use crate::parallel;
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
-use crate::shard::{HostGate, HostState, Hosts, Routing, Shard, ShardSetup, World};
+use crate::shard::{
+    AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, Routing, Shard,
+    ShardSetup, World,
+};
 use crate::topology::{Fabric, Node};
+use crate::transport::TransportOverride;
 use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
 use crate::workload::{FlowSpec, Workload};
 
@@ -34,10 +39,14 @@ pub struct Setup {
     pub ports: PortSetup,
     /// What the hosts speak.
     pub transport: TcpConfig,
+    /// What some of them speak in place of that; the first that covers a flow counts.
+    pub overrides: Vec<TransportOverride>,
     /// How long their connections last.
     pub connections: Connections,
     /// What hosts do to packets before the NIC.
     pub hosts: HostSetup,
+    /// Agents of control protocols.
+    pub control: Control,
     /// What hosts have to say.
     pub workload: Workload,
     /// Where a flow's completion is taken.
@@ -108,6 +117,9 @@ pub enum SetupError {
         /// What the level may send in an epoch.
         allotment: Option<Bytes>,
     },
+    /// Agents of control protocols.
+    #[error("control: {0}")]
+    Control(#[from] ControlError),
     /// A flow's hosts are not connected.
     #[error("flow {flow}: {reason}")]
     NoPath {
@@ -222,6 +234,8 @@ pub enum Status {
 #[derive(Debug)]
 pub struct Simulation {
     world: Arc<World>,
+    /// How many of the flows are those of the workload.
+    flows: usize,
     shards: Vec<Shard>,
     partition: Partition,
     /// The NIC of each host.
@@ -248,18 +262,30 @@ pub struct SenderState {
 
 impl Simulation {
     /// A run at time zero.
-    pub fn new(setup: Setup) -> Result<Self, SetupError> {
+    pub fn new(mut setup: Setup) -> Result<Self, SetupError> {
         setup.transport.validate()?;
+        for special in &setup.overrides {
+            special.transport.validate()?;
+        }
         if setup.workload.flows.is_empty() {
             return Err(SetupError::NoFlows);
         }
         for stream in &setup.workload.streams {
             stream.validate()?;
         }
-        let gates = setup.gates()?;
-        let partition = Partition::new(&setup.fabric, setup.usable_threads());
+        let mut hosts = setup.gates()?;
+        setup.control.check(&setup.fabric)?;
+        let flows = setup.workload.flows.len();
+        let (threads, delay) = (setup.usable_threads(), setup.control.delay());
+        let control = setup.add_agents(&mut hosts);
+        let partition = Partition::new(&setup.fabric, threads);
         let (paths, routes) = setup.routes()?;
-        let lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, setup.smallest_packet());
+        let smallest = setup.smallest_packet(&control);
+        let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
+        if let Some(delay) = delay {
+            let each = lookaheads.iter_mut().flatten();
+            each.for_each(|lookahead| *lookahead = delay.min(*lookahead));
+        }
         let place = (&setup.fabric, &setup.ports, &partition, setup.seed);
         let (faults, changes) = (&setup.faults, &setup.changes);
         let watched = watched_links(&setup.watch, faults, changes, &setup.workload, place);
@@ -270,9 +296,12 @@ impl Simulation {
         let world = Arc::new(World {
             workload: setup.workload,
             transport: setup.transport,
+            overrides: setup.overrides,
             connections: setup.connections,
             completion: setup.completion,
             stages: setup.hosts.stages,
+            control,
+            places: places(&setup.fabric, &partition),
         });
         let make = |part| {
             let parts = (&setup.fabric, &setup.ports, setup.seed);
@@ -294,7 +323,7 @@ impl Simulation {
                 parts: partition.parts(),
                 world: Arc::clone(&world),
                 network,
-                hosts: hosts_of(part, &partition, &setup.fabric, &gates),
+                hosts: take_hosts(part, &world.places, &mut hosts),
                 routing: Arc::clone(&routing),
                 paths: local_paths(&paths, &partition, part),
                 watched: watched.clone(),
@@ -308,6 +337,7 @@ impl Simulation {
         changes.sort_by_key(|change| std::cmp::Reverse(change.at));
         Ok(Self {
             shards: shards?,
+            flows,
             world,
             uplinks: (0..setup.fabric.hosts())
                 .map(|host| setup.fabric.uplink(host))
@@ -438,7 +468,7 @@ impl Simulation {
 
     /// The flows, in their order, with what became of them.
     pub fn flows(&self) -> impl Iterator<Item = (&FlowSpec, FlowOutcome)> {
-        let specs = (0..).zip(&self.world.workload.flows);
+        let specs = (0..).zip(&self.world.workload.flows[..self.flows]);
         specs.map(|(flow, spec)| {
             let seen = self.shards.iter().map(|shard| shard.outcome(flow));
             let outcome = seen.reduce(FlowOutcome::merge);
@@ -497,43 +527,87 @@ fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
     }
 }
 
-/// The hosts of a part that have gates.
-fn hosts_of(
-    part: u32,
-    partition: &Partition,
-    fabric: &Fabric,
-    gates: &[QjumpGate<Ticket>],
-) -> Hosts {
-    let own = (0..).zip(gates).filter_map(|(host, gate)| {
-        let (of, port) = partition.place(fabric.uplink(host));
-        let gates = vec![HostGate::Qjump(Box::new(gate.clone()))];
-        (of == part).then(|| (port, HostState::new(gates)))
-    });
-    own.collect()
+/// Where each host is.
+fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
+    let place = |host| {
+        let (part, port) = partition.place(fabric.uplink(host));
+        HostPlace { part, port }
+    };
+    (0..fabric.hosts()).map(place).collect()
+}
+
+/// Takes the hosts of a part.
+fn take_hosts(part: u32, places: &[HostPlace], hosts: &mut BTreeMap<u32, HostState>) -> Hosts {
+    let own = (0..).zip(places).filter(|(_, place)| place.part == part);
+    own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))
+        .collect()
 }
 
 impl Setup {
-    /// Flows that wait for others far away, paths that are found packet by packet, and records of
-    /// packets in their order are for one thread.
+    /// Flows that wait for others far away, paths that are found packet by packet, records of
+    /// packets in their order and control messages that take next to no time are for one thread.
     fn usable_threads(&self) -> u32 {
         let sprays = self.router.selection() == Selection::Packet;
         let watches = self.watch != Watch::default();
-        if sprays || watches || !self.workload.barriers.is_empty() {
+        let waits = !self.workload.barriers.is_empty();
+        if sprays || watches || waits || self.control.is_immediate() {
             return 1;
         }
         self.threads
     }
 
-    /// The gates of each host, if there are any.
-    fn gates(&self) -> Result<Vec<QjumpGate<Ticket>>, SetupError> {
-        let Some(qjump) = &self.hosts.qjump else {
-            return Ok(Vec::new());
+    /// The hosts that have gates.
+    fn gates(&self) -> Result<BTreeMap<u32, HostState>, SetupError> {
+        let mut hosts = BTreeMap::new();
+        if let Some(qjump) = &self.hosts.qjump {
+            let limits = qjump.limits(&self.fabric)?;
+            self.check_levels(&limits)?;
+            for host in 0..self.fabric.hosts() {
+                let gate = qjump.gate(&limits, host, self.seed);
+                let gate = Box::new(gate.map_err(QjumpError::from)?);
+                let state: &mut HostState = hosts.entry(host).or_default();
+                state.gates.push(HostGate::Qjump(gate));
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// Puts the agents in their hosts, and the channels between them after the flows.
+    fn add_agents(&mut self, hosts: &mut BTreeMap<u32, HostState>) -> ControlPlan {
+        let is_immediate = self.control.is_immediate();
+        let control = &mut self.control;
+        let agents = mem::take(&mut control.agents);
+        let at: Vec<u32> = agents.iter().map(|agent| agent.host).collect();
+        for (address, AgentSetup { host, agent }) in (0..).zip(agents) {
+            let state = hosts.entry(host).or_default();
+            let place = match agent {
+                HostAgent::Alone(agent) => AgentPlace::Alone(agent),
+                HostAgent::Gate(agent) => {
+                    state.gates.push(HostGate::Agent(agent));
+                    AgentPlace::Gate(state.gates.len() - 1)
+                }
+            };
+            state.agents.push(LocalAgent::new(address, place));
+        }
+        let first_slot = self.workload.flows.len() as u32;
+        let channel = |channel: &Channel| FlowSpec {
+            start: FlowSpec::AT_BARRIER,
+            src: at[channel.from as usize],
+            dst: at[channel.to as usize],
+            bytes: 0,
+            service: 0,
         };
-        let limits = qjump.limits(&self.fabric)?;
-        self.check_levels(&limits)?;
-        let hosts = 0..self.fabric.hosts();
-        let gates = hosts.map(|host| qjump.gate(&limits, host, self.seed));
-        Ok(gates.collect::<Result<_, _>>().map_err(QjumpError::from)?)
+        self.workload
+            .flows
+            .extend(control.channels.iter().map(channel));
+        ControlPlan {
+            carriage: control.carriage,
+            hosts: at,
+            slots: control.channels.iter().copied().zip(first_slot..).collect(),
+            channels: mem::take(&mut control.channels),
+            first_slot,
+            is_immediate,
+        }
     }
 
     /// Checks that the limits let something of every flow pass at some time.
@@ -541,7 +615,7 @@ impl Setup {
         for (flow, spec) in self.workload.flows.iter().enumerate() {
             let size = match self.workload.stream(flow as u32) {
                 Some(_) => udp::IP_HEADER + 1,
-                None => self.transport.header,
+                None => self.transport(spec).header,
             };
             let levels = match &self.hosts.stages {
                 Some(stages) => 1..=u16::from(stages.stages()),
@@ -562,12 +636,22 @@ impl Setup {
         Ok(())
     }
 
-    /// No packet is smaller: an ACK, or a fragment with a single byte.
-    fn smallest_packet(&self) -> u32 {
-        match self.workload.streams[..] {
-            [] => self.transport.header,
-            _ => self.transport.header.min(udp::IP_HEADER + 1),
-        }
+    /// No packet is smaller: an ACK, a fragment with a single byte, or an empty control message.
+    fn smallest_packet(&self, control: &ControlPlan) -> u32 {
+        let datagrams = self.workload.streams.first().map(|_| udp::IP_HEADER + 1);
+        let messages = match control.carriage {
+            Carriage::Fabric { header, .. } if !control.channels.is_empty() => {
+                Some(u32::from(header))
+            }
+            _ => None,
+        };
+        let special = self.overrides.iter().map(|of| of.transport.header);
+        let others = [datagrams, messages].into_iter().flatten();
+        special.chain(others).fold(self.transport.header, u32::min)
+    }
+
+    fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
+        TransportOverride::choose(&self.overrides, &self.transport, flow)
     }
 
     /// All paths in use, and where those of each flow begin.

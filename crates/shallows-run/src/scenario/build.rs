@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 
+use serde::Deserialize;
 use shallows_core::packet::Descriptor;
 use shallows_core::port::{EgressPort, PerIndex};
+use shallows_core::tcp::TcpConfig;
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{PortSetup, Setup, Simulation};
+use shallows_sim::{Control, PortSetup, Setup, Simulation, TransportOverride};
 
 use super::probes::Probes;
-use super::{Diagnostic, Faults, Loaded, link_name};
+use super::{Diagnostic, Faults, Loaded, TransportFor, link_name};
 
 /// A scenario's parts, checked.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Built {
     pub ports: PortSetup,
     /// Every flow.
     pub workload: Workload,
+    /// Transports of some flows.
+    pub overrides: Vec<TransportOverride>,
     /// What is wrong with links.
     pub faults: Faults,
     /// What is recorded beside the flows.
@@ -56,6 +60,7 @@ impl Loaded {
         let size_classes = SizeClasses::new(report.small_max, report.medium_max)
             .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
         Ok(Built {
+            overrides: self.overrides(&fabric)?,
             ports: self.ports(&fabric)?,
             faults: self.faults(&fabric)?,
             probes: self.probes(&fabric, workload.flows.len())?,
@@ -79,6 +84,8 @@ impl Loaded {
             router: built.router.clone(),
             ports: built.ports.clone(),
             transport: self.scenario.transport.clone(),
+            overrides: built.overrides.clone(),
+            control: Control::default(),
             hosts: self.scenario.hosts.clone(),
             connections: self.scenario.connections,
             workload: built.workload.clone(),
@@ -125,6 +132,37 @@ impl Loaded {
             return Err(error.help("set until = \"100ms\" at the top of the file, or give a stop"));
         }
         Ok(workload)
+    }
+
+    /// The transports of some services or hosts: `[transport]` with the keys that they set.
+    fn overrides(&self, fabric: &Fabric) -> Result<Vec<TransportOverride>, Diagnostic> {
+        let build = |(index, special): (usize, &TransportFor)| {
+            let path = format!("transports.{index}");
+            let at_keys = |problem: String| self.error_in(&format!("{path}.set"), &problem);
+            let usual = toml::Table::try_from(&self.scenario.transport);
+            let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
+            keys.extend(special.set.clone());
+            let transport = TcpConfig::deserialize(keys);
+            let transport = transport.map_err(|error| at_keys(error.message().to_owned()))?;
+            let checked = transport.validate();
+            checked.map_err(|error| at_keys(error.to_string()))?;
+            let hosts = match &special.hosts {
+                Some(hosts) => hosts.resolve(fabric),
+                None => Ok(Vec::new()),
+            };
+            if special.services.is_empty() && special.hosts.is_none() {
+                return Err(self
+                    .error(&path, "these settings are for all flows")
+                    .help("give services or hosts, or set them in [transport]"));
+            }
+            Ok(TransportOverride {
+                services: special.services.clone(),
+                hosts: hosts.map_err(|error| self.error_in(&path, &error))?,
+                transport,
+            })
+        };
+        let special = self.scenario.transports.iter().enumerate();
+        special.map(build).collect()
     }
 
     /// Checks how long hosts take for an arrived packet.

@@ -27,7 +27,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_results::statistics::PercentileRule;
 use shallows_sim::routing::RoutingConfig;
 use shallows_sim::topology::TopologyConfig;
-use shallows_sim::workload::WorkloadConfig;
+use shallows_sim::workload::{HostSet, WorkloadConfig};
 use shallows_sim::{Completion, Connections, HostSetup};
 use toml::de::DeTable;
 
@@ -80,6 +80,9 @@ pub struct Scenario {
     /// What hosts speak.
     #[serde(default)]
     pub transport: TcpConfig,
+    /// What some flows have in place of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transports: Vec<TransportFor>,
     /// What hosts have to say; `--flows` replaces it.
     #[serde(default)]
     pub workload: Workloads,
@@ -138,6 +141,20 @@ pub enum HostPort {
     AsSwitch,
     /// Its own.
     Own(Box<PortConfig>),
+}
+
+/// Transport settings of some services or of the flows from some hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TransportFor {
+    /// The services; all if not given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<u16>,
+    /// The hosts that send; all if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<HostSet>,
+    /// Keys of `[transport]`, each in place of the whole value there.
+    pub set: toml::Table,
 }
 
 /// One workload or several at once.

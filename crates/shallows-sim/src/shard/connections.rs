@@ -126,7 +126,7 @@ impl Shard {
         let (world, routing, now) = (&self.world, &self.routing, self.now);
         let source = self.tcp.sources[connection as usize].get_or_insert_with(|| {
             Box::new(Source {
-                sender: Sender::new(&world.transport),
+                sender: Sender::new(world.transport(connection)),
                 forth: envelope(world, connection, routing, Direction::Forth),
                 flow,
                 before: SenderStats::default(),
@@ -193,7 +193,7 @@ impl Shard {
         }
         let sink = self.tcp.sinks[connection as usize].get_or_insert_with(|| {
             Box::new(Sink {
-                receiver: Receiver::new(&world.transport),
+                receiver: Receiver::new(world.transport(connection)),
                 back: envelope(world, connection, routing, Direction::Back),
                 flow,
                 end: 0,
@@ -244,7 +244,7 @@ impl Shard {
             one_way_delay: self.now - segment.sent_at,
             ece: packet.ecn() == Ecn::Ce,
             syn: segment.syn,
-            ect: self.world.transport.ect_acks,
+            ect: self.world.transport(connection).ect_acks,
             sack: SackBlocks::default(),
         };
         let back = envelope(&self.world, connection, &self.routing, Direction::Back);
@@ -341,7 +341,7 @@ impl Shard {
         if let Some(stages) = &self.world.stages {
             forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
         }
-        let full = Ticket::full_segment(forth, self.world.transport.segment);
+        let full = Ticket::full_segment(forth, self.world.transport(connection).segment);
         self.has_room(connection, forth.route, &full)
     }
 

@@ -1,6 +1,6 @@
 //! What stands between the transports of hosts and their NICs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 use shallows_core::host::gate::{Gate, Release, Verdict};
@@ -8,17 +8,22 @@ use shallows_core::host::qjump::QjumpGate;
 use shallows_core::units::Time;
 
 use super::Shard;
+use super::agents::{Delivery, LocalAgent};
+use crate::control::GateAgent;
 use crate::engine::{Class, Key};
 use crate::packet::{Packet, Ticket};
 
-/// The hosts of a part that have gates, by the ports of their NICs.
+/// The hosts of a part that are more than their transports, by the ports of their NICs.
 pub(crate) type Hosts = FxHashMap<u32, HostState>;
 
-/// The gates of a host.
-#[derive(Debug)]
+/// What a host has beside its transports.
+#[derive(Debug, Default)]
 pub(crate) struct HostState {
     /// In the order in which packets pass them.
-    gates: Vec<HostGate>,
+    pub(crate) gates: Vec<HostGate>,
+    pub(crate) agents: Vec<LocalAgent>,
+    /// Messages out of band that are under way to its agents.
+    pub(super) letters: BTreeMap<Delivery, Box<[u8]>>,
     /// When the host timer in the event queue expires.
     timer: Option<Time>,
     /// Connections that wait for room at a gate, the longest wait first.
@@ -29,28 +34,21 @@ pub(crate) struct HostState {
 #[derive(Debug)]
 pub(crate) enum HostGate {
     Qjump(Box<QjumpGate<Ticket>>),
+    Agent(Box<dyn GateAgent>),
 }
 
 impl HostGate {
-    fn gate(&mut self) -> &mut impl Gate<Ticket> {
+    fn gate(&mut self) -> &mut dyn Gate<Ticket> {
         match self {
             Self::Qjump(gate) => &mut **gate,
+            Self::Agent(gate) => &mut **gate,
         }
     }
 
     fn has_room(&self, packet: &Ticket) -> bool {
         match self {
             Self::Qjump(gate) => gate.has_room(packet),
-        }
-    }
-}
-
-impl HostState {
-    pub(crate) fn new(gates: Vec<HostGate>) -> Self {
-        Self {
-            gates,
-            timer: None,
-            blocked: VecDeque::new(),
+            Self::Agent(gate) => gate.has_room(packet),
         }
     }
 }
@@ -60,6 +58,7 @@ impl Shard {
     pub(crate) fn qjump(&self, port: u32) -> Option<&QjumpGate<Ticket>> {
         match self.hosts.get(&port)?.gates.first()? {
             HostGate::Qjump(gate) => Some(gate),
+            HostGate::Agent(_) => None,
         }
     }
 
@@ -71,9 +70,16 @@ impl Shard {
         let number = self.add(packet);
         let ticket = self.packets.get(number).ticket;
         let is_held = self.pass_gates(port, 0, ticket, to) == Verdict::Held;
-        let is_due = |host: &HostState| host.timer == Some(self.now);
+        let Some(host) = self.hosts.get(&port) else {
+            return;
+        };
+        let has_agents = !host.agents.is_empty();
         // If the timer is about to expire, what is due leaves then, in the gates' order.
-        if is_held && !self.hosts.get(&port).is_some_and(is_due) {
+        let is_due = host.timer == Some(self.now);
+        if has_agents {
+            self.serve_agents(port);
+        }
+        if has_agents || is_held && !is_due {
             self.open_gates(port);
         }
     }
@@ -92,14 +98,35 @@ impl Shard {
         has_room
     }
 
+    /// Wakes the hosts that do something of their own accord.
+    pub(super) fn start_hosts(&mut self) {
+        let active = |(_, host): &(&u32, &HostState)| !host.agents.is_empty();
+        let mut ports: Vec<u32> = self
+            .hosts
+            .iter()
+            .filter(active)
+            .map(|(&port, _)| port)
+            .collect();
+        ports.sort_unstable();
+        for port in ports {
+            self.set_host_timer(port, Time::ZERO);
+        }
+    }
+
     /// The timer of a host has expired.
     pub(super) fn host_timer(&mut self, port: u32) {
         if let Some(host) = self.hosts.get_mut(&port)
             && host.timer == Some(self.now)
         {
             host.timer = None;
-            self.open_gates(port);
+            self.attend(port);
         }
+    }
+
+    /// Does what a host has to do beside its transports, and sets its timer for the rest.
+    pub(super) fn attend(&mut self, port: u32) {
+        self.serve_agents(port);
+        self.open_gates(port);
     }
 
     /// Offers a packet to the gates from the `first` on, and to the NIC if all let it pass.
@@ -111,8 +138,8 @@ impl Shard {
                     Verdict::Held => return Verdict::Held,
                     Verdict::Drop(refusal) => {
                         let packet = self.take(packet.packet);
-                        if !packet.is_ack() {
-                            self.flows.count_refusal(packet.flow(), refusal);
+                        if let Some(flow) = packet.account() {
+                            self.flows.count_refusal(flow, refusal);
                         }
                         if packet.is_datagram() {
                             self.drop_datagram(port, &packet);
@@ -165,7 +192,7 @@ impl Shard {
         }
     }
 
-    fn set_host_timer(&mut self, port: u32, at: Time) {
+    pub(super) fn set_host_timer(&mut self, port: u32, at: Time) {
         if let Some(host) = self.hosts.get_mut(&port)
             && host.timer.is_none_or(|timer| at < timer)
         {

@@ -5,6 +5,7 @@ use std::mem;
 use shallows_core::units::Time;
 
 use super::Shard;
+use super::agents::Letter;
 use crate::network::Sent;
 use crate::packet::{Packet, Selective};
 
@@ -16,16 +17,18 @@ struct Message {
     packet: Packet,
 }
 
-/// Packets that go to another part, and the selective ACKs of some of them.
+/// Packets that go to another part, what some of them carry, and messages out of band.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     messages: Vec<Message>,
     selective: Vec<Selective>,
+    payloads: Vec<Box<[u8]>>,
+    pub(super) letters: Vec<Letter>,
 }
 
 impl Mail {
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.messages.is_empty() && self.letters.is_empty()
     }
 
     /// Moves all of it to the end of another.
@@ -33,16 +36,22 @@ impl Mail {
         if other.is_empty() {
             return mem::swap(self, other);
         }
-        let offset = other.selective.len() as u32;
+        let (selective, payloads) = (other.selective.len() as u32, other.payloads.len() as u32);
         let shift = |message: Message| Message {
             packet: match message.packet.selective() {
-                Some(place) => message.packet.with_selective(place + offset),
+                Some(place) => message.packet.with_selective(place + selective),
+                None if message.packet.is_control() => {
+                    let place = message.packet.payload();
+                    message.packet.with_payload(place + payloads)
+                }
                 None => message.packet,
             },
             ..message
         };
         other.messages.extend(self.messages.drain(..).map(shift));
         other.selective.append(&mut self.selective);
+        other.payloads.append(&mut self.payloads);
+        other.letters.append(&mut self.letters);
     }
 }
 
@@ -54,11 +63,18 @@ impl Shard {
             if let Some(place) = packet.selective() {
                 let part = mail.selective[place as usize];
                 packet = packet.with_selective(self.selective.insert(part));
+            } else if packet.is_control() {
+                let payload = mem::take(&mut mail.payloads[packet.payload() as usize]);
+                packet = packet.with_payload(self.messages.insert(payload));
             }
             let number = self.add(packet);
             self.await_arrival(number, message.link, message.arrival);
         }
         mail.selective.clear();
+        mail.payloads.clear();
+        for letter in mail.letters.drain(..) {
+            self.take_letter(letter);
+        }
     }
 
     /// Sends a packet to another part.
@@ -66,7 +82,12 @@ impl Shard {
     pub(super) fn post(&mut self, number: u32, sent: Sent) {
         let mut packet = *self.packets.get(number);
         self.packets.remove(number);
+        let payload = packet.is_control().then(|| self.take_payload(&packet));
         let mail = &mut self.outbox[sent.to as usize];
+        if let Some(payload) = payload {
+            packet = packet.with_payload(mail.payloads.len() as u32);
+            mail.payloads.push(payload);
+        }
         if let Some(place) = packet.selective() {
             packet = packet.with_selective(mail.selective.len() as u32);
             mail.selective.push(*self.selective.get(place));

@@ -5,6 +5,7 @@
 //! port until it is at its host. [`observation`] has what can be seen of it, [`mail`] how it
 //! crosses to another part, [`flows`] the books.
 
+mod agents;
 mod connections;
 mod datagrams;
 mod flows;
@@ -22,12 +23,14 @@ use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
 
+use crate::control::{Carriage, Channel};
 use crate::engine::{Arena, Class, Event, Key, Meeting, Wheel};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{Router, Selection};
 use crate::simulation::{Completion, Connections};
+use crate::transport::TransportOverride;
 use crate::watch::Watched;
 use crate::workload::{Stop, Workload};
 use connections::{Sink, Source, Tcp};
@@ -35,6 +38,7 @@ use datagrams::Datagrams;
 use flows::Flows;
 use observation::Observer;
 
+pub(crate) use agents::{AgentPlace, HostPlace, LocalAgent};
 pub(crate) use gates::{HostGate, HostState, Hosts};
 pub(crate) use mail::Mail;
 
@@ -43,9 +47,35 @@ pub(crate) use mail::Mail;
 pub(crate) struct World {
     pub(crate) workload: Workload,
     pub(crate) transport: TcpConfig,
+    pub(crate) overrides: Vec<TransportOverride>,
     pub(crate) connections: Connections,
     pub(crate) completion: Completion,
     pub(crate) stages: Option<StageTagger>,
+    pub(crate) control: ControlPlan,
+    /// Where each host is.
+    pub(crate) places: Vec<HostPlace>,
+}
+
+/// Where control agents are, and how their messages travel.
+#[derive(Debug)]
+pub(crate) struct ControlPlan {
+    pub(crate) carriage: Carriage,
+    /// The host of each agent.
+    pub(crate) hosts: Vec<u32>,
+    pub(crate) channels: Vec<Channel>,
+    /// The first of the numbers that stand for channels where connections have theirs.
+    pub(crate) first_slot: u32,
+    pub(crate) slots: FxHashMap<Channel, u32>,
+    /// Whether messages are so fast that all events have to keep their order.
+    pub(crate) is_immediate: bool,
+}
+
+impl World {
+    /// What both ends of a connection speak.
+    fn transport(&self, connection: u32) -> &TcpConfig {
+        let flow = &self.workload.flows[connection as usize];
+        TransportOverride::choose(&self.overrides, &self.transport, flow)
+    }
 }
 
 /// The paths that packets take; they change when links do.
@@ -87,6 +117,8 @@ pub(crate) struct Shard {
     packets: Arena<Packet>,
     /// Selective parts of ACKs under way.
     selective: Arena<Selective>,
+    /// Control messages under way as packets.
+    messages: Arena<Box<[u8]>>,
     network: Network,
     paths: Paths,
     flows: Flows,
@@ -114,6 +146,7 @@ impl Shard {
             events: Wheel::new(),
             packets: Arena::new(),
             selective: Arena::new(),
+            messages: Arena::new(),
             paths: setup.paths,
             flows: Flows::new(&world, setup.starting),
             tcp: Tcp::new(world.workload.flows.len()),
@@ -123,6 +156,7 @@ impl Shard {
             is_strict: !setup.watched.is_empty()
                 || setup.keeps_rtt
                 || !world.workload.barriers.is_empty()
+                || world.control.is_immediate
                 || !network.is_loose(),
             adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
             routing: setup.routing,
@@ -137,6 +171,7 @@ impl Shard {
         for stop in setup.stops {
             shard.schedule(stop.at, Key::new(Class::Stop, stop.flow));
         }
+        shard.start_hosts();
         shard
     }
 
@@ -283,6 +318,8 @@ impl Shard {
             self.take_ack(packet);
         } else if packet.is_datagram() {
             self.take_datagram(packet);
+        } else if packet.is_control() {
+            self.take_message(&packet);
         } else {
             self.take_data(packet);
         }
@@ -343,8 +380,8 @@ impl Shard {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
         for (number, reason) in dropped {
             let packet = self.take(number);
-            if !packet.is_ack() {
-                self.flows.count_drop(packet.flow(), reason);
+            if let Some(flow) = packet.account() {
+                self.flows.count_drop(flow, reason);
             }
             if packet.is_datagram() {
                 self.drop_datagram(port, &packet);
@@ -385,6 +422,8 @@ impl Shard {
         self.packets.remove(number);
         if let Some(place) = packet.selective() {
             self.selective.remove(place);
+        } else if packet.is_control() {
+            self.take_payload(&packet);
         }
         packet
     }

@@ -96,7 +96,7 @@ impl Shard {
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| *self.selective.get(at));
             (dst, src, Content::Ack(packet.to_ack(selective)))
-        } else if packet.is_datagram() {
+        } else if packet.is_datagram() || packet.is_control() {
             (src, dst, Content::Datagram(packet.to_datagram()))
         } else {
             (src, dst, Content::Segment(packet.to_segment()))

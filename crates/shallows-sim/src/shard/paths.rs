@@ -71,6 +71,6 @@ pub(super) fn envelope(
             Some(stages) => stages.stage(Bytes::ZERO),
             None => service,
         },
-        header: world.transport.header as u16,
+        header: world.transport(connection).header as u16,
     }
 }

@@ -1,10 +1,10 @@
 //! Connections that outlast their flows.
 
 use shallows_core::units::Time;
-use shallows_sim::Connections;
 use shallows_sim::workload::{FlowSpec, Stop};
+use shallows_sim::{Connections, TransportOverride};
 
-use crate::world::{LEAF_SPINE, World, flow};
+use crate::world::{LEAF_SPINE, World, endless, flow};
 
 const TRANSPORT: &str = r#"
 initial-window = 2
@@ -94,4 +94,45 @@ fn threads_do_not_matter() {
         let together: Vec<_> = simulation.flows().map(|(_, outcome)| outcome).collect();
         assert_eq!(together, alone);
     }
+}
+
+/// Two controllers in one run: the flows of service 1 are deaf to marks, and those of service 0,
+/// which are not, leave them the link.
+#[test]
+fn services_and_hosts_may_have_transports_of_their_own() {
+    let star = r#"star = { hosts = 3, rate = "1Gbps", delay = "5us" }"#;
+    let shares = |services: Vec<u16>, hosts: Vec<u32>| {
+        let flows = vec![
+            endless(0, 2),
+            FlowSpec {
+                service: 1,
+                ..endless(1, 2)
+            },
+        ];
+        let mut world = World::new(star, "", flows).stopping(Time::from_ms(100));
+        world.switches = toml::from_str(
+            "buffer = { shared = { size = '200KB' } }\nscheduler = 'fifo'
+            marker.scheme.per-queue.threshold = '20pkts'",
+        )
+        .unwrap();
+        let transport = toml::from_str("controller = 'cubic'\necn = 'off'").unwrap();
+        if !services.is_empty() || !hosts.is_empty() {
+            world.overrides.push(TransportOverride {
+                services,
+                hosts,
+                transport,
+            });
+        }
+        let run = world.run();
+        let delivered: Vec<_> = run.flows().map(|(_, outcome)| outcome.delivered).collect();
+        delivered[1] as f64 / delivered.iter().sum::<u64>() as f64
+    };
+    let alike = shares(Vec::new(), Vec::new());
+    assert!(alike < 0.6, "{alike}");
+    let by_service = shares(vec![1], Vec::new());
+    assert!(by_service > 0.9, "{by_service}");
+    let by_host = shares(Vec::new(), vec![1]);
+    assert_eq!(by_service, by_host);
+    let neither = shares(vec![1], vec![0]);
+    assert_eq!(alike, neither, "service 1 of host 0 sends nothing");
 }

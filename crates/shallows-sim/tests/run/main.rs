@@ -3,6 +3,7 @@
 mod bottleneck;
 mod connections;
 mod conservation;
+mod control;
 mod dctcp;
 mod exact;
 mod hosts;

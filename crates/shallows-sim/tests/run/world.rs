@@ -10,8 +10,8 @@ use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{
-    Completion, Connections, Fault, HostSetup, LinkChange, PortSetup, Setup, SetupError,
-    Simulation, Status, Watch,
+    Completion, Connections, Control, Fault, HostSetup, LinkChange, PortSetup, Setup, SetupError,
+    Simulation, Status, TransportOverride, Watch,
 };
 
 use crate::conservation;
@@ -27,6 +27,7 @@ pub(crate) struct World {
     pub(crate) switches: PortConfig,
     pub(crate) hosts: PortConfig,
     pub(crate) transport: TcpConfig,
+    pub(crate) overrides: Vec<TransportOverride>,
     pub(crate) setup: HostSetup,
     pub(crate) workload: Workload,
     pub(crate) completion: Completion,
@@ -48,6 +49,7 @@ impl World {
             switches: plain.clone(),
             hosts: plain,
             transport: toml::from_str(transport).expect("the test's transport is sound"),
+            overrides: Vec::new(),
             setup: HostSetup::default(),
             workload: Workload {
                 flows,
@@ -71,15 +73,21 @@ impl World {
     }
 
     pub(crate) fn start(self) -> Run {
-        self.try_start().expect("the test's world is sound")
+        self.start_with(Control::default())
+    }
+
+    /// A world with control agents.
+    pub(crate) fn start_with(self, control: Control) -> Run {
+        self.try_start(control).expect("the test's world is sound")
     }
 
     /// Why it cannot run.
     pub(crate) fn refusal(self) -> String {
-        self.try_start().err().expect("it must not run").to_string()
+        let refusal = self.try_start(Control::default()).err();
+        refusal.expect("it must not run").to_string()
     }
 
-    fn try_start(self) -> Result<Run, SetupError> {
+    fn try_start(self, control: Control) -> Result<Run, SetupError> {
         let fabric = self.topology.build().expect("the test's fabric is sound");
         let router = Router::new(&fabric, &self.routing, 1);
         let simulation = Simulation::new(Setup {
@@ -93,7 +101,9 @@ impl World {
                 host_delay: self.host_delay,
             },
             transport: self.transport.clone(),
+            overrides: self.overrides,
             hosts: self.setup,
+            control,
             connections: self.connections,
             workload: self.workload,
             completion: self.completion,
