@@ -1,8 +1,8 @@
 //! A run: hosts with their connections, on a network.
 
 use std::collections::BTreeMap;
-use std::mem;
 use std::sync::Arc;
+use std::{io, mem};
 
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Limiter, LimiterConfig};
@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::control::{AgentSetup, Carriage, Channel, Control, ControlError, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
 use crate::network::{Network, PortSetup};
-use crate::parallel;
+use crate::parallel::Crew;
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
@@ -128,6 +128,9 @@ pub enum SetupError {
         /// Which hosts.
         reason: NoPath,
     },
+    /// The system gives us no threads.
+    #[error("threads: {0}; ask for fewer")]
+    Threads(#[from] Arc<io::Error>),
     /// Nothing to simulate.
     #[error("the workload has no flows")]
     NoFlows,
@@ -240,7 +243,8 @@ pub struct Simulation {
     partition: Partition,
     /// The NIC of each host.
     uplinks: Vec<u32>,
-    lookaheads: Vec<Vec<Time>>,
+    /// The threads, if there are several parts.
+    crew: Option<Crew>,
     router: Router,
     /// Paths that are in use, while they may change.
     paths: Paths,
@@ -333,6 +337,10 @@ impl Simulation {
             }))
         };
         let shards: Result<Vec<_>, PortError> = (0..partition.parts()).map(make).collect();
+        let crew = match partition.parts() {
+            1 => None,
+            _ => Some(Crew::new(&lookaheads).map_err(Arc::new)?),
+        };
         let mut changes = setup.changes;
         changes.sort_by_key(|change| std::cmp::Reverse(change.at));
         Ok(Self {
@@ -343,7 +351,7 @@ impl Simulation {
                 .map(|host| setup.fabric.uplink(host))
                 .collect(),
             partition,
-            lookaheads,
+            crew,
             router: setup.router,
             paths,
             routes,
@@ -400,9 +408,9 @@ impl Simulation {
     }
 
     fn run_unchanged(&mut self, end: Time, most: u64) -> Status {
-        let finished = match &mut self.shards[..] {
-            [shard] => shard.run(end, most) < most,
-            shards => parallel::run(shards, &self.lookaheads, end, most),
+        let finished = match &mut self.crew {
+            None => self.shards[0].run(end, most) < most,
+            Some(crew) => crew.run(&mut self.shards, end, most),
         };
         if !finished {
             return Status::Running;

@@ -51,6 +51,13 @@ pub(super) struct Letter {
     message: Box<[u8]>,
 }
 
+impl Letter {
+    /// When it arrives.
+    pub(super) fn arrival(&self) -> Time {
+        self.delivery.at
+    }
+}
+
 impl LocalAgent {
     pub(crate) fn new(address: u32, place: AgentPlace) -> Self {
         Self {

@@ -31,6 +31,13 @@ impl Mail {
         self.messages.is_empty() && self.letters.is_empty()
     }
 
+    /// When the first packet or letter arrives.
+    pub(crate) fn earliest(&self) -> Option<Time> {
+        let packets = self.messages.iter().map(|message| message.arrival);
+        let letters = self.letters.iter().map(Letter::arrival);
+        packets.chain(letters).min()
+    }
+
     /// Moves all of it to the end of another.
     pub(crate) fn append_to(&mut self, other: &mut Self) {
         if other.is_empty() {

@@ -2,7 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_sim::workload::{FlowSpec, Stop};
-use shallows_sim::{Connections, TransportOverride};
+use shallows_sim::{Connections, Simulation, Status, TransportOverride};
 
 use crate::world::{LEAF_SPINE, World, endless, flow};
 
@@ -135,4 +135,39 @@ fn services_and_hosts_may_have_transports_of_their_own() {
     assert_eq!(by_service, by_host);
     let neither = shares(vec![1], vec![0]);
     assert_eq!(alike, neither, "service 1 of host 0 sends nothing");
+}
+
+#[test]
+fn many_small_pieces_on_threads_do_not_matter() {
+    let flows: Vec<_> = (0..60)
+        .map(|n: u64| {
+            let (src, dst) = ((n % 30) as u32, 140 - (n % 50) as u32);
+            flow(Time::from_us(n * 3), src, dst, 1 + n % 20)
+        })
+        .collect();
+    let run = |threads, most| {
+        let world = World {
+            threads,
+            ..World::new(LEAF_SPINE, TRANSPORT, flows.clone())
+        };
+        let mut run = world.start();
+        let mut progress = Vec::new();
+        for us in (1..400).step_by(4) {
+            let end = Time::from_us(us);
+            while Simulation::run(&mut run, end, most) == Status::Running {}
+            progress.push(run.progress().done);
+            assert_eq!(
+                run.next_time().is_none(),
+                run.progress().done == flows.len()
+            );
+        }
+        run.finish();
+        let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
+        (progress, outcomes)
+    };
+    let alone = run(1, u64::MAX);
+    for threads in [2, 4, 7] {
+        assert_eq!(run(threads, u64::MAX), alone);
+        assert_eq!(run(threads, 1), alone);
+    }
 }
