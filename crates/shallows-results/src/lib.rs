@@ -8,6 +8,8 @@
 //! | [`record`] | what became of one flow, and the columns of `flows.parquet` and `flows.csv` |
 //! | [`size_class`] | small, medium and large flows |
 //! | [`flows`] | writing and reading flow records |
+//! | [`run_record`] | everything that a run left, as a directory |
+//! | [`ports`] | what the numbers of ports stand for |
 //! | [`probes`] | queues, throughput, windows, round-trip and sojourn times: file by file |
 //! | [`series`] | columns of numbers, as Parquet or CSV |
 //! | [`pcapng`] | packets on links, for Wireshark |
@@ -40,6 +42,8 @@
 //!     retransmits: 0,
 //!     timeouts: 0,
 //!     marks: 0,
+//!     sent: Some(1),
+//!     dropped: Some(0),
 //! };
 //! let classes = SizeClasses::default();
 //! let rule = PercentileRule::NearestRank;
@@ -58,10 +62,12 @@ pub mod figure;
 mod file;
 pub mod flows;
 pub mod pcapng;
+pub mod ports;
 pub mod probes;
 pub mod reason;
 pub mod record;
 pub mod report;
+pub mod run_record;
 pub mod series;
 pub mod size_class;
 pub mod statistics;
@@ -70,3 +76,4 @@ mod table;
 
 pub use error::ResultsError;
 pub use file::{Format, write_bytes, write_text};
+pub use run_record::RunRecord;

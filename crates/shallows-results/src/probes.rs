@@ -6,10 +6,11 @@
 //! | `throughput` | a queue over an interval | `time_us`, `interval_us`, `port`, `queue`, `bytes`, `throughput_bps`, `utilisation` |
 //! | `flows-cwnd` | a sender at an instant | `time_us`, `flow`, `cwnd_bytes`, `alpha` |
 //! | `flows-rtt` | an ACK that gave a round-trip time | `time_us`, `flow`, `rtt_us` |
+//! | `goodput` | a service at an instant | `time_us`, `service`, `bytes` |
+//! | `pings` | a ping | `time_us`, `probe`, `lost`, `rtt_us` |
 //! | `sojourn` | a queue and a range of waiting times | `port`, `queue`, `up_to_us`, `packets` |
-//! | `ports.csv` | a port | `port`, `name`, `rate_bps` |
 //!
-//! A port's number is that of the link it sends on. All but the last are Parquet or CSV.
+//! A port's number is that of the link it sends on; [`ports`](crate::ports) tells what it is.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -18,8 +19,6 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 use shallows_core::units::{Bytes, Rate, Time};
 
-use crate::file::write_whole;
-use crate::pcapng::Interface;
 use crate::series::{Kind, Series, SeriesWriter, Value};
 use crate::{Format, ResultsError};
 
@@ -194,30 +193,115 @@ impl Sample for RttSample {
     }
 }
 
-/// Writes samples of one kind into their file, as they come.
+/// Application bytes of a service that have arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GoodputSample {
+    /// The instant.
+    pub time: Time,
+    /// The service.
+    pub service: u16,
+    /// Bytes since the run began.
+    pub bytes: u64,
+}
+
+impl Sample for GoodputSample {
+    const FILE: &'static str = "goodput";
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("time_us", Kind::Time),
+        ("service", Kind::Integer),
+        ("bytes", Kind::Integer),
+    ];
+    type Row = [Value; 3];
+
+    fn row(&self) -> Self::Row {
+        [
+            self.time.into(),
+            u32::from(self.service).into(),
+            self.bytes.into(),
+        ]
+    }
+}
+
+/// A ping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PingSample {
+    /// When it was sent.
+    pub time: Time,
+    /// The probe that sent it.
+    pub probe: u32,
+    /// Its round-trip time, if it was answered.
+    pub rtt: Option<Time>,
+}
+
+impl Sample for PingSample {
+    const FILE: &'static str = "pings";
+    const COLUMNS: &'static [(&'static str, Kind)] = &[
+        ("time_us", Kind::Time),
+        ("probe", Kind::Integer),
+        ("lost", Kind::Integer),
+        ("rtt_us", Kind::Time),
+    ];
+    type Row = [Value; 4];
+
+    fn row(&self) -> Self::Row {
+        [
+            self.time.into(),
+            self.probe.into(),
+            u32::from(self.rtt.is_none()).into(),
+            self.rtt.unwrap_or_default().into(),
+        ]
+    }
+}
+
+/// Takes samples of one kind, as they come: into their file, or into memory.
 #[derive(Debug)]
 pub struct SampleWriter<S> {
-    file: SeriesWriter,
+    sink: Sink,
     samples: PhantomData<fn(S)>,
+}
+
+#[derive(Debug)]
+enum Sink {
+    File(SeriesWriter),
+    Memory(Series),
 }
 
 impl<S: Sample> SampleWriter<S> {
     /// The file of these samples in `directory`.
     pub fn create(directory: &Path, format: Format) -> Result<Self, ResultsError> {
-        Ok(Self {
-            file: SeriesWriter::create(&path(directory, S::FILE, format), S::COLUMNS)?,
+        let file = SeriesWriter::create(&path(directory, S::FILE, format), S::COLUMNS)?;
+        Ok(Self::into_sink(Sink::File(file)))
+    }
+
+    /// A table of these samples in memory.
+    pub fn in_memory() -> Self {
+        Self::into_sink(Sink::Memory(Series::new(S::COLUMNS)))
+    }
+
+    fn into_sink(sink: Sink) -> Self {
+        Self {
+            sink,
             samples: PhantomData,
-        })
+        }
     }
 
     /// Appends a sample.
     pub fn write(&mut self, sample: &S) -> Result<(), ResultsError> {
-        self.file.push(sample.row().as_ref())
+        match &mut self.sink {
+            Sink::File(file) => file.push(sample.row().as_ref()),
+            Sink::Memory(series) => {
+                series.push(sample.row().as_ref());
+                Ok(())
+            }
+        }
     }
 
-    /// Gives the file its name.
-    pub fn finish(self) -> Result<(), ResultsError> {
-        self.file.finish()
+    /// Gives the file its name, or the table that is in memory.
+    pub fn finish(self) -> Result<Option<Series>, ResultsError> {
+        match self.sink {
+            Sink::File(file) => file.finish().map(|()| None),
+            Sink::Memory(series) => Ok(Some(series)),
+        }
     }
 }
 
@@ -235,7 +319,6 @@ pub struct SojournTimes {
 impl SojournTimes {
     /// The longest time that is told apart from longer ones.
     pub const LONGEST: Time = Time::from_secs(1_000);
-    const FILE: &'static str = "sojourn";
     const DIGITS: u8 = 3;
 
     /// Counts a packet.
@@ -268,8 +351,11 @@ impl SojournTimes {
         })
     }
 
-    /// Writes the distributions into their file in `directory`.
-    pub fn write(&self, directory: &Path, format: Format) -> Result<(), ResultsError> {
+    /// The name of their file, without extension.
+    pub const FILE: &'static str = "sojourn";
+
+    /// The distributions as a table.
+    pub fn table(&self) -> Series {
         let mut series = Series::new(&[
             ("port", Kind::Integer),
             ("queue", Kind::Integer),
@@ -279,22 +365,13 @@ impl SojournTimes {
         for (port, queue, end, packets) in self.ranges() {
             series.push(&[port.into(), queue.into(), end.into(), packets.into()]);
         }
-        series.write(&path(directory, Self::FILE, format))
+        series
     }
-}
 
-/// Writes `ports.csv` in `directory`: what the numbers of ports stand for.
-pub fn write_ports(directory: &Path, ports: &[Interface]) -> Result<(), ResultsError> {
-    write_whole(&directory.join("ports.csv"), |file| {
-        let mut writer = csv::Writer::from_writer(file);
-        writer.write_record(["port", "name", "rate_bps"])?;
-        for (number, port) in ports.iter().enumerate() {
-            let rate = port.rate.bps().to_string();
-            writer.write_record([&number.to_string(), &port.name, &rate])?;
-        }
-        writer.flush()?;
-        Ok(())
-    })
+    /// Writes the distributions into their file in `directory`.
+    pub fn write(&self, directory: &Path, format: Format) -> Result<(), ResultsError> {
+        self.table().write(&path(directory, Self::FILE, format))
+    }
 }
 
 fn path(directory: &Path, name: &str, format: Format) -> std::path::PathBuf {

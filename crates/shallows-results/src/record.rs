@@ -6,8 +6,9 @@ use shallows_core::units::Time;
 /// The columns of a table of flows, in the order in which files have them.
 ///
 /// `start_s` is in seconds, `fct_us` and `ideal_fct_us` are in microseconds, and all three are
-/// exact to the picosecond. `fct_us` is empty where `finished` is false.
-pub const COLUMNS: [&str; 12] = [
+/// exact to the picosecond. `fct_us` is empty where `finished` is false, `sent` and `dropped` where
+/// the world cannot tell.
+pub const COLUMNS: [&str; 14] = [
     "id",
     "start_s",
     "src",
@@ -20,7 +21,12 @@ pub const COLUMNS: [&str; 12] = [
     "timeouts",
     "marks",
     "finished",
+    "sent",
+    "dropped",
 ];
+
+/// Columns that a table may lack, as those of earlier versions do.
+pub(crate) const OPTIONAL_COLUMNS: [&str; 2] = ["sent", "dropped"];
 
 /// One flow, finished or not: a row of `flows.parquet` and `flows.csv`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +53,10 @@ pub struct FlowRecord {
     pub timeouts: u32,
     /// Packets of it that switches marked.
     pub marks: u32,
+    /// Packets with data that its sender sent; `None` where the world does not count them.
+    pub sent: Option<u32>,
+    /// Packets of its sender that ports dropped; `None` where the world cannot tell.
+    pub dropped: Option<u32>,
 }
 
 impl FlowRecord {

@@ -69,9 +69,9 @@ fn csv_to_the_character() {
     let text = bytes_of(&records, "flows.csv", Completeness::Complete);
     assert_eq!(
         String::from_utf8(text).unwrap(),
-        "id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished\n\
-         7,1.000000000001,3,141,1460,7,86.528001,86.528000,4,1,9,true\n\
-         8,0.002000000000,3,141,25,7,,80.000000,0,0,0,false\n"
+        "id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped\n\
+         7,1.000000000001,3,141,1460,7,86.528001,86.528000,4,1,9,true,1,\n\
+         8,0.002000000000,3,141,25,7,,80.000000,0,0,0,false,1,\n"
     );
 }
 
@@ -170,7 +170,7 @@ fn bad_tables_are_refused_with_the_reason() {
     let without = header.replace("marks,", "");
     assert_eq!(csv_error(&without), "column marks is missing");
     let row = |start: &str, fct: &str, finished: &str| {
-        format!("{header}\n5,{start},0,1,100,0,{fct},80.0,0,0,0,{finished}\n")
+        format!("{header}\n5,{start},0,1,100,0,{fct},80.0,0,0,0,{finished},,\n")
     };
     let error = csv_error(&row("1.0", "", "true"));
     assert!(error.contains("flow 5 says finished = true"), "{error}");
@@ -197,6 +197,10 @@ fn other_columns_and_another_order_are_fine() {
         Time::from_us(90),
         Time::from_us(80),
     );
+    let expected = FlowRecord {
+        sent: None,
+        ..expected
+    };
     assert_eq!(read_flows(&path).unwrap().records, [expected]);
 }
 
@@ -341,6 +345,8 @@ fn any_flow() -> impl Strategy<Value = FlowRecord> {
             retransmits: counts.0,
             timeouts: counts.1,
             marks: counts.2,
+            sent: fct.map(|_| counts.0),
+            dropped: fct.is_none().then_some(counts.1),
         },
     )
 }

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_results::Format;
-use shallows_results::pcapng::Interface;
+use shallows_results::ports::{LinkRole, PortRecord, read_ports, write_ports};
 use shallows_results::probes::{
     QueueSample, RttSample, Sample, SampleWriter, SojournTimes, ThroughputSample, WindowSample,
-    write_ports,
 };
 use shallows_results::series::{Series, Values};
 use shallows_results::statistics::Statistics;
@@ -168,13 +167,21 @@ fn sojourn_times_are_counted_to_a_thousandth() {
 #[test]
 fn ports_have_names() {
     let directory = tempfile::tempdir().unwrap();
-    let ports = [("h0 to leaf0", 10), ("leaf0 to h0", 40)].map(|(name, gbps)| Interface {
+    let ports = [("h0 to leaf0", 10), ("leaf0 to h0", 40)].map(|(name, gbps)| PortRecord {
         name: name.to_owned(),
+        role: if gbps == 10 {
+            LinkRole::HostUp
+        } else {
+            LinkRole::HostDown
+        },
         rate: Rate::from_gbps(gbps),
     });
     write_ports(directory.path(), &ports).unwrap();
     assert_eq!(
         fs::read_to_string(directory.path().join("ports.csv")).unwrap(),
-        "port,name,rate_bps\n0,h0 to leaf0,10000000000\n1,leaf0 to h0,40000000000\n"
+        "port,name,role,rate_bps\n\
+         0,h0 to leaf0,host-up,10000000000\n\
+         1,leaf0 to h0,host-down,40000000000\n"
     );
+    assert_eq!(read_ports(directory.path()).unwrap(), ports);
 }

@@ -1,5 +1,6 @@
 //! What ends a run early.
 
+use shallows_results::ResultsError;
 use thiserror::Error;
 
 use crate::scenario::Diagnostic;
@@ -19,4 +20,10 @@ pub enum Failure {
     /// Ctrl-C; what was complete has been kept.
     #[error("interrupted: the results are partial")]
     Interrupted,
+}
+
+impl From<ResultsError> for Failure {
+    fn from(error: ResultsError) -> Self {
+        Self::Run(error.into())
+    }
 }

@@ -15,7 +15,7 @@ use shallows_sim::topology::Fabric;
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, PortSetup, TransportOverride};
 
-use crate::scenario::{Built, Diagnostic, Loaded};
+use crate::scenario::{Built, Diagnostic, Scenario};
 
 /// Computes ideal flow completion times.
 #[derive(Debug)]
@@ -40,13 +40,13 @@ pub(crate) enum Handshake {
 
 /// What each flow of a scenario would take alone.
 pub(crate) fn fcts(
-    loaded: &Loaded,
+    scenario: &Scenario,
     built: &Built,
     handshake: Handshake,
     completion: Completion,
 ) -> Result<Vec<Time>, Diagnostic> {
     let ideal = |(number, flow)| {
-        let usual = &loaded.scenario.transport;
+        let usual = &scenario.config.transport;
         let transport = TransportOverride::choose(&built.overrides, usual, flow);
         let ideal = Ideal {
             fabric: &built.fabric,
@@ -61,7 +61,7 @@ pub(crate) fn fcts(
     };
     let flows = (0..).zip(&built.workload.flows);
     let fcts: Result<_, _> = flows.map(ideal).collect();
-    fcts.map_err(|error| loaded.error("workload", error.to_string()))
+    fcts.map_err(|error| scenario.error("workload", error.to_string()))
 }
 
 impl Ideal<'_> {

@@ -1,27 +1,55 @@
 //! Runs Shallows scenarios, simulated or live, and records them.
 //!
-//! A [`Loaded`] scenario is built into its parts, run in one of the two worlds, and leaves records
-//! of its flows, a summary and the files of its probes in a directory.
+//! ```
+//! use std::str::FromStr as _;
+//! use shallows_run::{Scenario, run};
+//!
+//! let mut scenario = Scenario::from_str(r#"
+//!     topology.star = { hosts = 4, rate = "10Gbps", delay = "1us" }
+//!     ports.switch = { buffer = { shared = { size = "300KB" } }, scheduler = "fifo" }
+//!     workload.poisson = { load = 0.5, size = "20KB", flows = 100 }
+//! "#)?;
+//! scenario.set("transport.controller=dctcp")?;
+//! let record = run(&scenario, &mut [])?;
+//! let summary = record.summary.expect("there were flows");
+//! let fct = summary.classes.small.fct.expect("they are small, and all have finished");
+//! println!("99 of 100 small flows took {} at most", fct.p99);
+//! # assert_eq!(record.flows.len(), 100);
+//! # Ok::<(), shallows_run::Failure>(())
+//! ```
+//!
+//! A [`Scenario`] is [loaded](Scenario::load) from a file or a text and [changed](Scenario::set) key
+//! by key; what is wrong with it is told by a [`Diagnostic`] with file, line and advice. [`run`]
+//! simulates it and answers with a [`RunRecord`]: flows, their summary and the tables of the
+//! scenario's probes. [`run_built`] writes a directory that [`RunRecord::open`] opens again.
+//! An [`Observer`] looks on while it runs.
 //!
 //! The live world needs Linux and the feature `live`; without either, the crate simulates only.
 
 #![forbid(unsafe_code)]
 
+mod driver;
 mod failure;
 mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
 mod platform;
-mod probes;
+mod recorder;
 pub mod report;
 mod run;
 pub mod scenario;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod sights;
 
+pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
-pub use run::{Finished, Options, ideal_fcts, run};
-pub use scenario::{Built, Diagnostic, Loaded, Scenario, Setting};
+pub use run::{Finished, Options, ideal_fcts, run, run_built};
+pub use shallows_results::RunRecord;
+
+pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};
+
+/// Changes with the code that decides what a run shows: a kept run is good for equal ones only.
+pub const BUILD_ID: &str = env!("SHALLOWS_BUILD_ID");
 
 /// JSON schema of scenario files, for editors. Kept by hand beside their types; tests compare the
 /// two.

@@ -12,11 +12,12 @@ use anyhow::{Context as _, anyhow};
 use shallows_live::experiment::Observed;
 use shallows_results::flows::write_flows;
 use shallows_results::record::Completeness;
+use shallows_results::run_record::clear;
 use shallows_results::summary::Summary;
 
 use crate::failure::Failure;
-use crate::run::{Options, create_directory, nothing, write_resolved};
-use crate::scenario::{Built, Loaded};
+use crate::run::{Options, nothing, write_resolved};
+use crate::scenario::{Built, Scenario};
 use controller::Chosen;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
 pub use results::{facts, records};
@@ -39,12 +40,18 @@ pub struct LiveFinished {
 }
 
 /// Runs a scenario that [`scaled`] has let pass, and writes its results.
-pub fn run(loaded: &Loaded, built: &Built, options: &Options<'_>) -> Result<LiveFinished, Failure> {
-    let controller = Chosen::new(loaded)?;
-    let experiment = plan::experiment(loaded, built, &controller)?;
-    let ideal = ideal_fcts(loaded, built)?;
-    let out = options.out;
-    create_directory(out)?;
+pub fn run(
+    scenario: &Scenario,
+    built: &Built,
+    options: &Options<'_>,
+) -> Result<LiveFinished, Failure> {
+    let controller = Chosen::new(scenario)?;
+    let experiment = plan::experiment(scenario, built, &controller)?;
+    let ideal = ideal_fcts(scenario, built)?;
+    let Some((out, format)) = options.out else {
+        return Err(anyhow!("a live run needs a directory for its results").into());
+    };
+    clear(out)?;
 
     let begun = Instant::now();
     let observed = experiment.run(options.interrupted);
@@ -57,55 +64,55 @@ pub fn run(loaded: &Loaded, built: &Built, options: &Options<'_>) -> Result<Live
     };
 
     results::write(out, &observed)?;
-    write_resolved(out, loaded)?;
+    write_resolved(out, scenario)?;
     let records = records(&observed, built, &ideal);
     let mut summary = None;
     if !records.is_empty() {
         let facts = facts(&observed, &records, wall);
-        let rule = loaded.scenario.report.percentiles;
+        let rule = scenario.config.report.percentiles;
         let whole = Summary::new(&records, completeness, built.size_classes, rule, facts);
         let whole = whole.map_err(anyhow::Error::from)?;
-        let extension = options.format.extension();
+        let extension = format.extension();
         let flows = out.join("flows").with_extension(extension);
         write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
         let json = whole.write_json(&out.join("summary.json"));
         json.map_err(anyhow::Error::from)?;
         summary = Some(whole);
     } else if experiment.commands.is_empty() {
-        return Err(nothing("started", loaded).into());
+        return Err(nothing("started", scenario).into());
     }
     Ok(LiveFinished {
         summary,
         completeness,
-        report: results::report(&observed, loaded),
+        report: results::report(&observed, scenario),
         observed,
     })
 }
 
 /// A scenario that can run live, with its rates and times scaled.
-pub fn scaled(mut loaded: Loaded, factor: Option<f64>) -> Result<(Loaded, Built), Failure> {
-    let built = loaded.build()?;
-    plan::refuse(&loaded, &built, factor)?;
+pub fn scaled(mut scenario: Scenario, factor: Option<f64>) -> Result<(Scenario, Built), Failure> {
+    let built = scenario.build()?;
+    plan::refuse(&scenario, &built, factor)?;
     let Some(factor) = factor else {
-        return Ok((loaded, built));
+        return Ok((scenario, built));
     };
     let scale = Scale::new(factor).context("--scale")?;
     // Flows are those of the scenario itself, so that scaling changes when but never what.
     let workload = scale.workload(built.workload);
-    loaded.scenario = scale.scenario(&loaded.scenario)?;
-    let fabric = loaded.fabric()?;
-    let built = loaded.build_with(fabric, workload)?;
-    Ok((loaded, built))
+    scenario.config = scale.scenario(&scenario.config)?;
+    let fabric = scenario.fabric()?;
+    let built = scenario.build_with(fabric, workload)?;
+    Ok((scenario, built))
 }
 
 /// Runs a scenario that [`scaled`] has let pass.
 pub fn observe(
-    loaded: &Loaded,
+    scenario: &Scenario,
     built: &Built,
     interrupted: &AtomicBool,
 ) -> Result<Observed, Failure> {
-    let controller = Chosen::new(loaded)?;
-    let experiment = plan::experiment(loaded, built, &controller)?;
+    let controller = Chosen::new(scenario)?;
+    let experiment = plan::experiment(scenario, built, &controller)?;
     Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
 }
 

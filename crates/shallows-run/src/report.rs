@@ -14,7 +14,7 @@ use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, Simulation};
 
-use crate::probes::sent_bytes;
+use crate::recorder::sent_bytes;
 use crate::scenario::Built;
 
 /// Groups of links beyond which only hosts and switches are told apart.
@@ -45,6 +45,8 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord> {
                 retransmits: outcome.retransmits,
                 timeouts: outcome.timeouts,
                 marks: outcome.marks,
+                sent: Some(outcome.sent),
+                dropped: Some(outcome.drops),
             }
         })
         .collect()
@@ -114,7 +116,11 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
         })
         .sum();
         let mut counts = ClassCounts::default();
-        for (flow, _, packets) in simulation.drops().filter(|(_, of, _)| *of == reason) {
+        let of_flows = simulation.drops().filter(|(flow, of, _)| {
+            // A flow without end has no size, and no class.
+            *of == reason && flow.bytes != FlowSpec::ENDLESS
+        });
+        for (flow, _, packets) in of_flows {
             counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
         }
         counts.other = total - counts.total();

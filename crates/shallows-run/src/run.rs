@@ -1,157 +1,116 @@
-//! From a scenario to results.
+//! From a scenario to its record.
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
-use shallows_results::flows::write_flows;
-use shallows_results::record::Completeness;
+use shallows_results::run_record::clear;
 use shallows_results::summary::Summary;
-use shallows_results::{Format, write_text};
-use shallows_sim::{Progress, Simulation, Status};
+use shallows_results::{Format, RunRecord, write_bytes, write_text};
 
+use crate::driver::{Observer, drive};
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
 use crate::platform::{self, Stopwatch};
-use crate::probes::Recorder;
+use crate::recorder::{Place, Recorder};
 use crate::report;
-use crate::scenario::{Built, Loaded};
-
-/// Events between two looks at the clock and at Ctrl-C: some milliseconds.
-const EVENTS_AT_A_TIME: u64 = 100_000;
-
-/// The end of any run: 200 of the clock's 213 days, so that what is timed from then on fits.
-const END: Time = Time::from_secs(200 * 24 * 3600);
+use crate::scenario::{Built, Scenario};
 
 /// How a scenario is run, beyond what it says itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Directory of the results.
-    pub out: &'a Path,
-    /// Format of tables.
-    pub format: Format,
-    /// Threads to use, at most one for each CPU.
+    /// Directory of the results and format of its tables; none are written without.
+    pub out: Option<(&'a Path, Format)>,
+    /// Threads to use, at most one for each CPU; results do not depend on it.
     pub threads: u32,
     /// Ends the run early once it is true, with partial results.
     pub interrupted: &'a AtomicBool,
 }
 
-/// What a run came to.
+/// A run that is over.
 #[derive(Debug)]
 pub struct Finished {
-    /// Of its flows.
-    pub summary: Summary,
-    /// Whether it came to its end.
-    pub completeness: Completeness,
-    /// Names of the files that its probes left.
+    /// What it left.
+    pub record: RunRecord,
+    /// Names of the files that its probes left in the directory.
     pub probes: Vec<String>,
 }
 
-/// Simulates a scenario and writes its results. `progress` hears now and then how far it is.
-pub fn run(
-    loaded: &Loaded,
+/// Simulates a scenario in memory, on one thread. Observers look on.
+pub fn run(scenario: &Scenario, observers: &mut [&mut dyn Observer]) -> Result<RunRecord, Failure> {
+    let options = Options {
+        out: None,
+        threads: 1,
+        interrupted: &AtomicBool::new(false),
+    };
+    Ok(run_built(scenario, &scenario.build()?, &options, observers)?.record)
+}
+
+/// Simulates a scenario that is built already, and writes its results where `options` say.
+pub fn run_built(
+    scenario: &Scenario,
     built: &Built,
     options: &Options<'_>,
-    progress: impl FnMut(&Progress),
+    observers: &mut [&mut dyn Observer],
 ) -> Result<Finished, Failure> {
-    let ideal = ideal_fcts(loaded, built)?;
+    let ideal = ideal_fcts(scenario, built)?;
     // Threads wait for each other all the time: without a CPU each they would wait for a slice.
     let threads = options.threads.min(platform::cpus() as u32);
-    let mut simulation = loaded.simulation(built, threads)?;
-    create_directory(options.out)?;
-    let &Options { out, format, .. } = options;
-    let recorder = Recorder::create(loaded, built, (out, format));
-    let mut recorder = recorder.map_err(anyhow::Error::from)?;
+    let mut simulation = scenario.simulation(built, threads)?;
+    let place = match options.out {
+        Some((directory, format)) => {
+            clear(directory)?;
+            Place::Directory(directory, format)
+        }
+        None => Place::Memory,
+    };
+    let mut recorder = Recorder::create(scenario, built, place)?;
+    let mut all: Vec<&mut dyn Observer> = vec![&mut recorder];
+    all.extend(observers.iter_mut().map(|observer| &mut **observer as _));
 
     let clock = Stopwatch::start();
-    let interrupted = options.interrupted;
-    let completeness = simulate(
-        &mut simulation,
-        loaded,
-        &mut recorder,
-        interrupted,
-        progress,
-    )?;
+    let until = scenario.config.until;
+    let completeness = drive(&mut simulation, until, &mut all, options.interrupted)?;
     let wall = clock.elapsed();
-    let probes = recorder.finish().map_err(anyhow::Error::from)?;
 
     let records = report::records(&simulation, &ideal);
     if records.is_empty() {
-        return Err(nothing("started", loaded).into());
+        return Err(nothing("started", scenario).into());
     }
-    let completion = loaded.scenario.completion;
+    let completion = scenario.config.completion;
     let facts = report::facts(&simulation, built, &records, completion, wall);
-    let rule = loaded.scenario.report.percentiles;
-    let summary = Summary::new(&records, completeness, built.size_classes, rule, facts)
-        .map_err(anyhow::Error::from)?;
-
-    let flows = out.join("flows").with_extension(format.extension());
-    write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
-    let json = summary.write_json(&out.join("summary.json"));
-    json.map_err(anyhow::Error::from)?;
-    write_resolved(out, loaded)?;
-    Ok(Finished {
-        summary,
-        completeness,
-        probes,
-    })
-}
-
-/// Creates a directory for results.
-pub(crate) fn create_directory(out: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))
+    let rule = scenario.config.report.percentiles;
+    let summary = Summary::new(&records, completeness, built.size_classes, rule, facts)?;
+    let mut record = RunRecord::new(records, Some(summary));
+    let probes = recorder.complete(&mut record)?;
+    if let Some((directory, format)) = options.out {
+        write_resolved(directory, scenario)?;
+        record.write(directory, format)?;
+        record = record.with_tables_in(directory);
+    }
+    Ok(Finished { record, probes })
 }
 
 /// What the flows of a simulated run would take alone.
-pub fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
-    let handshake = if loaded.scenario.transport.handshake {
+pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failure> {
+    let handshake = if scenario.config.transport.handshake {
         Handshake::Syn
     } else {
         Handshake::None
     };
     Ok(ideal::fcts(
-        loaded,
+        scenario,
         built,
         handshake,
-        loaded.scenario.completion,
+        scenario.config.completion,
     )?)
 }
 
-fn simulate(
-    simulation: &mut Simulation,
-    loaded: &Loaded,
-    recorder: &mut Recorder<'_>,
-    interrupted: &AtomicBool,
-    mut progress: impl FnMut(&Progress),
-) -> anyhow::Result<Completeness> {
-    let end = loaded.scenario.until.unwrap_or(END).min(END);
-    let flows = simulation.flows().count();
-    loop {
-        // After the last flow there are timers of no interest, for a long time.
-        let done = simulation.progress().done == flows;
-        let sample = recorder.next().filter(|&at| at <= end && !done);
-        let status = simulation.run(sample.unwrap_or(end), EVENTS_AT_A_TIME);
-        recorder.observe(simulation)?;
-        match (status, sample) {
-            (Status::Finished, None) => return Ok(Completeness::Complete),
-            (Status::Finished, Some(_)) if simulation.next_time().is_none() => {
-                return Ok(Completeness::Complete);
-            }
-            (Status::Finished, Some(now)) => recorder.sample(now, simulation)?,
-            (Status::Running, _) => {}
-        }
-        if interrupted.load(Ordering::Relaxed) {
-            return Ok(Completeness::Partial);
-        }
-        progress(&simulation.progress());
-    }
-}
-
 /// Writes the scenario as it was run, and copies of the files that it reads.
-pub(crate) fn write_resolved(out: &Path, loaded: &Loaded) -> Result<(), Failure> {
-    let (text, inputs) = loaded.scenario.resolved()?;
+pub(crate) fn write_resolved(out: &Path, scenario: &Scenario) -> Result<(), Failure> {
+    let (text, inputs) = scenario.config.resolved()?;
     for input in inputs {
         let path = out.join(&input.path);
         // Left alone if it is there, because it may be the very file that was read.
@@ -160,16 +119,16 @@ pub(crate) fn write_resolved(out: &Path, loaded: &Loaded) -> Result<(), Failure>
         }
         let parent = path.parent().unwrap_or(out);
         fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&path, &input.content))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .with_context(|| format!("cannot create {}", parent.display()))?;
+        write_bytes(&path, &input.content)?;
     }
-    write_text(&out.join("scenario.toml"), &text).map_err(anyhow::Error::from)?;
+    write_text(&out.join("scenario.toml"), &text)?;
     Ok(())
 }
 
 /// The error of a run in which no flow did what it was for.
-pub(crate) fn nothing(happened: &str, loaded: &Loaded) -> anyhow::Error {
-    match loaded.scenario.until {
+pub(crate) fn nothing(happened: &str, scenario: &Scenario) -> anyhow::Error {
+    match scenario.config.until {
         Some(until) => anyhow!("no flow {happened} before {until}; let the run last longer"),
         None => anyhow!("no flow {happened}"),
     }

@@ -11,6 +11,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
@@ -19,9 +20,9 @@ use clap::ValueEnum;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
-use shallows_run::Loaded;
+use shallows_run::{Scenario, drive};
+use shallows_sim::Simulation;
 use shallows_sim::workload::{FlowSpec, Workload, list};
-use shallows_sim::{Simulation, Status};
 
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
@@ -220,7 +221,7 @@ fn measure_apart(reference: Reference, threads: u32) -> anyhow::Result<Measureme
 fn measure(reference: Reference, threads: u32) -> Result<Measurement, Failure> {
     let (begun, cpu_before) = (Instant::now(), cpu_seconds());
     let mut simulation = simulation(reference, threads)?;
-    while simulation.run(Time::MAX, u64::MAX) == Status::Running {}
+    drive(&mut simulation, None, &mut [], &AtomicBool::new(false))?;
     let wall_s = begun.elapsed().as_secs_f64();
     let cpu_s = match (cpu_before, cpu_seconds()) {
         (Some(before), Some(after)) => after - before,
@@ -252,19 +253,19 @@ fn measure(reference: Reference, threads: u32) -> Result<Measurement, Failure> {
 
 fn simulation(reference: Reference, threads: u32) -> Result<Simulation, Failure> {
     let path = format!("bench {}", reference.name());
-    let loaded = Loaded::parse(Path::new(&path), reference.scenario(), &[])?;
-    let fabric = loaded.fabric()?;
+    let scenario = Scenario::parse(Path::new(&path), reference.scenario(), &[])?;
+    let fabric = scenario.fabric()?;
     let flows = match (reference, reference.flows()) {
         (_, Some(flows)) => list::parse(flows, fabric.hosts()).map_err(anyhow::Error::from)?,
         (Reference::Idle, None) => idle_flows(fabric.hosts()),
-        (_, None) => return Ok(loaded.simulation(&loaded.build()?, threads)?),
+        (_, None) => return Ok(scenario.simulation(&scenario.build()?, threads)?),
     };
     let workload = Workload {
         flows,
         ..Workload::default()
     };
-    let built = loaded.build_with(fabric, workload)?;
-    Ok(loaded.simulation(&built, threads)?)
+    let built = scenario.build_with(fabric, workload)?;
+    Ok(scenario.simulation(&built, threads)?)
 }
 
 fn idle_flows(hosts: u32) -> Vec<FlowSpec> {

@@ -19,17 +19,16 @@ use crate::run::{load, loads, out, set, settings};
 
 /// `shallows run --live`.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let loaded = load(&args.scenario, &settings(args)?)?;
-    let (loaded, built) = live::scaled(loaded, args.scale)?;
+    let scenario = load(&args.scenario, &settings(args)?)?;
+    let (scenario, built) = live::scaled(scenario, args.scale)?;
     let interrupted = watch_for_ctrl_c()?;
-    let out = out(args, &loaded);
+    let out = out(args, &scenario);
     let options = Options {
-        out: &out,
-        format: args.format.format(),
+        out: Some((&out, args.format.format())),
         threads: 1,
         interrupted: &interrupted,
     };
-    let finished = live::run(&loaded, &built, &options)?;
+    let finished = live::run(&scenario, &built, &options)?;
     let mut text = String::new();
     if let Some(summary) = &finished.summary {
         text = if args.json {
@@ -51,9 +50,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// `shallows compare`.
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let loaded = load(&args.scenario, &set(&args.set))?;
+    let scenario = load(&args.scenario, &set(&args.set))?;
     let interrupted = watch_for_ctrl_c()?;
-    let compared = compare::compare(loaded, args.scale, args.out.as_deref(), &interrupted)?;
+    let compared = compare::compare(scenario, args.scale, args.out.as_deref(), &interrupted)?;
     output::print(if args.json {
         &compared.json
     } else {

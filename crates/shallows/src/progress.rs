@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use shallows_core::units::Time;
+use shallows_run::Observer;
 use shallows_sim::Progress;
 
 /// A line that is redrawn in place; nothing where the output is not a terminal.
@@ -28,16 +29,6 @@ impl ProgressLine {
         }
     }
 
-    pub(crate) fn update(&self, progress: &Progress) {
-        if self.bar.is_hidden() {
-            return;
-        }
-        let elapsed = self.begun.elapsed();
-        self.bar.set_position(progress.done as u64);
-        let message = describe(progress, elapsed, self.fraction(progress));
-        self.bar.set_message(message);
-    }
-
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -49,6 +40,18 @@ impl ProgressLine {
             .until
             .map(|until| progress.now.as_secs_f64() / until.as_secs_f64());
         flows.max(time.unwrap_or_default())
+    }
+}
+
+impl Observer for ProgressLine {
+    fn progress(&mut self, progress: &Progress) {
+        if self.bar.is_hidden() {
+            return;
+        }
+        let elapsed = self.begun.elapsed();
+        self.bar.set_position(progress.done as u64);
+        let message = describe(progress, elapsed, self.fraction(progress));
+        self.bar.set_message(message);
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn repro(args: &ReproArgs) -> Result<(), Failure> {
         },
         seeds: args.seeds,
         at: args.at.clone(),
+        set: args.set.clone(),
         threads: args.threads.map_or_else(cores, usize::from),
         out: args.out.clone(),
         scale: args.scale,

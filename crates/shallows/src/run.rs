@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use shallows_results::record::Completeness;
-use shallows_run::{Built, Loaded, Options, Setting};
+use shallows_run::{Built, Options, Scenario, Setting, run_built};
 use shallows_sim::workload::OfferedLoad;
 
 use crate::cli::RunArgs;
@@ -14,21 +14,22 @@ use crate::output;
 use crate::progress::ProgressLine;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let loaded = load(&args.scenario, &settings(args)?)?;
-    let built = loaded.build()?;
+    let scenario = load(&args.scenario, &settings(args)?)?;
+    let built = scenario.build()?;
     let interrupted = watch_for_ctrl_c()?;
-    let out = out(args, &loaded);
+    let out = out(args, &scenario);
     let options = Options {
-        out: &out,
-        format: args.format.format(),
+        out: Some((&out, args.format.format())),
         threads: args.threads,
         interrupted: &interrupted,
     };
-    let line = ProgressLine::new(built.workload.flows.len(), loaded.scenario.until);
-    let finished = shallows_run::run(&loaded, &built, &options, |at| line.update(at));
+    let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);
+    let finished = run_built(&scenario, &built, &options, &mut [&mut line]);
     line.clear();
     let finished = finished?;
-    let summary = &finished.summary;
+    let Some(summary) = &finished.record.summary else {
+        return Ok(());
+    };
     if args.json {
         output::print(&summary.to_json())?;
     } else {
@@ -39,25 +40,24 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         };
         output::print(&format!("{loads}{summary}results: {out}\n{probes}"))?;
     }
-    match finished.completeness {
-        Completeness::Partial => Err(Failure::Interrupted),
-        Completeness::Complete if summary.classes.all.fct.is_none() => {
-            let until = loaded.scenario.until;
-            Err(match until {
-                Some(until) => anyhow!("no flow finished before {until}; let the run last longer"),
-                None => anyhow!("no flow finished"),
-            }
-            .into())
+    let none_finished = summary.classes.all.fct.is_none();
+    match (summary.completeness, scenario.config.until) {
+        (Completeness::Partial, _) => Err(Failure::Interrupted),
+        (_, Some(until)) if none_finished && built.has_finite_flows() => {
+            Err(anyhow!("no flow finished before {until}; let the run last longer").into())
         }
-        Completeness::Complete => Ok(()),
+        (_, None) if none_finished && built.has_finite_flows() => {
+            Err(anyhow!("no flow finished").into())
+        }
+        (Completeness::Complete, _) => Ok(()),
     }
 }
 
 /// Reads a scenario, and warns of one that another version of the program wrote.
-pub(crate) fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, Failure> {
-    let loaded = Loaded::read(path, settings)?;
+pub(crate) fn load(path: &Path, settings: &[Setting]) -> Result<Scenario, Failure> {
+    let scenario = Scenario::read(path, settings)?;
     let this = env!("CARGO_PKG_VERSION");
-    if let Some(version) = &loaded.scenario.version
+    if let Some(version) = &scenario.config.version
         && version != this
     {
         eprintln!(
@@ -65,7 +65,7 @@ pub(crate) fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, Failure>
              may differ"
         );
     }
-    Ok(loaded)
+    Ok(scenario)
 }
 
 /// The options that change the scenario; a later one wins.
@@ -100,8 +100,8 @@ pub(crate) fn set(assignments: &[String]) -> Vec<Setting> {
 }
 
 /// Where the results go.
-pub(crate) fn out(args: &RunArgs, loaded: &Loaded) -> PathBuf {
-    let name = loaded.scenario.name.as_deref().unwrap_or("scenario");
+pub(crate) fn out(args: &RunArgs, scenario: &Scenario) -> PathBuf {
+    let name = scenario.config.name.as_deref().unwrap_or("scenario");
     let out = args.out.clone();
     out.unwrap_or_else(|| Path::new("out").join(name))
 }

@@ -7,7 +7,7 @@ use super::FlowTable;
 use crate::decimal::Decimal;
 use crate::error::ContentError;
 use crate::file::NewFile;
-use crate::record::{COLUMNS, FlowRecord};
+use crate::record::{COLUMNS, FlowRecord, OPTIONAL_COLUMNS};
 
 pub(super) fn write(
     file: &mut NewFile,
@@ -28,7 +28,8 @@ pub(super) fn read(path: &Path) -> Result<FlowTable, Box<dyn Error + Send + Sync
     let mut reader = csv::Reader::from_path(path)?;
     let headers = reader.headers()?;
     for column in COLUMNS {
-        if !headers.iter().any(|header| header == column) {
+        let may_lack = OPTIONAL_COLUMNS.contains(&column);
+        if !may_lack && !headers.iter().any(|header| header == column) {
             let column = column.to_owned();
             return Err(ContentError::MissingColumn { column }.into());
         }
@@ -58,6 +59,10 @@ struct Row {
     timeouts: u32,
     marks: u32,
     finished: bool,
+    #[serde(default)]
+    sent: Option<u32>,
+    #[serde(default)]
+    dropped: Option<u32>,
 }
 
 impl From<FlowRecord> for Row {
@@ -75,6 +80,8 @@ impl From<FlowRecord> for Row {
             timeouts: record.timeouts,
             marks: record.marks,
             finished: record.fct.is_some(),
+            sent: record.sent,
+            dropped: record.dropped,
         }
     }
 }
@@ -99,6 +106,8 @@ impl TryFrom<Row> for FlowRecord {
             retransmits: row.retransmits,
             timeouts: row.timeouts,
             marks: row.marks,
+            sent: row.sent,
+            dropped: row.dropped,
         })
     }
 }

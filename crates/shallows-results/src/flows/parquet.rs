@@ -3,7 +3,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, PrimitiveArray, RecordBatch};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, PrimitiveArray, RecordBatch, UInt32Array,
+};
 use parquet::file::metadata::KeyValue;
 use shallows_core::units::Time;
 
@@ -11,7 +13,7 @@ use super::{FlowTable, PARTIAL_KEY};
 use crate::decimal::Decimal;
 use crate::error::ContentError;
 use crate::file::{BATCH_ROWS, NewFile, column, parquet_reader, parquet_writer, values};
-use crate::record::{COLUMNS, Completeness, FlowRecord};
+use crate::record::{COLUMNS, Completeness, FlowRecord, OPTIONAL_COLUMNS};
 
 pub(super) fn write(
     file: &mut NewFile,
@@ -44,11 +46,16 @@ fn batch(rows: &[FlowRecord]) -> Result<RecordBatch, Box<dyn Error + Send + Sync
         integers::<UInt32Type>(rows, |row| row.timeouts),
         integers::<UInt32Type>(rows, |row| row.marks),
         Arc::new(finished),
+        optional(rows, |row| row.sent),
+        optional(rows, |row| row.dropped),
     ];
-    let named = COLUMNS
-        .into_iter()
-        .zip(columns)
-        .map(|(name, array)| (name, array, name == "fct_us"));
+    let named = COLUMNS.into_iter().zip(columns).map(|(name, array)| {
+        (
+            name,
+            array,
+            name == "fct_us" || OPTIONAL_COLUMNS.contains(&name),
+        )
+    });
     Ok(RecordBatch::try_from_iter_with_nullable(named)?)
 }
 
@@ -59,6 +66,10 @@ fn integers<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::from_iter_values(
         rows.iter().map(value),
     ))
+}
+
+fn optional(rows: &[FlowRecord], value: impl Fn(&FlowRecord) -> Option<u32>) -> ArrayRef {
+    Arc::new(rows.iter().map(value).collect::<UInt32Array>())
 }
 
 fn times<const DIGITS: u32>(
@@ -101,6 +112,14 @@ fn read_batch(batch: &RecordBatch, records: &mut Vec<FlowRecord>) -> Result<(), 
     let timeouts = values::<UInt32Type>(batch, "timeouts", "UInt32")?;
     let marks = values::<UInt32Type>(batch, "marks", "UInt32")?;
     let finished: &BooleanArray = column(batch, "finished", "Boolean")?;
+    let optional = |name| {
+        let array: Result<&UInt32Array, _> = column(batch, name, "UInt32");
+        move |row| {
+            let array = array.as_ref().ok()?;
+            array.is_valid(row).then(|| array.value(row))
+        }
+    };
+    let [sent, dropped] = OPTIONAL_COLUMNS.map(optional);
     for row in 0..batch.num_rows() {
         let finished = finished.value(row);
         if finished != fct_us.is_valid(row) {
@@ -120,6 +139,8 @@ fn read_batch(batch: &RecordBatch, records: &mut Vec<FlowRecord>) -> Result<(), 
             retransmits: retransmits[row],
             timeouts: timeouts[row],
             marks: marks[row],
+            sent: sent(row),
+            dropped: dropped(row),
         });
     }
     Ok(())

@@ -17,6 +17,8 @@ pub(crate) fn finished(id: u64, start: Time, bytes: u64, fct: Time, ideal_fct: T
         retransmits: 0,
         timeouts: 0,
         marks: 0,
+        sent: Some(1),
+        dropped: None,
     }
 }
 

@@ -7,7 +7,7 @@ use shallows_core::tcp::ControllerConfig;
 use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
 use shallows_core::units::Time;
 
-use crate::scenario::{Diagnostic, Loaded};
+use crate::scenario::{Diagnostic, Scenario};
 
 /// A controller that the kernel has. One that was loaded for the run goes as this is dropped, or
 /// as the program is killed.
@@ -20,24 +20,26 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// The controller of a scenario, loaded if the kernel does not have it.
-    pub(super) fn new(loaded: &Loaded) -> Result<Self, Diagnostic> {
-        match &loaded.scenario.transport.controller {
-            ControllerConfig::Reno {} => Self::of_the_kernel(loaded, "reno"),
-            ControllerConfig::Cubic(_) => Self::of_the_kernel(loaded, "cubic"),
-            ControllerConfig::Dctcp(config) => Self::ours(loaded, Controller::Dctcp, dctcp(config)),
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
+        match &scenario.config.transport.controller {
+            ControllerConfig::Reno {} => Self::of_the_kernel(scenario, "reno"),
+            ControllerConfig::Cubic(_) => Self::of_the_kernel(scenario, "cubic"),
+            ControllerConfig::Dctcp(config) => {
+                Self::ours(scenario, Controller::Dctcp, dctcp(config))
+            }
             ControllerConfig::EcnStar {} => {
-                Self::ours(loaded, Controller::EcnStar, Parameters::default())
+                Self::ours(scenario, Controller::EcnStar, Parameters::default())
             }
             ControllerConfig::DelayDctcp(config) => {
-                Self::ours(loaded, Controller::DelayDctcp, delay_dctcp(config))
+                Self::ours(scenario, Controller::DelayDctcp, delay_dctcp(config))
             }
             ControllerConfig::Ear(config) => {
-                Self::ours(loaded, Controller::Ear, delay_dctcp(config))
+                Self::ours(scenario, Controller::Ear, delay_dctcp(config))
             }
             ControllerConfig::Pfabric(_) => {
                 let problem = "pFabric's transport is not in the kernel";
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";
-                Err(loaded.error("transport.controller", problem).help(help))
+                Err(scenario.error("transport.controller", problem).help(help))
             }
         }
     }
@@ -47,19 +49,19 @@ impl Chosen {
         controllers("allowed").contains(&self.name)
     }
 
-    fn of_the_kernel(loaded: &Loaded, name: &str) -> Result<Self, Diagnostic> {
+    fn of_the_kernel(scenario: &Scenario, name: &str) -> Result<Self, Diagnostic> {
         let available = controllers("available");
         if available.iter().any(|known| known == name) {
             return Ok(Self::named(name));
         }
         let problem = format!("the kernel has no {name}; it has {}", available.join(", "));
-        Err(loaded.error("transport.controller", problem))
+        Err(scenario.error("transport.controller", problem))
     }
 
     /// One of ours: as the user has loaded it, or else loaded now, or else the kernel's own of that
     /// name.
     fn ours(
-        loaded: &Loaded,
+        scenario: &Scenario,
         controller: Controller,
         parameters: Parameters,
     ) -> Result<Self, Diagnostic> {
@@ -83,7 +85,7 @@ impl Chosen {
                      --set transport.ecn=classic",
                     anyhow::Error::from(error)
                 );
-                Err(loaded.error("transport.controller", problem).help(help))
+                Err(scenario.error("transport.controller", problem).help(help))
             }
         }
     }

@@ -19,7 +19,7 @@ use shallows_sim::{Completion, HostSetup};
 use super::controller::Chosen;
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
-use crate::scenario::{Built, Diagnostic, Loaded, Probe, Role};
+use crate::scenario::{Built, Diagnostic, Probe, Role, Scenario};
 
 /// What a CPU for the switch and one for the hosts carry.
 const MOST_RATE: Rate = Rate::from_gbps(1);
@@ -31,15 +31,19 @@ const GOOD_RATE: Rate = Rate::from_mbps(200);
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
 
 /// Refuses what cannot run live at this scale, before anything is made.
-pub(super) fn refuse(loaded: &Loaded, built: &Built, scale: Option<f64>) -> Result<(), Diagnostic> {
-    let scenario = &loaded.scenario;
-    refuse_topology(loaded)?;
-    refuse_what_is_simulated_only(loaded, built)?;
+pub(super) fn refuse(
+    scenario: &Scenario,
+    built: &Built,
+    scale: Option<f64>,
+) -> Result<(), Diagnostic> {
+    let config = &scenario.config;
+    refuse_topology(scenario)?;
+    refuse_what_is_simulated_only(scenario, built)?;
     let fabric = &built.fabric;
     let hosts = fabric.hosts() as usize;
     if !(2..=lab::MOST_HOSTS).contains(&hosts) {
         let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
-        return Err(loaded.error("topology", problem));
+        return Err(scenario.error("topology", problem));
     }
     let fastest = fabric.links().iter().map(|link| link.rate).max();
     let fastest = fastest.unwrap_or(GOOD_RATE);
@@ -50,22 +54,22 @@ pub(super) fn refuse(loaded: &Loaded, built: &Built, scale: Option<f64>) -> Resu
             Rate::from_bps(scaled as u64)
         );
         let factor = GOOD_RATE.bps() as f64 / fastest.bps() as f64;
-        return Err(loaded.error("topology", problem).help(format!(
+        return Err(scenario.error("topology", problem).help(format!(
             "--scale {factor:.4} makes {GOOD_RATE} of {fastest} and all times longer by as much, \
              so that nothing changes in units of packets"
         )));
     }
-    if scenario.ports.switch.scheduler == SchedulerConfig::Pfabric {
+    if config.ports.switch.scheduler == SchedulerConfig::Pfabric {
         let problem = "pfabric needs the remaining size of a flow in every packet, and the \
                        kernel's packets do not have it";
         let help = "choose strict or dwrr, or simulate it";
-        return Err(loaded.error("ports.switch", problem).help(help));
+        return Err(scenario.error("ports.switch", problem).help(help));
     }
     Ok(())
 }
 
-fn refuse_topology(loaded: &Loaded) -> Result<(), Diagnostic> {
-    let name = match loaded.scenario.topology {
+fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
+    let name = match scenario.config.topology {
         TopologyConfig::LeafSpine { .. } => "leaf-spine",
         TopologyConfig::FatTree { .. } => "fat-tree",
         TopologyConfig::Star { .. }
@@ -76,21 +80,21 @@ fn refuse_topology(loaded: &Loaded) -> Result<(), Diagnostic> {
     let problem = format!("a {name} has several ways between hosts, and live switches have one");
     let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
                 them: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
-    Err(loaded.error("topology", problem).help(help))
+    Err(scenario.error("topology", problem).help(help))
 }
 
 /// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
-fn refuse_what_is_simulated_only(loaded: &Loaded, built: &Built) -> Result<(), Diagnostic> {
-    let scenario = &loaded.scenario;
+fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
+    let config = &scenario.config;
     let trunks = 2 * built.fabric.hosts()..;
     let refused = [
         (
-            !scenario.links.is_empty(),
+            !config.links.is_empty(),
             "links",
             "links with faults are simulated only",
         ),
         (
-            scenario.hosts != HostSetup::default(),
+            config.hosts != HostSetup::default(),
             "hosts",
             "what hosts do to their packets before the NIC is simulated only",
         ),
@@ -108,7 +112,7 @@ fn refuse_what_is_simulated_only(loaded: &Loaded, built: &Built) -> Result<(), D
     match refused.into_iter().find(|(found, ..)| *found) {
         Some((_, table, problem)) => {
             let help = "leave it out, or simulate it; live.commands can run any program";
-            Err(loaded.error(table, problem).help(help))
+            Err(scenario.error(table, problem).help(help))
         }
         None => Ok(()),
     }
@@ -116,24 +120,24 @@ fn refuse_what_is_simulated_only(loaded: &Loaded, built: &Built) -> Result<(), D
 
 /// The experiment of a scenario that was not refused.
 pub(super) fn experiment(
-    loaded: &Loaded,
+    scenario: &Scenario,
     built: &Built,
     controller: &Chosen,
 ) -> Result<Experiment, Failure> {
     let cpus = Cpus::split().map_err(anyhow::Error::from)?;
     Ok(Experiment {
-        switch: switch(loaded, built, &cpus),
-        lab: lab_plan(loaded, built, controller, cpus),
-        flows: flows(loaded, built)?,
+        switch: switch(scenario, built, &cpus),
+        lab: lab_plan(scenario, built, controller, cpus),
+        flows: flows(scenario, built)?,
         barriers: barriers(built),
-        probes: probes(loaded, &built.fabric)?,
-        commands: commands(loaded, &built.fabric)?,
-        until: loaded.scenario.until,
+        probes: probes(scenario, &built.fabric)?,
+        commands: commands(scenario, &built.fabric)?,
+        until: scenario.config.until,
     })
 }
 
-fn lab_plan(loaded: &Loaded, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
-    let transport = &loaded.scenario.transport;
+fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
+    let transport = &scenario.config.transport;
     let set = |name: &str, value: String| (format!("net.ipv4.{name}"), value);
     let on = |yes: bool| u8::from(yes).to_string();
     let minimum = transport.rto.minimum.ps() / 1_000_000;
@@ -167,7 +171,7 @@ fn lab_plan(loaded: &Loaded, built: &Built, controller: &Chosen, cpus: Cpus) -> 
     }
 }
 
-fn switch(loaded: &Loaded, built: &Built, cpus: &Cpus) -> SwitchConfig {
+fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
     let fabric = &built.fabric;
     let hosts = 0..fabric.hosts();
     let host_links = 2 * fabric.hosts();
@@ -182,7 +186,7 @@ fn switch(loaded: &Loaded, built: &Built, cpus: &Cpus) -> SwitchConfig {
         forwarding: Forwarding::Static,
         stations_per_port: STATIONS_PER_PORT,
         classify: shallows_live::switch::Classify::Dscp,
-        seed: loaded.scenario.seed,
+        seed: scenario.config.seed,
         metrics: None,
         fidelity: FidelityConfig::default(),
         sample: Some(SampleConfig {
@@ -231,7 +235,7 @@ fn bridge(node: Node) -> usize {
     }
 }
 
-fn flows(loaded: &Loaded, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
+fn flows(scenario: &Scenario, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
     let workload = &built.workload;
     let flow = |spec: &FlowSpec| {
         Ok(Flow {
@@ -240,7 +244,7 @@ fn flows(loaded: &Loaded, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
             dst: spec.dst as usize,
             bytes: (spec.bytes != FlowSpec::ENDLESS).then_some(spec.bytes),
             stop: None,
-            dscp: dscp(loaded, "workload", spec.service)?,
+            dscp: dscp(scenario, "workload", spec.service)?,
         })
     };
     let mut flows: Vec<Flow> = workload.flows.iter().map(flow).collect::<Result<_, _>>()?;
@@ -250,27 +254,27 @@ fn flows(loaded: &Loaded, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
     Ok(flows)
 }
 
-fn probes(loaded: &Loaded, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
+fn probes(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
     let probe = |probe: &Probe| {
         let host = |set: &HostSet| {
             set.one(fabric)
-                .map_err(|error| loaded.error_in("live", &error))
+                .map_err(|error| scenario.error_in("live", &error))
         };
         let plan = ProbePlan {
             to: lab::address(host(&probe.to)? as usize),
-            dscp: dscp(loaded, "live", probe.service)?,
+            dscp: dscp(scenario, "live", probe.service)?,
             every: Duration::from_nanos(probe.every.ps() / 1_000),
         };
         Ok((host(&probe.from)? as usize, plan))
     };
-    loaded.scenario.live.probes.iter().map(probe).collect()
+    scenario.config.live.probes.iter().map(probe).collect()
 }
 
-fn commands(loaded: &Loaded, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
+fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
     let mut plans = Vec::new();
-    for command in &loaded.scenario.live.commands {
+    for command in &scenario.config.live.commands {
         let hosts = command.host.resolve(fabric);
-        for host in hosts.map_err(|error| loaded.error_in("live", &error))? {
+        for host in hosts.map_err(|error| scenario.error_in("live", &error))? {
             plans.push(CommandPlan {
                 host: host as usize,
                 start: command.start,
@@ -283,13 +287,13 @@ fn commands(loaded: &Loaded, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagno
 }
 
 /// The DSCP that a service's packets carry.
-fn dscp(loaded: &Loaded, table: &str, service: u16) -> Result<u8, Diagnostic> {
+fn dscp(scenario: &Scenario, table: &str, service: u16) -> Result<u8, Diagnostic> {
     u8::try_from(service)
         .ok()
         .filter(|dscp| *dscp < 64)
         .ok_or_else(|| {
             let problem = format!("service {service} has no DSCP: packets carry services 0 to 63");
-            loaded.error(table, problem)
+            scenario.error(table, problem)
         })
 }
 
@@ -307,9 +311,9 @@ fn barriers(built: &Built) -> Vec<Barrier> {
 
 /// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
 /// way of a live flow's request is as long as that of an ACK.
-pub fn ideal_fcts(loaded: &Loaded, built: &Built) -> Result<Vec<Time>, Failure> {
+pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failure> {
     Ok(ideal::fcts(
-        loaded,
+        scenario,
         built,
         Handshake::None,
         Completion::Sender,

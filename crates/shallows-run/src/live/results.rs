@@ -18,7 +18,7 @@ use shallows_sim::workload::FlowSpec;
 
 use crate::failure::Failure;
 use crate::report::unclassified;
-use crate::scenario::{Built, Loaded};
+use crate::scenario::{Built, Scenario};
 use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
 
 /// The flows that have started, in the order of their numbers.
@@ -47,6 +47,9 @@ pub fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRe
                 retransmits: outcome.retransmits,
                 timeouts: outcome.timeouts,
                 marks: outcome.marks,
+                // The kernel does not say, and the switch does not know the flows.
+                sent: None,
+                dropped: None,
             })
         })
         .collect()
@@ -204,7 +207,7 @@ fn goodput_series(observed: &Observed) -> Series {
 }
 
 /// Lines for people.
-pub(super) fn report(observed: &Observed, loaded: &Loaded) -> String {
+pub(super) fn report(observed: &Observed, scenario: &Scenario) -> String {
     let mut text = String::new();
     let facts = live(observed);
     let mut line = |words: String| {
@@ -250,7 +253,7 @@ pub(super) fn report(observed: &Observed, loaded: &Loaded) -> String {
         "switch {}; stolen CPU time {steal}",
         facts.switch.verdict
     ));
-    let controller = serde_json::to_string(&loaded.scenario.transport.controller);
+    let controller = serde_json::to_string(&scenario.config.transport.controller);
     let _ = writeln!(text, "kernel TCP: {}", controller.unwrap_or_default());
     text
 }

@@ -11,7 +11,7 @@ use shallows_core::units::{Rate, Time};
 use shallows_sim::workload::{FlowSpec, Workload};
 use toml::Value;
 
-use crate::scenario::Scenario;
+use crate::scenario::ScenarioConfig;
 
 /// Factors are exact to so many parts.
 const PARTS: u64 = 1_000_000;
@@ -45,10 +45,10 @@ impl Scale {
     }
 
     /// Every rate and time of a scenario, by what their texts are.
-    pub(super) fn scenario(self, scenario: &Scenario) -> anyhow::Result<Scenario> {
+    pub(super) fn scenario(self, scenario: &ScenarioConfig) -> anyhow::Result<ScenarioConfig> {
         let mut value = Value::try_from(scenario).context("cannot scale the scenario")?;
         self.value(&mut value);
-        let scaled: Result<Scenario, _> = value.try_into();
+        let scaled: Result<ScenarioConfig, _> = value.try_into();
         let mut scaled = scaled.context("cannot scale the scenario")?;
         // A longer one makes no difference to anybody, and would be refused.
         let longest = &mut scaled.transport.rto.maximum;
@@ -96,7 +96,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::scenario::Loaded;
+    use crate::scenario::Scenario;
 
     #[test]
     fn rates_and_times_scale_and_sizes_stay() {
@@ -116,9 +116,9 @@ mod tests {
             from = 0
             to = 1
         "#;
-        let scenario = Loaded::parse(Path::new("x.toml"), text, &[])
+        let scenario = Scenario::parse(Path::new("x.toml"), text, &[])
             .unwrap()
-            .scenario;
+            .config;
         let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
         let text = toml::to_string(&scaled).unwrap();
         for line in [

@@ -14,7 +14,7 @@ use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, Wor
 use shallows_sim::{Control, PortSetup, Setup, Simulation, TransportOverride};
 
 use super::probes::Probes;
-use super::{Diagnostic, Faults, Loaded, TransportFor, link_name};
+use super::{Diagnostic, Faults, Scenario, TransportFor, link_name};
 
 /// A scenario's parts, checked.
 #[derive(Debug)]
@@ -37,7 +37,16 @@ pub struct Built {
     pub size_classes: SizeClasses,
 }
 
-impl Loaded {
+impl Built {
+    /// Whether some flows end by themselves: not those that are UDP or last as long as the run.
+    pub fn has_finite_flows(&self) -> bool {
+        let datagrams: BTreeSet<u32> = self.workload.datagrams.iter().map(|of| of.flow).collect();
+        let mut flows = (0..).zip(&self.workload.flows);
+        flows.any(|(number, flow)| flow.bytes != FlowSpec::ENDLESS && !datagrams.contains(&number))
+    }
+}
+
+impl Scenario {
     /// The parts of the scenario.
     pub fn build(&self) -> Result<Built, Diagnostic> {
         let fabric = self.fabric()?;
@@ -47,16 +56,16 @@ impl Loaded {
 
     /// The parts of the scenario with another workload.
     pub fn build_with(&self, fabric: Fabric, workload: Workload) -> Result<Built, Diagnostic> {
-        let scenario = &self.scenario;
-        let router = Router::new(&fabric, &scenario.routing, scenario.seed)
+        let config = &self.config;
+        let router = Router::new(&fabric, &config.routing, config.seed)
             .map_err(|error| self.error_in("routing", &error))?;
-        let transport = scenario.transport.validate();
+        let transport = config.transport.validate();
         transport.map_err(|error| self.error_in("transport", &error))?;
-        if let Some(qjump) = &scenario.hosts.qjump {
+        if let Some(qjump) = &config.hosts.qjump {
             let limits = qjump.limits(&fabric);
             limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
         }
-        let report = &scenario.report;
+        let report = &config.report;
         let size_classes = SizeClasses::new(report.small_max, report.medium_max)
             .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
         Ok(Built {
@@ -73,7 +82,7 @@ impl Loaded {
 
     /// The fabric alone.
     pub fn fabric(&self) -> Result<Fabric, Diagnostic> {
-        let fabric = self.scenario.topology.build();
+        let fabric = self.config.topology.build();
         fabric.map_err(|error| self.error_in("topology", &error))
     }
 
@@ -83,26 +92,26 @@ impl Loaded {
             fabric: built.fabric.clone(),
             router: built.router.clone(),
             ports: built.ports.clone(),
-            transport: self.scenario.transport.clone(),
+            transport: self.config.transport.clone(),
             overrides: built.overrides.clone(),
             control: Control::default(),
-            hosts: self.scenario.hosts.clone(),
-            connections: self.scenario.connections,
+            hosts: self.config.hosts.clone(),
+            connections: self.config.connections,
             workload: built.workload.clone(),
-            completion: self.scenario.completion,
+            completion: self.config.completion,
             faults: built.faults.faults.clone(),
             changes: built.faults.changes.clone(),
             watch: built.probes.watch.clone(),
-            seed: self.scenario.seed,
+            seed: self.config.seed,
             threads,
         };
         Simulation::new(setup).map_err(|error| self.error("workload", error.to_string()))
     }
 
     fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {
-        let Self { scenario, .. } = self;
-        let configs = &scenario.workload.0;
-        if configs.is_empty() && scenario.live.commands.is_empty() {
+        let Self { config, .. } = self;
+        let configs = &config.workload.0;
+        if configs.is_empty() && config.live.commands.is_empty() {
             let error = self.error("workload", "there is no workload, and no flows are given");
             return Err(
                 error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
@@ -111,7 +120,7 @@ impl Loaded {
         // More than are possible on any machine are refused below.
         let known = Some(self.known_flows()).filter(|&flows| flows <= MOST_FLOWS);
         self.check_memory(fabric, known.unwrap_or_default())?;
-        let workload = WorkloadConfig::generate_all(configs, fabric, scenario.seed);
+        let workload = WorkloadConfig::generate_all(configs, fabric, config.seed);
         let workload = workload.map_err(|error| match error {
             WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
                 self.error_in(&format!("workload.{index}"), &error)
@@ -124,7 +133,7 @@ impl Loaded {
         let never_ends = |(flow, spec): (u32, &FlowSpec)| {
             spec.bytes == FlowSpec::ENDLESS && !stopped.contains(&flow)
         };
-        if scenario.until.is_none() && (0..).zip(&workload.flows).any(never_ends) {
+        if config.until.is_none() && (0..).zip(&workload.flows).any(never_ends) {
             let error = self.error(
                 "workload",
                 "some flows never stop, so the run would not end",
@@ -139,7 +148,7 @@ impl Loaded {
         let build = |(index, special): (usize, &TransportFor)| {
             let path = format!("transports.{index}");
             let at_keys = |problem: String| self.error_in(&format!("{path}.set"), &problem);
-            let usual = toml::Table::try_from(&self.scenario.transport);
+            let usual = toml::Table::try_from(&self.config.transport);
             let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
             keys.extend(special.set.clone());
             let transport = TcpConfig::deserialize(keys);
@@ -161,13 +170,13 @@ impl Loaded {
                 transport,
             })
         };
-        let special = self.scenario.transports.iter().enumerate();
+        let special = self.config.transports.iter().enumerate();
         special.map(build).collect()
     }
 
     /// Checks how long hosts take for an arrived packet.
     fn check_host_delay(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
-        let delays = match &self.scenario.ports.host_delay {
+        let delays = match &self.config.ports.host_delay {
             PerIndex::Each(delays) if delays.len() != fabric.hosts() as usize => {
                 let (given, hosts) = (delays.len(), fabric.hosts());
                 let problem = format!("host-delay has {given} values, there are {hosts} hosts");
@@ -185,7 +194,7 @@ impl Loaded {
 
     /// The ports, each tried on every rate that it will have.
     fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
-        let ports = &self.scenario.ports;
+        let ports = &self.config.ports;
         self.check_host_delay(fabric)?;
         let mut setup = PortSetup {
             switches: ports.switch.clone(),

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
+use std::path::Path;
 
 use super::source::{Place, Source};
 
@@ -40,6 +41,26 @@ impl Diagnostic {
             message,
             help,
             place: Some(source.place(span)),
+        }
+    }
+
+    /// What is wrong, in one sentence.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to write instead, if that can be said.
+    pub fn hint(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The file and, from 1, the line; no line where the whole file is meant, nothing where it is a
+    /// setting.
+    pub fn location(&self) -> Option<(&Path, Option<usize>)> {
+        match self.place.as_ref()? {
+            Place::File { path, line, .. } => Some((path, Some(*line))),
+            Place::WholeFile(path) => Some((path, None)),
+            Place::Setting(_) => None,
         }
     }
 

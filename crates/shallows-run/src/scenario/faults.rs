@@ -9,7 +9,7 @@ use shallows_sim::topology::Fabric;
 use shallows_sim::{Fault, LinkChange};
 
 use super::links::{self, name};
-use super::{Diagnostic, Loaded};
+use super::{Diagnostic, Scenario};
 
 /// What is wrong with a link, or with several.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,13 +48,13 @@ impl Faults {
     }
 }
 
-impl Loaded {
+impl Scenario {
     /// What is wrong with the links of a fabric.
     pub(super) fn faults(&self, fabric: &Fabric) -> Result<Faults, Diagnostic> {
         let mut faults = Faults::default();
         // Times at which each link is down.
         let mut outages: BTreeMap<u32, Vec<(Time, Time)>> = BTreeMap::new();
-        for (index, entry) in self.scenario.links.iter().enumerate() {
+        for (index, entry) in self.config.links.iter().enumerate() {
             let error = |key: &str, problem: String| {
                 Err(self.error(&format!("links.{index}.{key}"), problem))
             };

@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::RngSeed;
 use shallows_core::units::Time;
 
-use super::{Loaded, Setting};
+use super::{Scenario, Setting};
 
 const SCENARIOS: [&str; 4] = [
     include_str!("../../../../scenarios/quickstart.toml"),
@@ -164,16 +164,16 @@ fn is_word(c: char) -> bool {
 /// Reads, builds and begins a scenario.
 fn check(text: &str) -> Result<(), TestCaseError> {
     let path = Path::new("fuzz.toml");
-    let loaded = match Loaded::parse(path, text, &[]) {
-        Ok(loaded) => loaded,
+    let scenario = match Scenario::parse(path, text, &[]) {
+        Ok(scenario) => scenario,
         Err(error) => return check_error(&error.to_string(), text),
     };
     if takes_long(text) {
         return Ok(());
     }
-    let simulation = loaded
+    let simulation = scenario
         .build()
-        .and_then(|built| loaded.simulation(&built, 1));
+        .and_then(|built| scenario.simulation(&built, 1));
     match simulation {
         Ok(mut simulation) => {
             simulation.run(Time::from_ms(1), 2_000);
@@ -244,8 +244,8 @@ proptest! {
 #[test]
 fn the_scenarios_are_sound() {
     for text in SCENARIOS {
-        assert!(Loaded::parse(Path::new("fuzz.toml"), text, &[]).is_ok());
-        assert!(Loaded::parse(Path::new("fuzz.toml"), &tokens(text).concat(), &[]).is_ok());
+        assert!(Scenario::parse(Path::new("fuzz.toml"), text, &[]).is_ok());
+        assert!(Scenario::parse(Path::new("fuzz.toml"), &tokens(text).concat(), &[]).is_ok());
     }
 }
 
@@ -280,13 +280,13 @@ fn star_with(assignment: &str) -> Result<(), String> {
         shown: format!("--set {assignment}"),
         assignment: assignment.to_owned(),
     };
-    let begin = |loaded: Loaded| {
-        let built = loaded.build()?;
-        loaded.simulation(&built, 1)?.run(Time::from_ms(1), 1_000);
+    let begin = |scenario: Scenario| {
+        let built = scenario.build()?;
+        scenario.simulation(&built, 1)?.run(Time::from_ms(1), 1_000);
         Ok(())
     };
-    let loaded = Loaded::parse(Path::new("star.toml"), star, &[setting]);
-    loaded.and_then(begin).map_err(|error| error.to_string())
+    let scenario = Scenario::parse(Path::new("star.toml"), star, &[setting]);
+    scenario.and_then(begin).map_err(|error| error.to_string())
 }
 
 #[test]

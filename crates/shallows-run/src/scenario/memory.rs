@@ -4,7 +4,7 @@ use shallows_sim::routing::Router;
 use shallows_sim::topology::Fabric;
 use shallows_sim::workload::WorkloadConfig;
 
-use super::{Diagnostic, Loaded};
+use super::{Diagnostic, Scenario};
 use crate::platform::available_memory;
 
 /// What a flow takes from the reading of the scenario to the writing of its record.
@@ -23,10 +23,10 @@ struct Needed {
     flows: u64,
 }
 
-impl Loaded {
+impl Scenario {
     /// Refuses what this machine has no room for.
     pub(super) fn check_memory(&self, fabric: &Fabric, flows: u64) -> Result<(), Diagnostic> {
-        let ports = &self.scenario.ports;
+        let ports = &self.config.ports;
         let special = ports.special.iter().map(|special| special.port.queues);
         let queues = [ports.switch.queues, ports.host().queues];
         // Numbers of queues beyond reason are refused for themselves.
@@ -65,7 +65,7 @@ impl Loaded {
 
     /// How many flows the scenario says that there will be, as far as it does.
     pub(super) fn known_flows(&self) -> u64 {
-        let workloads = self.scenario.workload.0.iter();
+        let workloads = self.config.workload.0.iter();
         let flows = workloads.map(|workload| match workload {
             WorkloadConfig::Poisson(poisson) => poisson.flows.unwrap_or_default(),
             _ => 0,

@@ -1,4 +1,4 @@
-//! Scenario files.
+//! ScenarioConfig files.
 
 mod build;
 mod diagnostic;
@@ -16,6 +16,7 @@ mod source;
 use std::fmt::{self, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
@@ -35,6 +36,7 @@ pub use build::Built;
 pub use diagnostic::Diagnostic;
 pub use faults::Faults;
 use faults::LinkConfig;
+use inputs::Streams;
 use links::LinkNames;
 pub(crate) use links::name as link_name;
 pub use live::{Live, Probe, Role};
@@ -45,7 +47,7 @@ use source::Source;
 /// Everything that a run depends on, as written in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Scenario {
+pub struct ScenarioConfig {
     /// The program that wrote the file, if one did.
     #[serde(default)]
     pub version: Option<String>,
@@ -176,39 +178,89 @@ pub struct Report {
 
 /// A scenario and where each of its keys comes from.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct Scenario {
     /// What it says.
-    pub scenario: Scenario,
+    pub config: ScenarioConfig,
     source: Source,
+    settings: Vec<Setting>,
+    /// What paths in it are relative to.
+    base: PathBuf,
+    /// Files that can be read only once.
+    streams: Streams,
 }
 
-/// An option of the command line that changes a scenario.
-#[derive(Debug)]
+/// A key that is set on top of a scenario's file.
+#[derive(Clone, Debug)]
 pub struct Setting {
-    /// As the user wrote it.
+    /// As the user wrote it, such as `--seed 3`.
     pub shown: String,
     /// What it sets, as `key=value`.
     pub assignment: String,
 }
 
-impl Loaded {
-    /// Reads a scenario with some of its keys set anew. Paths in it are relative to its directory.
+impl Setting {
+    /// A setting that is shown as it is written.
+    pub fn new(assignment: impl Into<String>) -> Self {
+        let assignment = assignment.into();
+        Self {
+            shown: assignment.clone(),
+            assignment,
+        }
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = Diagnostic;
+
+    /// Reads a scenario from its text. Paths in it are relative to the current directory.
+    fn from_str(text: &str) -> Result<Self, Diagnostic> {
+        Self::parse(Path::new("scenario"), text, &[])
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario file. Paths in it are relative to its directory.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Diagnostic> {
+        Self::read(path.as_ref(), &[])
+    }
+
+    /// Sets a key, such as `"transport.controller=reno"`. A wrong one leaves everything as it was.
+    pub fn set(&mut self, assignment: &str) -> Result<&mut Self, Diagnostic> {
+        let mut settings = self.settings.clone();
+        settings.push(Setting::new(assignment));
+        let Self { source, base, .. } = self;
+        let source = (source.path(), source.text());
+        let mut changed = Self::with(source, &settings, base, self.streams.clone())?;
+        if changed.config.name.is_none() {
+            changed.config.name.clone_from(&self.config.name);
+        }
+        *self = changed;
+        Ok(self)
+    }
+
+    /// Reads a scenario file with some of its keys set anew.
     pub fn read(path: &Path, settings: &[Setting]) -> Result<Self, Diagnostic> {
         let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        let mut loaded = Self::parse(path, &text, settings)?;
         let base = path.parent().unwrap_or(Path::new(""));
-        for workload in &mut loaded.scenario.workload.0 {
-            workload.rebase(base);
-        }
-        if loaded.scenario.name.is_none() {
+        let mut scenario = Self::with((path, &text), settings, base, Streams::default())?;
+        if scenario.config.name.is_none() {
             let stem = path.file_stem().unwrap_or_default();
-            loaded.scenario.name = Some(stem.to_string_lossy().into_owned());
+            scenario.config.name = Some(stem.to_string_lossy().into_owned());
         }
-        Ok(loaded)
+        Ok(scenario)
     }
 
     /// Reads a scenario from its text; errors name it by `path`.
     pub fn parse(path: &Path, text: &str, settings: &[Setting]) -> Result<Self, Diagnostic> {
+        Self::with((path, text), settings, Path::new(""), Streams::default())
+    }
+
+    fn with(
+        (path, text): (&Path, &str),
+        settings: &[Setting],
+        base: &Path,
+        mut streams: Streams,
+    ) -> Result<Self, Diagnostic> {
         let shown = settings.iter().map(|setting| setting.shown.clone());
         let mut source = Source::new(path, text, shown.collect());
         let mut document =
@@ -219,10 +271,42 @@ impl Loaded {
                 .map_err(|problem| Diagnostic::at(&source, span, problem))?;
         }
         source.index(document.get_ref());
-        match Scenario::deserialize(toml::de::Deserializer::from(document)) {
-            Ok(scenario) => Ok(Self { scenario, source }),
-            Err(error) => Err(Diagnostic::from_toml(&source, &error)),
+        let config = ScenarioConfig::deserialize(toml::de::Deserializer::from(document));
+        let mut config = config.map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        if !source.has("transport.receive-window") {
+            // The default, as far as it can be kept track of in bytes.
+            let transport = &mut config.transport;
+            let most = u32::MAX / transport.segment.max(1);
+            transport.receive_window = transport.receive_window.min(most);
         }
+        for workload in &mut config.workload.0 {
+            workload.rebase(base);
+        }
+        let kept = streams.keep(&mut config.workload.0);
+        let scenario = Self {
+            config,
+            source,
+            settings: settings.to_vec(),
+            base: base.to_owned(),
+            streams,
+        };
+        kept.map_err(|problem| scenario.error("workload", problem))?;
+        scenario.check_name()?;
+        Ok(scenario)
+    }
+
+    /// Refuses names that lead elsewhere: results are in a directory of that name.
+    fn check_name(&self) -> Result<(), Diagnostic> {
+        let Some(name) = &self.config.name else {
+            return Ok(());
+        };
+        let is_plain = |c: char| !c.is_control() && !['/', '\\', ':'].contains(&c);
+        if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('.') {
+            return Ok(());
+        }
+        let problem = format!("{name:?} is no name for a directory of results");
+        let help = "write a word such as \"incast\": no separators of paths, no dot in front";
+        Err(self.error("name", problem).help(help))
     }
 
     /// A problem with the table at `path`, such as `"ports.switch"`.
@@ -238,13 +322,13 @@ impl Loaded {
     }
 }
 
-impl Scenario {
+impl ScenarioConfig {
     /// The scenario as a file that repeats the run, with the files that it reads.
     pub fn resolved(&self) -> anyhow::Result<(String, Vec<inputs::Input>)> {
-        let mut scenario = self.clone();
-        scenario.version = Some(env!("CARGO_PKG_VERSION").to_owned());
-        let inputs = inputs::collect(&mut scenario.workload.0)?;
-        Ok((toml::to_string(&scenario)?, inputs))
+        let mut config = self.clone();
+        config.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        let inputs = inputs::collect(&mut config.workload.0)?;
+        Ok((toml::to_string(&config)?, inputs))
     }
 }
 

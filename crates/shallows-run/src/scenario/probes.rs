@@ -11,7 +11,7 @@ use shallows_sim::Watch;
 use shallows_sim::topology::Fabric;
 
 use super::links::LinkNames;
-use super::{Diagnostic, Loaded};
+use super::{Diagnostic, Scenario};
 
 /// What is recorded beside the flows; nothing by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,16 @@ pub struct ProbesConfig {
     pub throughput: Option<LinkProbe>,
     /// Windows of senders.
     pub flows: Option<FlowProbe>,
+    /// Application bytes that have arrived, by service.
+    pub goodput: Option<ServiceProbe>,
+}
+
+/// Something of every service, again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ServiceProbe {
+    /// From one sample to the next.
+    pub interval: Time,
 }
 
 /// Something of some links, again and again.
@@ -65,21 +75,22 @@ pub struct Probes {
     pub queues: Option<Sampled>,
     pub throughput: Option<Sampled>,
     pub flows: Option<Sampled>,
+    pub goodput: Option<Sampled>,
 }
 
 /// What is sampled, and how often.
 #[derive(Clone, Debug)]
 pub struct Sampled {
-    /// Numbers of links or flows.
+    /// Numbers of links or flows; none where it is all services.
     pub of: Vec<u32>,
     /// From one sample to the next.
     pub interval: Time,
 }
 
-impl Loaded {
+impl Scenario {
     /// The probes on a fabric with so many flows.
     pub(super) fn probes(&self, fabric: &Fabric, flows: usize) -> Result<Probes, Diagnostic> {
-        let config = &self.scenario.probes;
+        let config = &self.config.probes;
         let links = |path: &str, names: &LinkNames| -> Result<Vec<u32>, Diagnostic> {
             let found = names.find(fabric);
             found.map_err(|problem| self.error(path, problem))
@@ -104,6 +115,10 @@ impl Loaded {
                 Some(self.sampled("probes.flows", of, probe.interval)?)
             }
         };
+        let goodput = config.goodput.as_ref().map(|probe| {
+            let services = Vec::new();
+            self.sampled("probes.goodput", services, probe.interval)
+        });
         Ok(Probes {
             watch: Watch {
                 rtt: config.rtt,
@@ -113,6 +128,7 @@ impl Loaded {
             queues: sampled("probes.queues", &config.queues)?,
             throughput: sampled("probes.throughput", &config.throughput)?,
             flows: windows,
+            goodput: goodput.transpose()?,
         })
     }
 

@@ -22,6 +22,9 @@ const CHOICES: [&str; 11] = [
     "workload",
 ];
 
+/// Names in the longest key that can be set.
+const DEEPEST: usize = 32;
+
 /// Sets a key, given as `key=value`, in a scenario. What was set has `span`.
 pub(super) fn apply<'i>(
     table: &mut DeTable<'i>,
@@ -34,6 +37,12 @@ pub(super) fn apply<'i>(
     let keys: Vec<&str> = path.trim().split('.').map(str::trim).collect();
     if keys.iter().any(|key| key.is_empty()) {
         return Err("a key is a list of names with dots between them".to_owned());
+    }
+    if keys.len() > DEEPEST {
+        let depth = keys.len();
+        return Err(format!(
+            "the key has {depth} names; no table is deeper than {DEEPEST}"
+        ));
     }
     set_in_table(table, &keys, 0, read(value.trim(), span), span)
 }

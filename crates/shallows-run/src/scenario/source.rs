@@ -44,6 +44,14 @@ impl Source {
         }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The span that stands for a setting.
     pub(crate) fn setting_span(&self, index: usize) -> Range<usize> {
         let start = self.text.len() + 1 + index;

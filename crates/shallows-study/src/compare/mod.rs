@@ -19,7 +19,7 @@ use shallows_results::{write_bytes, write_text};
 
 use shallows_run::Failure;
 use shallows_run::live;
-use shallows_run::scenario::{Built, Loaded};
+use shallows_run::scenario::{Built, Scenario};
 use shallows_run::sights::Sights;
 use table::Row;
 
@@ -56,23 +56,23 @@ pub struct Compared {
 /// Runs a scenario live and simulated, both slower by `scale`, and writes both side by side into
 /// `out`, or a directory with the scenario's name under it if none is given.
 pub fn compare(
-    loaded: Loaded,
+    scenario: Scenario,
     scale: Option<f64>,
     out: Option<&Path>,
     interrupted: &AtomicBool,
 ) -> Result<Compared, Failure> {
-    let (loaded, built) = live::scaled(loaded, scale)?;
+    let (scenario, built) = live::scaled(scenario, scale)?;
     let begun = Instant::now();
-    let observed = live::observe(&loaded, &built, interrupted)?;
+    let observed = live::observe(&scenario, &built, interrupted)?;
     let wall = begun.elapsed();
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
-    let ideal = live::ideal_fcts(&loaded, &built)?;
+    let ideal = live::ideal_fcts(&scenario, &built)?;
     let records = live::records(&observed, &built, &ideal);
     let facts = live::facts(&observed, &records, wall);
-    let live = World::new(Sights::of(&observed), records, facts, (&loaded, &built))?;
-    let simulated = simulated::run(loaded, &built, &live.sights)?;
+    let live = World::new(Sights::of(&observed), records, facts, (&scenario, &built))?;
+    let simulated = simulated::run(scenario, &built, &live.sights)?;
 
     let scenario = simulated.name;
     let comparison = Comparison {
@@ -100,9 +100,9 @@ impl World {
         sights: Sights,
         records: Vec<FlowRecord>,
         facts: RunFacts,
-        (loaded, built): (&Loaded, &Built),
+        (scenario, built): (&Scenario, &Built),
     ) -> anyhow::Result<Self> {
-        let rule = loaded.scenario.report.percentiles;
+        let rule = scenario.config.report.percentiles;
         let whole = Completeness::Complete;
         let summary = (!records.is_empty())
             .then(|| Summary::new(&records, whole, built.size_classes, rule, facts));

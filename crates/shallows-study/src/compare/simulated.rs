@@ -1,19 +1,21 @@
 //! The simulated side: what the live run had, as far as a simulation can have it.
 
+use std::sync::atomic::AtomicBool;
+
 use shallows_core::units::Time;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
 use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
-use shallows_sim::{Completion, Connections, Simulation, Status};
+use shallows_sim::{Completion, Connections, Simulation};
 
 use super::{NO_WALL, World};
-use shallows_run::Failure;
 use shallows_run::live::{SAMPLE_EVERY, ideal_fcts};
 use shallows_run::report;
-use shallows_run::scenario::{Built, Loaded};
+use shallows_run::scenario::{Built, Scenario};
 use shallows_run::sights::Sights;
+use shallows_run::{Failure, Observer, Step, Ticks, drive};
 
 /// Bytes that arrive are noted at every so many samples of the queues, as live.
 const NOTE_EVERY: u64 = 10;
@@ -29,31 +31,27 @@ pub(super) struct Simulated {
 /// Simulates what ran live. Like there, connections are there before the flows and are kept, and a
 /// flow takes until its sender's last ACK, because the way of a live flow's request is as long.
 /// Pings are flows of one packet, at the times of the live ones.
-pub(super) fn run(mut loaded: Loaded, built: &Built, live: &Sights) -> Result<Simulated, Failure> {
-    let scenario = &mut loaded.scenario;
-    scenario.completion = Completion::Sender;
-    scenario.connections = Connections::Persistent;
-    scenario.transport.handshake = false;
-    let name = scenario.name.clone().unwrap_or_default();
-    let until = scenario.until;
+pub(super) fn run(
+    mut scenario: Scenario,
+    built: &Built,
+    live: &Sights,
+) -> Result<Simulated, Failure> {
+    let config = &mut scenario.config;
+    config.completion = Completion::Sender;
+    config.connections = Connections::Persistent;
+    config.transport.handshake = false;
+    let name = config.name.clone().unwrap_or_default();
+    let until = config.until;
 
-    let pings = ping_flows(&loaded, built, live)?;
+    let pings = ping_flows(&scenario, built, live)?;
     let (workload, origins) = merged(&built.workload, &pings);
-    let fabric = loaded.fabric()?;
-    let built = loaded.build_with(fabric, workload)?;
-    let ideal = ideal_fcts(&loaded, &built)?;
-    let mut simulation = loaded.simulation(&built, 1)?;
+    let fabric = scenario.fabric()?;
+    let built = scenario.build_with(fabric, workload)?;
+    let ideal = ideal_fcts(&scenario, &built)?;
+    let mut simulation = scenario.simulation(&built, 1)?;
     let mut watcher = Watcher::new(&built.fabric, &simulation, &origins);
-    let own = origins.iter().filter(|origin| origin.is_flow()).count();
-    let mut next = Time::ZERO;
-    while until.is_none_or(|until| next < until) {
-        while simulation.run(next, u64::MAX) == Status::Running {}
-        let done = watcher.look(next, &simulation) == own;
-        if done {
-            break;
-        }
-        next += SAMPLE_EVERY;
-    }
+    let none = AtomicBool::new(false);
+    drive(&mut simulation, until, &mut [&mut watcher], &none)?;
     let records: Vec<_> = report::records(&simulation, &ideal)
         .into_iter()
         .filter(|record| origins[record.id as usize].is_flow())
@@ -64,10 +62,10 @@ pub(super) fn run(mut loaded: Loaded, built: &Built, live: &Sights) -> Result<Si
         goodput: watcher.goodput,
         queues: watcher.samples,
         pings,
-        duration: next,
+        duration: simulation.progress().now,
     };
     Ok(Simulated {
-        world: World::new(sights, records, facts, (&loaded, &built))?,
+        world: World::new(sights, records, facts, (&scenario, &built))?,
         name,
     })
 }
@@ -88,16 +86,16 @@ impl Origin {
 
 /// The live pings, each with its probe.
 fn ping_flows(
-    loaded: &Loaded,
+    scenario: &Scenario,
     built: &Built,
     live: &Sights,
 ) -> Result<Vec<(FlowSpec, usize)>, Failure> {
     let mut flows = Vec::new();
-    let probes = loaded.scenario.live.probes.iter().zip(&live.pings);
+    let probes = scenario.config.live.probes.iter().zip(&live.pings);
     for (number, (probe, pings)) in probes.enumerate() {
         let host = |set: &shallows_sim::workload::HostSet| {
             let host = set.one(&built.fabric);
-            host.map_err(|error| loaded.error_in("live", &error))
+            host.map_err(|error| scenario.error_in("live", &error))
         };
         let (src, dst) = (host(&probe.from)?, host(&probe.to)?);
         flows.extend(pings.iter().map(|ping| {
@@ -174,6 +172,9 @@ struct Watcher<'a> {
     samples: Samples,
     goodput: Goodput,
     looks: u64,
+    ticks: Ticks,
+    /// How many flows are no pings.
+    own: usize,
 }
 
 impl<'a> Watcher<'a> {
@@ -202,6 +203,8 @@ impl<'a> Watcher<'a> {
                 rows: Vec::new(),
             },
             looks: 0,
+            ticks: Ticks::new(Time::ZERO, SAMPLE_EVERY),
+            own: origins.iter().filter(|origin| origin.is_flow()).count(),
         }
     }
 
@@ -254,6 +257,18 @@ impl<'a> Watcher<'a> {
             }
         }
         pings
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn next_sample(&self) -> Option<Time> {
+        Some(self.ticks.next())
+    }
+
+    fn sample(&mut self, now: Time, simulation: &Simulation) -> Result<Step, Failure> {
+        self.ticks.is_due(now);
+        let done = self.look(now, simulation) == self.own;
+        Ok(if done { Step::End } else { Step::Continue })
     }
 }
 

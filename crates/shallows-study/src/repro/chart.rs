@@ -72,7 +72,7 @@ impl Chart<'_> {
             Some(sweep) if sweep.percent => 100.0,
             _ => 1.0,
         };
-        let curve = |style: usize, label: &str, metric: Metric, variant: &str| {
+        let curve = |style: usize, label: &str, metric: &Metric, variant: &str| {
             let points = self.results.xs().iter().filter_map(|&x| {
                 let (y, low, high) = self.spread(metric, variant, panel.normalise.as_deref(), x)?;
                 // 0.7 is not exactly 70 hundredths.
@@ -89,12 +89,12 @@ impl Chart<'_> {
             let curves = panel.curves.iter().enumerate();
             return curves
                 .map(|(index, CurveSpec { label, metric })| {
-                    curve(OTHER_CURVES + index, label, *metric, variant)
+                    curve(OTHER_CURVES + index, label, metric, variant)
                 })
                 .collect();
         }
         let variants = self.plan.spec.variant.iter().enumerate();
-        panel.metric.map_or_else(Vec::new, |metric| {
+        panel.metric.as_ref().map_or_else(Vec::new, |metric| {
             variants
                 .map(|(style, variant)| curve(style, &variant.label, metric, &variant.id))
                 .collect()
@@ -105,7 +105,7 @@ impl Chart<'_> {
     /// have equal flows.
     fn spread(
         &self,
-        metric: Metric,
+        metric: &Metric,
         variant: &str,
         normalise: Option<&str>,
         x: f64,
@@ -182,7 +182,8 @@ impl Chart<'_> {
         let variants = self.plan.spec.variant.iter();
         let row = |variant: &super::spec::Variant| {
             let normalise = panel.normalise.as_deref();
-            let (value, low, high) = self.spread(panel.metric?, &variant.id, normalise, x)?;
+            let (value, low, high) =
+                self.spread(panel.metric.as_ref()?, &variant.id, normalise, x)?;
             Some(Row {
                 label: variant.label.clone(),
                 value,

@@ -73,9 +73,9 @@ fn points(claim: &ClaimSpec, results: &Results) -> Vec<Seeds> {
     let mut points = Vec::new();
     for of in claim.of.names() {
         for &x in &xs {
-            let ours = results.values(claim.metric, of, x);
+            let ours = results.values(&claim.metric, of, x);
             let theirs = claim.to.as_ref().map(|to| {
-                let metric = claim.to_metric.unwrap_or(claim.metric);
+                let metric = claim.to_metric.as_ref().unwrap_or(&claim.metric);
                 results.values(metric, to, x)
             });
             let theirs = theirs.unwrap_or_else(|| vec![Some(1.0); ours.len()]);

@@ -1,22 +1,19 @@
 //! Runs over the cores, with those that are done already left out.
 //!
-//! A result is kept in `runs/<key>/`; its name appears when it is complete.
+//! The record of a run is kept in `runs/<key>/`; its summary appears when it is complete.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use anyhow::Context as _;
-use shallows_results::write_text;
-
 use super::Observer;
+use shallows_run::Failure;
+use shallows_sim::Progress;
+
 use super::measured::Measured;
 use super::plan::{Job, Plan};
-use shallows_run::Failure;
-
 /// Where and how runs are made.
 pub(super) struct Executor<'a> {
     pub(super) directory: &'a Path,
@@ -99,40 +96,43 @@ impl Executor<'_> {
     fn make_one(&self, job: &Job, worker: usize) -> Result<Option<Measured>, Failure> {
         let progress = self.observer;
         let flows = job.weight as f64;
-        let until = job.loaded.scenario.until;
-        let measured = Measured::run(&job.loaded, job.goodput, |at| {
+        let until = job.scenario.config.until;
+        let mut of_run = OfRun(|at: &Progress| {
             let fraction = match until {
                 Some(until) => at.now.as_secs_f64() / until.as_secs_f64(),
                 None => at.done as f64 / flows,
             };
             progress.update(worker, fraction * flows, at.packet_hops);
-            !self.interrupted.load(Ordering::Relaxed)
-        })?;
+        });
+        let measured = Measured::run(
+            &job.scenario,
+            job.goodput,
+            &self.place(job),
+            &mut of_run,
+            self.interrupted,
+        )?;
         if let Some(measured) = &measured {
-            self.keep(job, measured)?;
             progress.finish(worker, job.weight, measured.summary.facts.packet_hops);
         }
         Ok(measured)
     }
 
-    pub(super) fn kept(&self, job: &Job) -> Option<Measured> {
-        let text = fs::read_to_string(self.place(job).join("result.json")).ok()?;
-        serde_json::from_str(&text).ok()
+    fn kept(&self, job: &Job) -> Option<Measured> {
+        Measured::open(&job.scenario, &self.place(job))
     }
 
-    pub(super) fn keep(&self, job: &Job, measured: &Measured) -> Result<(), Failure> {
-        let place = self.place(job);
-        fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
-        let json = serde_json::to_string(measured).context("a result is plain data")?;
-        let scenario = write_text(&place.join("scenario.toml"), &job.resolved);
-        scenario.map_err(anyhow::Error::from)?;
-        // Last, because it says that the run is complete.
-        write_text(&place.join("result.json"), &json).map_err(anyhow::Error::from)?;
-        Ok(())
-    }
-
-    fn place(&self, job: &Job) -> PathBuf {
+    /// The directory of a run.
+    pub(super) fn place(&self, job: &Job) -> PathBuf {
         self.directory.join("runs").join(&job.key)
+    }
+}
+
+/// Hears how far a run has come.
+struct OfRun<F>(F);
+
+impl<F: FnMut(&Progress)> shallows_run::Observer for OfRun<F> {
+    fn progress(&mut self, progress: &Progress) {
+        (self.0)(progress);
     }
 }
 

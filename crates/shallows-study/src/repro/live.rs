@@ -5,32 +5,39 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::traffic::Goodput;
 use shallows_results::figure::{Extent, Panel, Plot};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
+use shallows_results::run_record::clear;
 use shallows_results::summary::Summary;
+use shallows_results::{Format, RunRecord, write_text};
 use shallows_sim::workload::{FlowSpec, HostSet};
 
 use super::chart;
 use super::claim;
 use super::execute::Executor;
 use super::library::Library;
-use super::measured::{Measured, RunFidelity, Sample, mice_percent, rtt_us};
+use super::measured::{Kept, Measured, RunFidelity, Sample};
 use super::plan::{Job, Plan};
 use super::results::Results;
 use super::spec::GoodputSpec;
 use super::{LIVE, Observer};
 use shallows_run::Failure;
 use shallows_run::live;
-use shallows_run::scenario::{Built, Loaded, Probe};
+use shallows_run::scenario::{Built, Probe, Scenario};
+
+/// What is kept of a live run beside its record.
+const RESULT: &str = "result.json";
 
 /// How often a run is made again that the machine was too busy for.
 const ATTEMPTS: usize = 3;
@@ -91,7 +98,8 @@ pub(super) fn run(
         if runs.contains_key(&job.key) {
             continue;
         }
-        let kept = executor.kept(&job).filter(|_| !executor.fresh);
+        let place = executor.place(&job);
+        let kept = kept(&place).filter(|_| !executor.fresh);
         let measured = if let Some(measured) = kept {
             measured
         } else {
@@ -99,7 +107,7 @@ pub(super) fn run(
             let words = format!("{}: live run {number} of {all}", plan.id);
             executor.observer.note(&words);
             let measured = measure(executor, &job, scale)?;
-            executor.keep(&job, &measured)?;
+            keep(&place, &measured)?;
             measured
         };
         runs.insert(job.key, Arc::new(measured));
@@ -108,13 +116,33 @@ pub(super) fn run(
     Ok(LiveResults { scale, runs })
 }
 
+/// What is kept of a live run, if it is complete.
+fn kept(place: &Path) -> Option<Measured> {
+    let text = fs::read_to_string(place.join(RESULT)).ok()?;
+    let measured: Measured = serde_json::from_str(&text).ok()?;
+    Some(Measured {
+        kept: Kept::Directory(place.to_owned()),
+        ..measured
+    })
+}
+
+fn keep(place: &Path, measured: &Measured) -> Result<(), Failure> {
+    if let Some(record) = measured.record() {
+        clear(place)?;
+        record.write(place, Format::Parquet)?;
+    }
+    let json = serde_json::to_string(measured).context("a result is plain data")?;
+    // Last, because it says that the run is complete.
+    Ok(write_text(&place.join(RESULT), &json)?)
+}
+
 /// Makes a run, again if the machine was too busy.
 fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, Failure> {
     let mut attempt = 1;
     loop {
-        let (mut loaded, mut built) = live::scaled(job.loaded.clone(), Some(scale))?;
-        ping_in_place_of_flows(&mut loaded, &mut built);
-        let observed = live::observe(&loaded, &built, executor.interrupted)?;
+        let (mut scenario, mut built) = live::scaled(job.scenario.clone(), Some(scale))?;
+        ping_in_place_of_flows(&mut scenario, &mut built);
+        let observed = live::observe(&scenario, &built, executor.interrupted)?;
         if executor.interrupted.load(Ordering::Relaxed) {
             let words = "finished runs are kept; the same command goes on from there";
             executor.observer.note(words);
@@ -130,7 +158,7 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
 }
 
 /// Beside long-lived flows, flows of one packet stand for pings in a simulation. Here there is ICMP.
-fn ping_in_place_of_flows(loaded: &mut Loaded, built: &mut Built) {
+fn ping_in_place_of_flows(scenario: &mut Scenario, built: &mut Built) {
     let flows = &built.workload.flows;
     let is_endless = |flow: &&FlowSpec| flow.bytes == FlowSpec::ENDLESS;
     let long = flows.iter().take_while(is_endless).count();
@@ -151,7 +179,7 @@ fn ping_in_place_of_flows(loaded: &mut Loaded, built: &mut Built) {
         service: first.service,
         every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
     };
-    loaded.scenario.live.probes = vec![probe];
+    scenario.config.live.probes = vec![probe];
     built.workload.flows.truncate(long);
 }
 
@@ -168,9 +196,9 @@ fn rtts_of_pings(observed: &Observed, built: &Built, scale: f64) -> Option<Vec<f
 
 /// What a live run showed, at the scale of its scenario.
 fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Failure> {
-    let loaded = &job.loaded;
-    let built = loaded.build()?;
-    let ideal = live::ideal_fcts(loaded, &built)?;
+    let scenario = &job.scenario;
+    let built = scenario.build()?;
+    let ideal = live::ideal_fcts(scenario, &built)?;
     let mut records = live::records(observed, &built, &ideal);
     for record in &mut records {
         record.start = shrunk(record.start, scale);
@@ -178,13 +206,12 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     }
     let facts = live::facts(observed, &records, Duration::ZERO);
     let (classes, complete) = (built.size_classes, Completeness::Complete);
-    let rule = loaded.scenario.report.percentiles;
-    let summary = Summary::new(&records, complete, classes, rule, facts);
+    let rule = scenario.config.report.percentiles;
+    let summary = Summary::new(&records, complete, classes, rule, facts)?;
+    let of_flows = Measured::of_record(RunRecord::new(records, Some(summary)), Some(scenario));
     let snapshot = &observed.report.snapshot;
     Ok(Measured {
-        summary: summary.map_err(anyhow::Error::from)?,
-        mice_percent: mice_percent(&records, loaded, &built),
-        rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or_else(|| rtt_us(&records, &built)),
+        rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or(of_flows.rtt_us),
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let queues = built.ports.switches.queues;
             goodput(spec, &observed.goodput, queues, scale)
@@ -194,6 +221,7 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
             late_p99_us: snapshot.lateness.p99_us,
             steal: observed.steal,
         }),
+        ..of_flows
     })
 }
 
@@ -380,9 +408,9 @@ mod tests {
                 { src = 1, dst = 2, size = "32B", service = 1, start = "210ms" },
             ]
         "#;
-        let mut loaded = Loaded::parse(Path::new("x.toml"), text, &[]).unwrap();
-        let mut built = loaded.build().unwrap();
-        ping_in_place_of_flows(&mut loaded, &mut built);
+        let mut scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
+        let mut built = scenario.build().unwrap();
+        ping_in_place_of_flows(&mut scenario, &mut built);
         assert_eq!(built.workload.flows.len(), 1);
         let expected = Probe {
             from: HostSet::new("1"),
@@ -390,10 +418,10 @@ mod tests {
             service: 1,
             every: Time::from_ms(5),
         };
-        assert_eq!(loaded.scenario.live.probes, [expected]);
+        assert_eq!(scenario.config.live.probes, [expected]);
         // Where nothing is long-lived, nothing is a ping.
         built.workload.flows[0].bytes = 7;
-        ping_in_place_of_flows(&mut loaded, &mut built);
+        ping_in_place_of_flows(&mut scenario, &mut built);
         assert_eq!(built.workload.flows.len(), 1);
     }
 }

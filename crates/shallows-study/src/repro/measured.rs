@@ -1,28 +1,31 @@
 //! One run and what is kept of it.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use shallows_core::port::{Accounting, DropReason};
 use shallows_core::units::Time;
+use shallows_results::Format;
 use shallows_results::record::{Completeness, FlowRecord};
+use shallows_results::series::{Kind, Series, Values};
+use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::Summary;
+use shallows_sim::Simulation;
 use shallows_sim::topology::Node;
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Progress, Simulation, Status};
+use shallows_sim::workload::WorkloadConfig;
 
 use super::spec::GoodputSpec;
-use shallows_run::Failure;
-use shallows_run::ideal_fcts;
-use shallows_run::report;
-use shallows_run::scenario::{Built, Loaded};
-
-/// Events between two looks at the clock and at Ctrl-C.
-const EVENTS_AT_A_TIME: u64 = 100_000;
+use shallows_run::scenario::{Built, Scenario};
+use shallows_run::{Failure, Observer, Options, RunRecord, Step, Ticks, run_built};
 
 /// Small flows of up to this many segments fit the initial window of §5.2.
 const MICE_SEGMENTS: u64 = 16;
 
-/// What a run showed.
+/// What a run showed: the numbers that most figures ask for, and where the rest is.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) summary: Summary,
@@ -35,6 +38,18 @@ pub(super) struct Measured {
     /// How well a live run was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) fidelity: Option<RunFidelity>,
+    /// The whole record.
+    #[serde(skip)]
+    pub(super) kept: Kept,
+}
+
+/// Where the record of a run is. Those of a figure with many runs do not fit into memory.
+#[derive(Debug, Default)]
+pub(super) enum Kept {
+    #[default]
+    Nowhere,
+    Directory(PathBuf),
+    Memory(Arc<RunRecord>),
 }
 
 /// How well the machine kept a live run.
@@ -69,54 +84,80 @@ impl Measured {
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// Runs a scenario. `go_on` hears how far it has come and may end it, which leaves nothing.
-    pub(super) fn run(
-        loaded: &Loaded,
-        goodput: Option<GoodputSpec>,
-        mut go_on: impl FnMut(&Progress) -> bool,
-    ) -> Result<Option<Self>, Failure> {
-        let built = loaded.build()?;
-        let ideal = ideal_fcts(loaded, &built)?;
-        let mut simulation = loaded.simulation(&built, 1)?;
-        let end = loaded.scenario.until.unwrap_or(Time::MAX);
-        let mut meter = goodput
-            .map(|spec| Meter::new(spec, loaded, &built))
-            .transpose()?;
-        loop {
-            let pause = meter.as_ref().map_or(end, |meter| meter.next.min(end));
-            match simulation.run(pause, EVENTS_AT_A_TIME) {
-                Status::Running if go_on(&simulation.progress()) => {}
-                Status::Running => return Ok(None),
-                Status::Finished if pause == end => break,
-                Status::Finished => {
-                    if let Some(meter) = &mut meter {
-                        meter.sample(&simulation);
-                    }
-                }
-            }
+    /// The whole record, if it was kept.
+    pub(super) fn record(&self) -> Option<Arc<RunRecord>> {
+        match &self.kept {
+            Kept::Nowhere => None,
+            Kept::Directory(directory) => RunRecord::open(directory).ok().map(Arc::new),
+            Kept::Memory(record) => Some(Arc::clone(record)),
         }
-        let records = report::records(&simulation, &ideal);
-        let completion = loaded.scenario.completion;
-        let wall = std::time::Duration::ZERO;
-        let facts = report::facts(&simulation, &built, &records, completion, wall);
-        let rule = loaded.scenario.report.percentiles;
-        let (classes, complete) = (built.size_classes, Completeness::Complete);
-        let summary = Summary::new(&records, complete, classes, rule, facts);
-        Ok(Some(Self {
-            summary: summary.map_err(anyhow::Error::from)?,
-            mice_percent: mice_percent(&records, loaded, &built),
-            rtt_us: rtt_us(&records, &built),
-            goodput: meter.map_or_else(Vec::new, |meter| meter.samples),
+    }
+
+    /// Runs a scenario and keeps its record in `place`. `progress` hears how far it has come;
+    /// nothing is measured of a run that was interrupted.
+    pub(super) fn run(
+        scenario: &Scenario,
+        goodput: Option<GoodputSpec>,
+        place: &Path,
+        progress: &mut dyn Observer,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Self>, Failure> {
+        let built = scenario.build()?;
+        let meter = goodput.map(|spec| Meter::new(spec, scenario, &built, place));
+        let mut meter = meter.transpose()?;
+        let mut observers: Vec<&mut dyn Observer> = vec![progress];
+        observers.extend(meter.as_mut().map(|meter| meter as &mut dyn Observer));
+        let options = Options {
+            out: Some((place, Format::Parquet)),
+            threads: 1,
+            interrupted,
+        };
+        run_built(scenario, &built, &options, &mut observers)?;
+        let measured = Self::open(scenario, place);
+        if measured.is_none() {
+            // Half a run is of no use to anybody.
+            fs::remove_dir_all(place)
+                .with_context(|| format!("cannot remove {}", place.display()))?;
+        }
+        Ok(measured)
+    }
+
+    /// What a run showed that is complete in `place`. Nothing is taken over from when it was made
+    /// but the record, so that mended statistics count.
+    pub(super) fn open(scenario: &Scenario, place: &Path) -> Option<Self> {
+        let record = RunRecord::open(place).ok()?;
+        let summary = record.summary.as_ref()?;
+        if summary.completeness == Completeness::Partial {
+            return None;
+        }
+        let mut measured = Self::of_record(record, Some(scenario));
+        measured.goodput = read_goodput(place);
+        measured.kept = Kept::Directory(place.to_owned());
+        Some(measured)
+    }
+
+    /// Of a record with flows.
+    pub(super) fn of_record(record: RunRecord, scenario: Option<&Scenario>) -> Self {
+        let kept = record.summary.as_ref().expect("it has flows");
+        let facts = kept.facts.clone();
+        let (classes, rule) = (kept.size_classes, kept.percentile_rule);
+        let summary = Summary::new(&record.flows, kept.completeness, classes, rule, facts);
+        Self {
+            summary: summary.expect("it has flows"),
+            mice_percent: scenario.and_then(|of| mice_percent(&record.flows, of, classes)),
+            rtt_us: scenario.map_or_else(Vec::new, |of| rtt_us(&record.flows, of)),
+            goodput: Vec::new(),
             fidelity: None,
-        }))
+            kept: Kept::Memory(Arc::new(record)),
+        }
     }
 }
 
 /// RTTs as ping measures them. Beside long-lived flows the ones that end are pings: one packet
 /// there and its ACK back, so that their FCT is an RTT through the queue of their service.
-pub(super) fn rtt_us(records: &[FlowRecord], built: &Built) -> Vec<f64> {
-    let is_endless = |flow: &FlowSpec| flow.bytes == FlowSpec::ENDLESS;
-    if !built.workload.flows.iter().any(is_endless) {
+pub(super) fn rtt_us(records: &[FlowRecord], scenario: &Scenario) -> Vec<f64> {
+    let mut workloads = scenario.config.workload.0.iter();
+    if !workloads.any(|of| matches!(of, WorkloadConfig::LongLived(_))) {
         return Vec::new();
     }
     let fcts = records.iter().filter_map(|record| record.fct);
@@ -125,9 +166,13 @@ pub(super) fn rtt_us(records: &[FlowRecord], built: &Built) -> Vec<f64> {
     rtts
 }
 
-pub(super) fn mice_percent(records: &[FlowRecord], loaded: &Loaded, built: &Built) -> Option<f64> {
-    let most = MICE_SEGMENTS * u64::from(loaded.scenario.transport.segment);
-    let small_max = built.size_classes.small_max().get();
+pub(super) fn mice_percent(
+    records: &[FlowRecord],
+    scenario: &Scenario,
+    classes: SizeClasses,
+) -> Option<f64> {
+    let most = MICE_SEGMENTS * u64::from(scenario.config.transport.segment);
+    let small_max = classes.small_max().get();
     let sizes = records.iter().map(|record| record.bytes);
     let small: Vec<u64> = sizes
         .filter(|&bytes| bytes > 0 && bytes <= small_max)
@@ -142,19 +187,55 @@ struct Meter {
     link: u32,
     /// Bytes of the application in each byte that the port counts.
     payload: f64,
-    next: Time,
+    ticks: Ticks,
     before: Option<Vec<u64>>,
-    samples: Vec<Sample>,
+    samples: Series,
+    /// The file that the samples go into.
+    path: PathBuf,
+}
+
+fn goodput_file(place: &Path) -> PathBuf {
+    place.join("queue-goodput.parquet")
+}
+
+fn read_goodput(place: &Path) -> Vec<Sample> {
+    let Ok(table) = Series::read(&goodput_file(place)) else {
+        return Vec::new();
+    };
+    let (Some(Values::Times(times)), Some(Values::Reals(mbps))) =
+        (table.column("time_us"), table.column("mbps"))
+    else {
+        return Vec::new();
+    };
+    let mut samples: Vec<(Time, Sample)> = Vec::new();
+    for (&time, &mbps) in times.iter().zip(mbps) {
+        match samples.last_mut() {
+            Some((last, sample)) if *last == time => sample.mbps.push(mbps),
+            _ => samples.push((
+                time,
+                Sample {
+                    at_s: time.as_secs_f64(),
+                    mbps: vec![mbps],
+                },
+            )),
+        }
+    }
+    samples.into_iter().map(|(_, sample)| sample).collect()
 }
 
 impl Meter {
-    fn new(spec: GoodputSpec, loaded: &Loaded, built: &Built) -> anyhow::Result<Self> {
+    fn new(
+        spec: GoodputSpec,
+        scenario: &Scenario,
+        built: &Built,
+        place: &Path,
+    ) -> anyhow::Result<Self> {
         let links = built.fabric.links().iter();
         let link = links
             .zip(0..)
             .find(|(link, _)| link.to == Node::Host(spec.to));
         let (_, link) = link.with_context(|| format!("goodput.to: no host {}", spec.to))?;
-        let transport = &loaded.scenario.transport;
+        let transport = &scenario.config.transport;
         let packet = transport.segment + transport.header;
         let port = &built.ports.switches;
         let counted = match port.accounting {
@@ -165,13 +246,27 @@ impl Meter {
             spec,
             link,
             payload: f64::from(transport.segment) / f64::from(counted),
-            next: spec.after,
+            ticks: Ticks::new(spec.after, spec.every),
             before: None,
-            samples: Vec::new(),
+            samples: Series::new(&[
+                ("time_us", Kind::Time),
+                ("queue", Kind::Integer),
+                ("mbps", Kind::Real),
+            ]),
+            path: goodput_file(place),
         })
     }
+}
 
-    fn sample(&mut self, simulation: &Simulation) {
+impl Observer for Meter {
+    fn next_sample(&self) -> Option<Time> {
+        Some(self.ticks.next())
+    }
+
+    fn sample(&mut self, now: Time, simulation: &Simulation) -> Result<Step, Failure> {
+        if !self.ticks.is_due(now) {
+            return Ok(Step::Continue);
+        }
         let port = simulation.port(self.link);
         let sent = |queue| {
             let evicted = port.counters(queue).drops(DropReason::Evicted).bytes;
@@ -181,12 +276,16 @@ impl Meter {
         if let Some(before) = &self.before {
             let megabits = self.payload * 8.0 / 1e6 / self.spec.every.as_secs_f64();
             let difference = sent.iter().zip(before).map(|(now, before)| now - before);
-            self.samples.push(Sample {
-                at_s: self.next.as_secs_f64(),
-                mbps: difference.map(|bytes| bytes as f64 * megabits).collect(),
-            });
+            for (queue, bytes) in (0_u32..).zip(difference) {
+                let mbps = bytes as f64 * megabits;
+                self.samples.push(&[now.into(), queue.into(), mbps.into()]);
+            }
         }
         self.before = Some(sent);
-        self.next += self.spec.every;
+        Ok(Step::Continue)
+    }
+
+    fn finish(&mut self, _simulation: &Simulation) -> Result<(), Failure> {
+        Ok(self.samples.write(&self.path)?)
     }
 }

@@ -1,121 +1,473 @@
-//! What figures and claims can ask of a run.
+//! What figures and claims can ask of a run. A metric is a function over the run's record, so a new
+//! one needs no new simulation.
+
+use std::str::FromStr;
 
 use serde::Deserialize;
-use shallows_results::statistics::{Percentile, PercentileRule, Statistics};
-use shallows_results::summary::ClassSummary;
+use shallows_core::units::Time;
+use shallows_results::RunRecord;
+use shallows_results::record::FlowRecord;
+use shallows_results::series::{Series, Values};
+use shallows_results::size_class::{ClassCounts, SizeClass};
+use shallows_results::statistics::{Percentile, PercentileRule};
+use shallows_results::summary::Summary;
 
 use super::measured::Measured;
 
 /// A number of a run, by the name that figures have for it.
 ///
+/// A class is `all`, `small`, `medium` or `large`; a statistic `mean`, `max`, `rms` (root mean
+/// square), or a percentile such as `p50` or `p99.9`.
+///
 /// | name | what |
 /// |---|---|
-/// | `all.mean`, `small.p99`, ... | flow completion time of a size class, in ms |
-/// | `rtt.mean`, `rtt.p99` | RTT of pings, in us |
-/// | `goodput`, `goodput.1` | of all queues or of one, from 1, in Mbps |
-/// | `timeouts` | TCP timeouts |
+/// | `all.mean`, `small.p99.9` | flow completion time of a class, in ms; `rms` is `all.rms` |
+/// | `all.slowdown.mean` | flow completion time over the ideal one |
+/// | `throughput.large` | mean of size over completion time of a class, in Mbps |
+/// | `rtt.mean` | round-trip time of pings, in us |
+/// | `rtt.data.p99` | round-trip time that data flows saw, in us; needs `probes.rtt` |
+/// | `queue.leaf0->h3.p99` | length of all queues of a port, in KB; needs `probes.queues` |
+/// | `goodput`, `goodput.1` | of all queues of a port or of one, from 1, in Mbps |
+/// | `goodput.flow.0` | of a flow over its own time, in Mbps |
+/// | `timeouts`, `timeouts.small` | TCP timeouts |
+/// | `drops`, `drops.small` | packets that ports dropped; of a class, those of its flows |
+/// | `drop-rate.large` | percent of the packets that senders of a class sent |
+/// | `marks`, `marks.small` | packets that were marked; of a class, those that arrived |
 /// | `mice` | percent of small flows that fit 16 packets |
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) enum Metric {
     Fct(Class, Statistic),
+    Slowdown(Class, Statistic),
+    Throughput(Class),
     Rtt(Statistic),
+    DataRtt(Statistic),
+    Queue(String, Statistic),
     Goodput(Option<usize>),
-    Timeouts,
+    FlowGoodput(u64),
+    Timeouts(Class),
+    Drops(Class),
+    DropRate(Class),
+    Marks(Class),
     Mice,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     All,
-    Small,
-    Medium,
-    Large,
+    Only(SizeClass),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Statistic {
     Mean,
-    P50,
-    P99,
+    Max,
+    Rms,
+    Percentile(Percentile),
 }
 
 impl TryFrom<String> for Metric {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let unknown = || {
+        parse(&name).ok_or_else(|| {
             format!(
                 "{name:?} is no metric; write one such as all.mean, small.p99, rtt.mean, \
                  goodput.1, timeouts"
             )
+        })
+    }
+}
+
+fn parse(name: &str) -> Option<Metric> {
+    let (what, part) = name.split_once('.').unwrap_or((name, ""));
+    let statistic = |text: &str| text.parse::<Statistic>().ok();
+    let class = || match part {
+        "" => Some(Class::All),
+        _ => part.parse::<Class>().ok(),
+    };
+    if let Ok(of) = what.parse::<Class>() {
+        return match part.strip_prefix("slowdown.") {
+            Some(part) => Some(Metric::Slowdown(of, statistic(part)?)),
+            None => Some(Metric::Fct(of, statistic(part)?)),
         };
-        let (what, part) = name.split_once('.').unwrap_or((&name, ""));
-        let statistic = || match part {
-            "mean" => Ok(Statistic::Mean),
-            "p50" => Ok(Statistic::P50),
-            "p99" => Ok(Statistic::P99),
-            _ => Err(unknown()),
-        };
-        let fct = |class| Ok(Self::Fct(class, statistic()?));
-        match (what, part) {
-            ("all", _) => fct(Class::All),
-            ("small", _) => fct(Class::Small),
-            ("medium", _) => fct(Class::Medium),
-            ("large", _) => fct(Class::Large),
-            ("rtt", _) => Ok(Self::Rtt(statistic()?)),
-            ("goodput", "") => Ok(Self::Goodput(None)),
-            ("goodput", number) => match number.parse::<usize>() {
-                Ok(number) if number > 0 => Ok(Self::Goodput(Some(number - 1))),
-                _ => Err(unknown()),
-            },
-            ("timeouts", "") => Ok(Self::Timeouts),
-            ("mice", "") => Ok(Self::Mice),
-            _ => Err(unknown()),
+    }
+    match (what, part) {
+        ("rms", "") => Some(Metric::Fct(Class::All, Statistic::Rms)),
+        ("throughput", _) => Some(Metric::Throughput(class()?)),
+        ("rtt", _) => match part.strip_prefix("data.") {
+            Some(part) => Some(Metric::DataRtt(statistic(part)?)),
+            None => Some(Metric::Rtt(statistic(part)?)),
+        },
+        ("queue", _) => {
+            let (port, part) = part.split_once('.')?;
+            Some(Metric::Queue(port.to_owned(), statistic(part)?))
         }
+        ("goodput", "") => Some(Metric::Goodput(None)),
+        ("goodput", _) => match part.strip_prefix("flow.") {
+            Some(flow) => Some(Metric::FlowGoodput(flow.parse().ok()?)),
+            None => Some(Metric::Goodput(Some(
+                part.parse::<usize>().ok()?.checked_sub(1)?,
+            ))),
+        },
+        ("timeouts", _) => Some(Metric::Timeouts(class()?)),
+        ("drops", _) => Some(Metric::Drops(class()?)),
+        ("drop-rate", _) => Some(Metric::DropRate(class()?)),
+        ("marks", _) => Some(Metric::Marks(class()?)),
+        ("mice", "") => Some(Metric::Mice),
+        _ => None,
+    }
+}
+
+impl FromStr for Class {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "all" => Ok(Self::All),
+            "small" => Ok(Self::Only(SizeClass::Small)),
+            "medium" => Ok(Self::Only(SizeClass::Medium)),
+            "large" => Ok(Self::Only(SizeClass::Large)),
+            _ => Err(()),
+        }
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "mean" => return Ok(Self::Mean),
+            "max" => return Ok(Self::Max),
+            "rms" => return Ok(Self::Rms),
+            _ => {}
+        }
+        let percent: f64 = name.strip_prefix('p').ok_or(())?.parse().map_err(|_| ())?;
+        // Percentiles are exact to tenths.
+        let per_mille = (percent * 10.0).round();
+        let is_exact = (per_mille - percent * 10.0).abs() < 1e-9;
+        if !is_exact || !(0.0..=1000.0).contains(&per_mille) {
+            return Err(());
+        }
+        Ok(Self::Percentile(Percentile::from_per_mille(
+            per_mille as u16,
+        )))
     }
 }
 
 impl Metric {
     /// Its value in a run, if the run has one.
-    pub(super) fn of(self, run: &Measured) -> Option<f64> {
+    pub(super) fn of(&self, run: &Measured) -> Option<f64> {
         match self {
-            Self::Fct(class, statistic) => {
-                let classes = &run.summary.classes;
-                let class: &ClassSummary = match class {
-                    Class::All => &classes.all,
-                    Class::Small => &classes.small,
-                    Class::Medium => &classes.medium,
-                    Class::Large => &classes.large,
-                };
-                let fct = class.fct?.map(|time| time.as_secs_f64() * 1e3);
-                Some(statistic.of(&fct))
-            }
-            Self::Rtt(statistic) => statistic.of_values(&run.rtt_us),
-            Self::Goodput(queue) => run.mean_goodput(queue),
-            Self::Timeouts => Some(run.summary.timeouts.total() as f64),
+            // As the MQ-ECN authors' scripts have it, the summary's means are exact to the
+            // picosecond; others are taken from the flows.
+            Self::Fct(class, statistic) => fct_in_summary(&run.summary, *class, *statistic)
+                .or_else(|| self.of_record(&*run.record()?, &run.summary)),
+            Self::Rtt(statistic) => statistic.of(&run.rtt_us, PercentileRule::NearestRank),
+            Self::Goodput(queue) => run.mean_goodput(*queue),
+            Self::Timeouts(class) => Some(class.count(&run.summary.timeouts)),
+            Self::Drops(Class::All) => Some(total(&run.summary.facts.drops)),
+            Self::Marks(Class::All) => Some(total(&run.summary.facts.marks)),
             Self::Mice => run.mice_percent,
+            _ => self.of_record(&*run.record()?, &run.summary),
+        }
+    }
+
+    /// What needs more than the summary.
+    fn of_record(&self, record: &RunRecord, summary: &Summary) -> Option<f64> {
+        let rule = summary.percentile_rule;
+        let flows = |class: Class| {
+            let flows = record.flows.iter();
+            flows.filter(move |flow| class.has(flow, summary))
+        };
+        let values = |class, of: fn(&FlowRecord) -> Option<f64>| {
+            let mut values: Vec<f64> = flows(class).filter_map(of).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            values
+        };
+        let sum = |class, of: fn(&FlowRecord) -> Option<u32>| {
+            let counts: Option<Vec<u32>> = flows(class).map(of).collect();
+            Some(counts?.into_iter().map(f64::from).sum::<f64>())
+        };
+        let ms = |flow: &FlowRecord| Some(flow.fct?.as_secs_f64() * 1e3);
+        match self {
+            Self::Fct(class, statistic) => statistic.of(&values(*class, ms), rule),
+            Self::Slowdown(class, statistic) => {
+                statistic.of(&values(*class, FlowRecord::slowdown), rule)
+            }
+            Self::Throughput(class) => {
+                let mbps = |flow: &FlowRecord| mbps(flow.bytes, flow.fct?);
+                Statistic::Mean.of(&values(*class, mbps), rule)
+            }
+            Self::DataRtt(statistic) => {
+                let table = record.table("flows-rtt").ok()??;
+                let mut us: Vec<f64> = times(&table, "rtt_us")?
+                    .iter()
+                    .map(|rtt| rtt.as_secs_f64() * 1e6)
+                    .collect();
+                us.sort_unstable_by(f64::total_cmp);
+                statistic.of(&us, rule)
+            }
+            Self::Queue(port, statistic) => statistic.of(&queue_kb(record, port)?, rule),
+            Self::FlowGoodput(id) => {
+                let flow = record.flows.iter().find(|flow| flow.id == *id)?;
+                let end = summary.facts.simulated;
+                mbps(
+                    flow.bytes,
+                    flow.fct.unwrap_or(end.saturating_sub(flow.start)),
+                )
+            }
+            Self::Drops(class) => sum(*class, |flow| flow.dropped),
+            Self::DropRate(class) => {
+                let dropped = sum(*class, |flow| flow.dropped)?;
+                let sent = sum(*class, |flow| flow.sent)?;
+                (sent > 0.0).then(|| 100.0 * dropped / sent)
+            }
+            Self::Marks(class) => sum(*class, |flow| Some(flow.marks)),
+            Self::Rtt(_) | Self::Goodput(_) | Self::Timeouts(_) | Self::Mice => None,
         }
     }
 }
 
-impl Statistic {
-    fn of(self, statistics: &Statistics<f64>) -> f64 {
+/// What the summary has of flow completion times, in ms.
+fn fct_in_summary(summary: &Summary, class: Class, statistic: Statistic) -> Option<f64> {
+    let classes = &summary.classes;
+    let of_class = match class {
+        Class::All => &classes.all,
+        Class::Only(SizeClass::Small) => &classes.small,
+        Class::Only(SizeClass::Medium) => &classes.medium,
+        Class::Only(SizeClass::Large) => &classes.large,
+    };
+    let fct = of_class.fct?.map(|time| time.as_secs_f64() * 1e3);
+    match statistic {
+        Statistic::Mean => Some(fct.mean),
+        Statistic::Max => Some(fct.max),
+        Statistic::Percentile(Percentile::P50) => Some(fct.p50),
+        Statistic::Percentile(Percentile::P95) => Some(fct.p95),
+        Statistic::Percentile(Percentile::P99) => Some(fct.p99),
+        Statistic::Percentile(Percentile::P99_9) => Some(fct.p99_9),
+        Statistic::Percentile(_) | Statistic::Rms => None,
+    }
+}
+
+fn total(counts: &[shallows_results::summary::ReasonCounts]) -> f64 {
+    counts.iter().map(|of| of.counts.total() as f64).sum()
+}
+
+fn mbps(bytes: u64, time: Time) -> Option<f64> {
+    (time > Time::ZERO).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
+}
+
+fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
+    match table.column(column)? {
+        Values::Times(times) => Some(times),
+        _ => None,
+    }
+}
+
+/// Lengths of a port's queues together, at each instant, sorted.
+fn queue_kb(record: &RunRecord, port: &str) -> Option<Vec<f64>> {
+    let number = record.ports.iter().position(|of| of.name == port)?;
+    let number = i64::try_from(number).ok()?;
+    let table = record.table("queues").ok()??;
+    let at = times(&table, "time_us")?;
+    let (Values::Integers(ports), Values::Integers(bytes)) =
+        (table.column("port")?, table.column("bytes")?)
+    else {
+        return None;
+    };
+    let mut lengths: Vec<(Time, f64)> = Vec::new();
+    for ((&time, _), &bytes) in at
+        .iter()
+        .zip(ports)
+        .zip(bytes)
+        .filter(|((_, of), _)| **of == number)
+    {
+        let kb = bytes as f64 / 1e3;
+        match lengths.last_mut() {
+            Some((last, sum)) if *last == time => *sum += kb,
+            _ => lengths.push((time, kb)),
+        }
+    }
+    let mut lengths: Vec<f64> = lengths.into_iter().map(|(_, kb)| kb).collect();
+    lengths.sort_unstable_by(f64::total_cmp);
+    Some(lengths)
+}
+
+impl Class {
+    fn has(self, flow: &FlowRecord, summary: &Summary) -> bool {
         match self {
-            Self::Mean => statistics.mean,
-            Self::P50 => statistics.p50,
-            Self::P99 => statistics.p99,
+            Self::All => true,
+            Self::Only(class) => summary.size_classes.class_of(flow.bytes) == class,
         }
     }
 
+    fn count(self, counts: &ClassCounts) -> f64 {
+        (match self {
+            Self::All => counts.total(),
+            Self::Only(SizeClass::Small) => counts.small,
+            Self::Only(SizeClass::Medium) => counts.medium,
+            Self::Only(SizeClass::Large) => counts.large,
+        }) as f64
+    }
+}
+
+impl Statistic {
     /// Of values that are sorted.
-    fn of_values(self, sorted: &[f64]) -> Option<f64> {
-        let rule = PercentileRule::NearestRank;
+    fn of(self, sorted: &[f64], rule: PercentileRule) -> Option<f64> {
+        let count = sorted.len() as f64;
         match self {
-            Self::Mean if sorted.is_empty() => None,
-            Self::Mean => Some(sorted.iter().sum::<f64>() / sorted.len() as f64),
-            Self::P50 => rule.select(sorted, Percentile::P50),
-            Self::P99 => rule.select(sorted, Percentile::P99),
+            _ if sorted.is_empty() => None,
+            Self::Mean => Some(sorted.iter().sum::<f64>() / count),
+            Self::Rms => {
+                Some((sorted.iter().map(|value| value * value).sum::<f64>() / count).sqrt())
+            }
+            Self::Max => sorted.last().copied(),
+            Self::Percentile(percentile) => rule.select(sorted, percentile),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shallows_core::units::Rate;
+    use shallows_results::ports::{LinkRole, PortRecord};
+    use shallows_results::probes::{QueueSample, RttSample, SampleWriter};
+    use shallows_results::record::Completeness;
+    use shallows_results::size_class::SizeClasses;
+    use shallows_results::summary::RunFacts;
+
+    use super::*;
+
+    fn flow(id: u64, bytes: u64, fct_us: u64, sent: u32, dropped: u32) -> FlowRecord {
+        FlowRecord {
+            id,
+            start: Time::ZERO,
+            src: 0,
+            dst: 1,
+            bytes,
+            service: 0,
+            fct: Some(Time::from_us(fct_us)),
+            ideal_fct: Time::from_us(10),
+            retransmits: 0,
+            timeouts: 0,
+            marks: dropped + 1,
+            sent: Some(sent),
+            dropped: Some(dropped),
+        }
+    }
+
+    /// Two small flows of 10 KB and a large one of 20 MB.
+    fn record() -> RunRecord {
+        let flows = vec![
+            flow(0, 10_000, 30, 10, 0),
+            flow(1, 10_000, 40, 10, 1),
+            flow(2, 20_000_000, 20_000, 100, 7),
+        ];
+        let facts = RunFacts {
+            simulated: Time::from_ms(50),
+            ..RunFacts::default()
+        };
+        let rule = PercentileRule::NearestRank;
+        let whole = Completeness::Complete;
+        let summary = Summary::new(&flows, whole, SizeClasses::default(), rule, facts).unwrap();
+        let mut record = RunRecord::new(flows, Some(summary));
+        let mut queues = SampleWriter::in_memory();
+        for (us, queue, bytes) in [(1, 0, 500), (1, 1, 1_500), (2, 0, 0), (2, 1, 1_000)] {
+            let time = Time::from_us(us);
+            let sample = QueueSample {
+                time,
+                port: 1,
+                queue,
+                bytes,
+                packets: 0,
+                threshold: None,
+            };
+            queues.write(&sample).unwrap();
+        }
+        record.insert("queues", queues.finish().unwrap().unwrap());
+        let mut rtts = SampleWriter::in_memory();
+        for us in [10, 30] {
+            let rtt = Time::from_us(us);
+            rtts.write(&RttSample {
+                time: rtt,
+                flow: 0,
+                rtt,
+            })
+            .unwrap();
+        }
+        record.insert("flows-rtt", rtts.finish().unwrap().unwrap());
+        let port = |name: &str, role| PortRecord {
+            name: name.to_owned(),
+            role,
+            rate: Rate::from_gbps(1),
+        };
+        record.ports = vec![
+            port("h0->s", LinkRole::HostUp),
+            port("s->h0", LinkRole::HostDown),
+        ];
+        record
+    }
+
+    #[test]
+    fn metrics_are_functions_over_a_record() {
+        let run = Measured::of_record(record(), None);
+        for (name, expected) in [
+            ("small.mean", 0.035),
+            ("small.p99.9", 0.04),
+            ("all.max", 20.0),
+            // sqrt((0.03^2 + 0.04^2) / 2) ms
+            ("small.rms", 0.035_355_339_059_327_38),
+            ("all.slowdown.max", 2000.0),
+            ("small.slowdown.mean", 3.5),
+            // 20 MB in 20 ms.
+            ("throughput.large", 8_000.0),
+            ("drops.small", 1.0),
+            ("drop-rate.small", 5.0),
+            ("drop-rate.large", 7.0),
+            ("marks.small", 3.0),
+            ("queue.s->h0.max", 2.0),
+            ("queue.s->h0.p50", 1.0),
+            ("rtt.data.mean", 20.0),
+            ("goodput.flow.2", 8_000.0),
+        ] {
+            let metric = Metric::try_from(name.to_owned()).unwrap();
+            let value = metric
+                .of(&run)
+                .unwrap_or_else(|| panic!("{name} has no value"));
+            assert!(
+                (value - expected).abs() < 1e-9 * expected,
+                "{name}: {value}"
+            );
+        }
+        for name in ["queue.nowhere.p99", "goodput.flow.9"] {
+            assert_eq!(
+                Metric::try_from(name.to_owned()).unwrap().of(&run),
+                None,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_that_mean_nothing_are_refused() {
+        for name in [
+            "",
+            "all",
+            "all.p",
+            "all.p101",
+            "all.p99.99",
+            "tiny.mean",
+            "goodput.0",
+            "goodput.flow",
+            "queue.p99",
+            "drops.p99",
+            "mice.small",
+            "rtt",
+            "slowdown.mean",
+        ] {
+            assert!(Metric::try_from(name.to_owned()).is_err(), "{name}");
         }
     }
 }

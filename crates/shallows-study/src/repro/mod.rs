@@ -43,6 +43,9 @@ pub struct Request {
     pub seeds: Option<u64>,
     /// Only these values of x; all if empty.
     pub at: Vec<f64>,
+    /// Settings of every run on top of the figure's, such as `ports.switch.queues=4`. A later one
+    /// wins, also over seed and x.
+    pub set: Vec<String>,
     /// How many runs at a time.
     pub threads: usize,
     /// Directory of the runs, figures and report.
@@ -81,6 +84,7 @@ pub fn reproduce(
         size: request.size,
         seeds: request.seeds,
         at: request.at.clone(),
+        set: request.set.clone(),
     };
     let (paper, figures) = targets(&library, &request.targets)?;
     let figures = possible(request.size, &library, &paper, figures, observer)?;

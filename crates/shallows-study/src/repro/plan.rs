@@ -5,13 +5,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use sha2::{Digest as _, Sha256};
+use shallows_core::units::Time;
 use shallows_results::report::{Paper, Size};
 use shallows_sim::workload::WorkloadConfig;
 
 use super::library::Library;
 use super::spec::{FigureSpec, GoodputSpec};
+use shallows_run::BUILD_ID;
 use shallows_run::Failure;
-use shallows_run::scenario::{Loaded, Setting};
+use shallows_run::scenario::{Scenario, Setting};
 
 /// Weight of a run of long-lived flows, beside the number of flows of others.
 const LONG_LIVED: u64 = 200;
@@ -24,6 +26,8 @@ pub(super) struct Wanted {
     pub(super) seeds: Option<u64>,
     /// Only these values of x.
     pub(super) at: Vec<f64>,
+    /// Settings on top of the figure's.
+    pub(super) set: Vec<String>,
 }
 
 /// A figure and its runs.
@@ -36,6 +40,8 @@ pub(super) struct Plan {
     pub(super) size: Size,
     pub(super) xs: Vec<f64>,
     pub(super) seeds: u64,
+    /// What was asked for on top.
+    pub(super) set: Vec<String>,
     /// By variant, then x, then seed.
     pub(super) jobs: Vec<Job>,
 }
@@ -45,9 +51,7 @@ pub(super) struct Plan {
 pub(super) struct Job {
     /// Equal for equal runs, whatever figure they are for.
     pub(super) key: String,
-    /// The scenario with every key, as it is kept with the result.
-    pub(super) resolved: String,
-    pub(super) loaded: Loaded,
+    pub(super) scenario: Scenario,
     pub(super) goodput: Option<GoodputSpec>,
     /// About how much work it is.
     pub(super) weight: u64,
@@ -63,7 +67,7 @@ impl Plan {
         let spec = library.figure(&paper.id, id)?;
         check(&spec).with_context(|| format!("{}/{id}.toml", paper.id))?;
         let file = format!("{}/{}", paper.id, spec.scenario);
-        let scenario = library.text(&file)?;
+        let text = library.text(&file)?;
         let size = wanted.size;
         let xs = chosen_xs(id, &spec, wanted)?;
         let seeds = wanted.seeds.unwrap_or(spec.size(size).seeds);
@@ -71,19 +75,24 @@ impl Plan {
         for variant in &spec.variant {
             for &x in &xs {
                 for seed in 1..=seeds {
-                    let settings = settings(&spec, size, x, &variant.set, seed);
-                    let loaded = Loaded::parse(Path::new(&file), &scenario, &settings)?;
-                    jobs.push(Job::new(loaded, spec.goodput)?);
+                    let mut settings = settings(&spec, size, x, &variant.set, seed);
+                    settings.extend(wanted.set.iter().map(|assignment| Setting {
+                        shown: format!("--set {assignment}"),
+                        assignment: assignment.clone(),
+                    }));
+                    let scenario = Scenario::parse(Path::new(&file), &text, &settings)?;
+                    jobs.push(Job::new(scenario, spec.goodput)?);
                 }
             }
         }
         Ok(Self {
             id: id.to_owned(),
             spec,
-            scenario,
+            scenario: text,
             size,
             xs,
             seeds,
+            set: wanted.set.clone(),
             jobs,
         })
     }
@@ -113,34 +122,38 @@ impl Plan {
         if self.seeds != self.spec.size(self.size).seeds {
             let _ = write!(options, " --seeds {}", self.seeds);
         }
+        for assignment in &self.set {
+            let _ = write!(options, " --set '{assignment}'");
+        }
         options
     }
 
     /// What all runs have on top of the scenario.
     pub(super) fn settings(&self) -> Vec<String> {
         let own = self.spec.size(self.size).set.iter();
-        self.spec.set.iter().chain(own).cloned().collect()
+        let all = self.spec.set.iter().chain(own).chain(&self.set);
+        all.cloned().collect()
     }
 }
 
 impl Job {
-    fn new(loaded: Loaded, goodput: Option<GoodputSpec>) -> Result<Self, Failure> {
-        let (resolved, inputs) = loaded.scenario.resolved()?;
+    fn new(scenario: Scenario, goodput: Option<GoodputSpec>) -> Result<Self, Failure> {
+        let (resolved, inputs) = scenario.config.resolved()?;
         let mut hash = Sha256::new();
         hash.update(&resolved);
         for input in inputs {
             hash.update(&input.content);
         }
         hash.update(format!("{goodput:?}"));
+        hash.update(BUILD_ID);
         let mut key = String::new();
         for byte in hash.finalize().iter().take(10) {
             let _ = write!(key, "{byte:02x}");
         }
         Ok(Self {
             key,
-            resolved,
-            weight: weight(&loaded),
-            loaded,
+            weight: weight(&scenario),
+            scenario,
             goodput,
         })
     }
@@ -176,9 +189,9 @@ fn settings(spec: &FigureSpec, size: Size, x: f64, variant: &[String], seed: u64
         .collect()
 }
 
-fn weight(loaded: &Loaded) -> u64 {
-    let flows = loaded
-        .scenario
+fn weight(scenario: &Scenario) -> u64 {
+    let flows = scenario
+        .config
         .workload
         .0
         .iter()
@@ -191,6 +204,18 @@ fn weight(loaded: &Loaded) -> u64 {
 
 /// Refuses names that lead nowhere.
 fn check(spec: &FigureSpec) -> anyhow::Result<()> {
+    if let Some(goodput) = &spec.goodput {
+        ensure!(
+            goodput.every > Time::ZERO,
+            "goodput.every is zero; write a time such as \"10ms\""
+        );
+    }
+    for size in [Size::Quick, Size::Full, Size::Live] {
+        ensure!(
+            spec.size(size).seeds > 0,
+            "seeds is 0; a figure needs one at least"
+        );
+    }
     let known = |name: &str| spec.variant.iter().any(|variant| variant.id == name);
     for panel in &spec.panel {
         for name in panel.variant.iter().chain(&panel.normalise) {

@@ -43,7 +43,7 @@ impl Results {
     }
 
     /// A metric of a variant at an x, for each seed.
-    pub(super) fn values(&self, metric: Metric, variant: &str, x: f64) -> Vec<Option<f64>> {
+    pub(super) fn values(&self, metric: &Metric, variant: &str, x: f64) -> Vec<Option<f64>> {
         let runs = self.runs(variant, x).iter();
         runs.map(|run| metric.of(run)).collect()
     }

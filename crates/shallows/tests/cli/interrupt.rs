@@ -1,7 +1,7 @@
 //! Ctrl-C.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -9,6 +9,12 @@ use crate::{read, with_tiny};
 
 #[test]
 fn what_is_complete_is_kept() {
+    for name in ["-INT", "-TERM"] {
+        is_kept_after(name);
+    }
+}
+
+fn is_kept_after(signal_name: &str) {
     let directory = with_tiny();
     let out = directory.path().join("out/tiny");
     let mut run = Command::new(env!("CARGO_BIN_EXE_shallows"))
@@ -26,9 +32,7 @@ fn what_is_complete_is_kept() {
         .spawn()
         .unwrap();
     wait_for(&out);
-    let id = run.id().to_string();
-    let sent = Command::new("kill").args(["-INT", &id]).status().unwrap();
-    assert!(sent.success());
+    signal(&run, signal_name);
     assert_eq!(run.wait().unwrap().code(), Some(130));
     let output = run.wait_with_output().unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
@@ -47,6 +51,12 @@ fn what_is_complete_is_kept() {
     for file in ["flows.parquet", "queues.parquet", "ports.csv"] {
         assert!(out.join(file).exists(), "{file}");
     }
+}
+
+fn signal(run: &Child, name: &str) {
+    let id = run.id().to_string();
+    let sent = Command::new("kill").args([name, &id]).status().unwrap();
+    assert!(sent.success());
 }
 
 /// The directory appears once Ctrl-C is watched for.

@@ -91,7 +91,7 @@ fn a_scenario_runs_live() {
     let flows = read_text(&directory, "out/tiny/flows.csv");
     assert_eq!(flows.lines().count(), 51, "{flows}");
     assert!(
-        flows.lines().skip(1).all(|line| line.ends_with("true")),
+        flows.lines().skip(1).all(|line| line.ends_with("true,,")),
         "{flows}"
     );
     let live: serde_json::Value =

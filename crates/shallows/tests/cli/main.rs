@@ -2,6 +2,7 @@
 
 mod cc;
 mod errors;
+mod hostile;
 mod interrupt;
 mod links;
 mod live;

@@ -122,7 +122,7 @@ fn results(directory: &TempDir) -> Vec<(PathBuf, SystemTime)> {
     let runs = fs::read_dir(directory.path().join("out/runs")).expect("there are runs");
     let mut results: Vec<_> = runs
         .map(|run| {
-            let path = run.expect("it can be read").path().join("result.json");
+            let path = run.expect("it can be read").path().join("summary.json");
             let written = fs::metadata(&path).and_then(|data| data.modified());
             (path, written.expect("it is complete"))
         })
@@ -279,7 +279,7 @@ fn ctrl_c_keeps_the_runs_that_are_done() {
     let is_done = || {
         let runs = fs::read_dir(&runs).into_iter().flatten().flatten();
         runs.into_iter()
-            .any(|run| run.path().join("result.json").exists())
+            .any(|run| run.path().join("summary.json").exists())
     };
     while !is_done() {
         thread::sleep(Duration::from_millis(10));

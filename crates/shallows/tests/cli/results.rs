@@ -210,7 +210,7 @@ fn what_cannot_be_written_is_an_error() {
         .assert()
         .code(1)
         .stderr_eq(str![[r#"
-error: cannot create taken: File exists (os error 17)
+error: cannot write taken: File exists (os error 17)
 
 "#]]);
 }

@@ -51,10 +51,10 @@ fn an_idle_packet_takes_what_it_takes_in_the_authors_simulator() {
     snapbox::assert_data_eq!(
         read_text(&directory, "flows.csv"),
         str![[r#"
-id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished
-0,1.000000000000,0,13,1460,0,86.528000,86.528000,0,0,0,true
-1,2.000000000000,0,1,1460,7,83.264000,83.264000,0,0,0,true
-2,3.000000000000,143,0,14600,3,97.328000,97.328000,0,0,0,true
+id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
+0,1.000000000000,0,13,1460,0,86.528000,86.528000,0,0,0,true,1,0
+1,2.000000000000,0,1,1460,7,83.264000,83.264000,0,0,0,true,1,0
+2,3.000000000000,143,0,14600,3,97.328000,97.328000,0,0,0,true,10,0
 
 "#]]
     );

@@ -129,9 +129,9 @@ fn flows_replace_the_workload() {
     snapbox::assert_data_eq!(
         read_text(&directory, "out/tiny/flows.csv"),
         str![[r#"
-id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished
-0,0.000000000000,0,1,1460,0,6.464000,6.464000,0,0,0,true
-1,0.001000000000,2,3,2920,1,7.664000,7.664000,0,0,0,true
+id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
+0,0.000000000000,0,1,1460,0,6.464000,6.464000,0,0,0,true,1,0
+1,0.001000000000,2,3,2920,1,7.664000,7.664000,0,0,0,true,2,0
 
 "#]]
     );

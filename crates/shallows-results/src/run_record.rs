@@ -1,0 +1,198 @@
+//! Everything that a run left, in memory or as a directory, the same for both worlds.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::file::{read_named, write_named};
+use crate::flows::{read_flows, write_flows};
+use crate::ports::{self, PortRecord, read_ports, write_ports};
+use crate::record::FlowRecord;
+use crate::series::Series;
+use crate::summary::Summary;
+use crate::{Format, ResultsError};
+
+/// The table of flows, without extension.
+const FLOWS: &str = "flows";
+/// The summary. Written last: a directory without it holds no complete record.
+const SUMMARY: &str = "summary.json";
+
+/// The record of a run: its flows, what they come to, and the tables of its probes.
+///
+/// [`RunRecord::open`] reads what either world wrote. The tables of probes can be long, so they are
+/// read when they are [asked for](Self::table).
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// The flows that started, in the order of their numbers.
+    pub flows: Vec<FlowRecord>,
+    /// What the flows and ports come to; `None` of a run without flows.
+    pub summary: Option<Summary>,
+    /// The ports, in the order of their numbers; empty if no table needs them.
+    pub ports: Vec<PortRecord>,
+    /// Tables in memory, by the names of their files without extension.
+    tables: BTreeMap<String, Series>,
+    /// Where the other tables are.
+    directory: Option<PathBuf>,
+}
+
+impl RunRecord {
+    /// A record in memory, without tables.
+    pub fn new(flows: Vec<FlowRecord>, summary: Option<Summary>) -> Self {
+        Self {
+            flows,
+            summary,
+            ports: Vec::new(),
+            tables: BTreeMap::new(),
+            directory: None,
+        }
+    }
+
+    /// Adds a table under the name of its file without extension, such as `queues`.
+    pub fn insert(&mut self, name: &str, table: Series) {
+        self.tables.insert(name.to_owned(), table);
+    }
+
+    /// The table of a probe, such as `queues`, if the run has it.
+    pub fn table(&self, name: &str) -> Result<Option<Series>, ResultsError> {
+        if let Some(table) = self.tables.get(name) {
+            return Ok(Some(table.clone()));
+        }
+        let directory = self.directory.as_deref();
+        match directory.and_then(|directory| existing(directory, name)) {
+            Some(path) => Series::read(&path).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes the record into a directory that [`clear`] has made ready. What is there already
+    /// under the names of its files, such as tables that were streamed, is replaced or kept.
+    pub fn write(&self, directory: &Path, format: Format) -> Result<(), ResultsError> {
+        let named = |name: &str| directory.join(name).with_extension(format.extension());
+        for (name, table) in &self.tables {
+            table.write(&named(name))?;
+        }
+        if !self.ports.is_empty() {
+            write_ports(directory, &self.ports)?;
+        }
+        let Some(summary) = &self.summary else {
+            return Ok(());
+        };
+        write_flows(&named(FLOWS), &self.flows, summary.completeness)?;
+        summary.write_json(&directory.join(SUMMARY))
+    }
+
+    /// Opens the record that a run left in a directory.
+    pub fn open(directory: &Path) -> Result<Self, ResultsError> {
+        let (mut flows, mut summary) = (Vec::new(), None);
+        if let Some(path) = existing(directory, FLOWS) {
+            flows = read_flows(&path)?.records;
+            summary = Some(Summary::read_json(&directory.join(SUMMARY))?);
+        } else {
+            // Says that there is no such directory, if there is none.
+            read_named(directory, || Ok(fs::read_dir(directory)?))?;
+        }
+        let ports = if directory.join(ports::FILE).is_file() {
+            read_ports(directory)?
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            flows,
+            summary,
+            ports,
+            tables: BTreeMap::new(),
+            directory: Some(directory.to_owned()),
+        })
+    }
+
+    /// The record with tables that were streamed into `directory` already.
+    #[must_use]
+    pub fn with_tables_in(self, directory: &Path) -> Self {
+        Self {
+            directory: Some(directory.to_owned()),
+            ..self
+        }
+    }
+}
+
+/// A table's file, in either format.
+fn existing(directory: &Path, name: &str) -> Option<PathBuf> {
+    let formats = [Format::Parquet, Format::Csv];
+    let paths = formats.map(|format| directory.join(name).with_extension(format.extension()));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+/// Files that a run may leave, without the extensions of tables.
+const TABLES: [&str; 10] = [
+    FLOWS,
+    "queues",
+    "throughput",
+    "goodput",
+    "pings",
+    "flows-cwnd",
+    "flows-rtt",
+    "sojourn",
+    "latencies",
+    "queue-goodput",
+];
+const OTHERS: [&str; 5] = [
+    SUMMARY,
+    ports::FILE,
+    "capture.pcapng",
+    "live.json",
+    "result.json",
+];
+
+/// Makes a directory ready for one run: creates it, and removes the files of a run before and what
+/// a killed one left half written. Other files stay. A directory or file that is a symbolic link is
+/// refused, because what it leads to may be anybody's.
+pub fn clear(directory: &Path) -> Result<(), ResultsError> {
+    write_named(directory, || {
+        refuse_link(directory)?;
+        fs::create_dir_all(directory)?;
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if is_of_a_run(&name) {
+                // The link goes, and not what it leads to.
+                remove(&entry.path())?;
+            }
+        }
+        refuse_link(&directory.join("inputs"))?;
+        Ok(())
+    })
+}
+
+fn refuse_link(path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Err(format!(
+            "{} is a symbolic link; write to where it leads",
+            path.display()
+        )
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+fn is_of_a_run(name: &str) -> bool {
+    let path = Path::new(name);
+    let (stem, extension) = (path.file_stem(), path.extension());
+    let stem = stem.unwrap_or_default().to_string_lossy();
+    let is_table = TABLES.contains(&&*stem) || stem.starts_with("rtt-");
+    match extension.and_then(OsStr::to_str) {
+        Some("parquet" | "csv") if is_table => true,
+        Some("tmp") => name.starts_with('.'),
+        _ => OTHERS.contains(&name),
+    }
+}

@@ -1,0 +1,138 @@
+//! The one loop that every simulation runs in, and who can look on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use shallows_core::units::Time;
+use shallows_results::record::Completeness;
+use shallows_sim::{Observation, Progress, Simulation, Status};
+
+use crate::failure::Failure;
+
+/// Events between two looks at the clock and at Ctrl-C: well below a second, even without
+/// optimization.
+const EVENTS_AT_A_TIME: u64 = 200_000;
+
+/// The end of any run: 200 of the clock's 213 days, so that what is timed from then on fits.
+const END: Time = Time::from_secs(200 * 24 * 3600);
+
+/// Looks on while a scenario is simulated. Every method does nothing by default.
+pub trait Observer {
+    /// When it wants to look at the simulation next, if it does.
+    fn next_sample(&self) -> Option<Time> {
+        None
+    }
+
+    /// Looks at the simulation at `now`, the time that it asked for or that of another observer,
+    /// and says whether the run goes on.
+    fn sample(&mut self, _now: Time, _simulation: &Simulation) -> Result<Step, Failure> {
+        Ok(Step::Continue)
+    }
+
+    /// Takes what was seen of packets up to `now`.
+    fn observe(&mut self, _seen: &[Observation], _now: Time) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Hears how far the run has come, several times a second.
+    fn progress(&mut self, _progress: &Progress) {}
+
+    /// Looks at the simulation after its last event.
+    fn finish(&mut self, _simulation: &Simulation) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// What follows a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The run goes on.
+    Continue,
+    /// The observer has seen all that the run was for.
+    End,
+}
+
+/// Instants at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticks {
+    next: Time,
+    every: Time,
+}
+
+impl Ticks {
+    /// From `first` on. The distance must not be zero; one that is counts as a picosecond.
+    pub fn new(first: Time, every: Time) -> Self {
+        let every = every.max(Time::from_ps(1));
+        Self { next: first, every }
+    }
+
+    /// The next one.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Whether `now` is one; then the next one is later.
+    pub fn is_due(&mut self, now: Time) -> bool {
+        let due = self.next == now;
+        if due {
+            self.next = now.saturating_add(self.every);
+        }
+        due
+    }
+}
+
+/// Runs a simulation to its end, or `until` then, or until `interrupted` is true or an observer has
+/// seen enough. Without observers it cannot be interrupted. Samples end with the last flow: after it there are timers of no interest, for a long
+/// time.
+pub fn drive(
+    simulation: &mut Simulation,
+    until: Option<Time>,
+    observers: &mut [&mut dyn Observer],
+    interrupted: &AtomicBool,
+) -> Result<Completeness, Failure> {
+    let end = until.unwrap_or(END).min(END);
+    let flows = simulation.flows().count();
+    // Several threads come together for every piece: no pieces where nobody looks on.
+    let piece = match observers {
+        [] => u64::MAX,
+        _ => EVENTS_AT_A_TIME,
+    };
+    let completeness = loop {
+        let done = simulation.progress().done == flows;
+        let next = observers.iter().filter_map(|of| of.next_sample()).min();
+        let sample = next.filter(|&at| at <= end && !done);
+        let status = simulation.run(sample.unwrap_or(end), piece);
+        let seen = simulation.take_observations();
+        let progress = simulation.progress();
+        for observer in &mut *observers {
+            observer.observe(&seen, progress.now)?;
+        }
+        match (status, sample) {
+            (Status::Finished, None) => break Completeness::Complete,
+            (Status::Finished, Some(_)) if simulation.next_time().is_none() => {
+                break Completeness::Complete;
+            }
+            (Status::Finished, Some(now)) => {
+                let mut step = Step::Continue;
+                for observer in &mut *observers {
+                    if observer.sample(now, simulation)? == Step::End {
+                        step = Step::End;
+                    }
+                }
+                if step == Step::End {
+                    break Completeness::Complete;
+                }
+            }
+            (Status::Running, _) => {}
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            break Completeness::Partial;
+        }
+        for observer in &mut *observers {
+            observer.progress(&progress);
+        }
+    };
+    for observer in observers {
+        observer.finish(simulation)?;
+    }
+    Ok(completeness)
+}

@@ -1,0 +1,417 @@
+//! Records what the scenario's probes see, as the run goes on.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use shallows_core::port::{Accounting, DropReason, EgressPort, PortConfig};
+use shallows_core::units::{Bytes, Time};
+use shallows_results::pcapng::{self, Capture, Interface};
+use shallows_results::ports::{LinkRole, PortRecord};
+use shallows_results::probes::{
+    GoodputSample, QueueSample, RttSample, Sample, SampleWriter, SojournTimes, ThroughputSample,
+    WindowSample,
+};
+use shallows_results::series::Series;
+use shallows_results::{Format, ResultsError, RunRecord};
+use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::workload::FlowSpec;
+use shallows_sim::{CapturedPacket, Content, Observation, Simulation};
+
+use crate::driver::{Observer, Step, Ticks};
+use crate::failure::Failure;
+use crate::scenario::{Built, Sampled, Scenario, link_name};
+
+/// Where the tables of probes go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// Into a directory, as they come.
+    Directory(&'a Path, Format),
+    /// Into the record of the run. Captures, which are files for Wireshark, are left out.
+    Memory,
+}
+
+/// The tables of a run's probes in the making.
+#[derive(Debug)]
+pub(crate) struct Recorder<'a> {
+    built: &'a Built,
+    place: Place<'a>,
+    queues: Option<Sampler<'a, QueueSample>>,
+    throughput: Option<Sampler<'a, ThroughputSample>>,
+    /// Bytes that the queues of the sampled ports had sent at the last sample.
+    sent: Vec<Vec<u64>>,
+    windows: Option<Sampler<'a, WindowSample>>,
+    goodput: Option<Sampler<'a, GoodputSample>>,
+    rtts: Option<SampleWriter<RttSample>>,
+    sojourns: Option<SojournTimes>,
+    capture: Option<Captured>,
+}
+
+#[derive(Debug)]
+struct Sampler<'a, S> {
+    sampled: &'a Sampled,
+    ticks: Ticks,
+    writer: SampleWriter<S>,
+}
+
+#[derive(Debug)]
+struct Captured {
+    file: Capture,
+    /// The links, by the numbers of their interfaces.
+    links: Vec<u32>,
+    /// How long the messages of each UDP flow are.
+    messages: BTreeMap<u32, Bytes>,
+    /// Packets that others may still come before.
+    pending: Vec<CapturedPacket>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Begins the tables of the probes that the scenario has.
+    pub(crate) fn create(
+        scenario: &Scenario,
+        built: &'a Built,
+        place: Place<'a>,
+    ) -> Result<Self, ResultsError> {
+        let probes = &built.probes;
+        let watch = &probes.watch;
+        let sent = match &probes.throughput {
+            None => Vec::new(),
+            Some(sampled) => {
+                let queues = |&link| built.ports.config(&built.fabric, link).queues;
+                let none = |link| vec![0; queues(link)];
+                sampled.of.iter().map(none).collect()
+            }
+        };
+        let capture = match place {
+            Place::Directory(directory, _) if !watch.captured.is_empty() => {
+                let transport = &scenario.config.transport;
+                let window = u64::from(transport.receive_window) * u64::from(transport.segment);
+                let path = directory.join("capture.pcapng");
+                Some(Captured::create(built, &path, Bytes::new(window))?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            built,
+            place,
+            queues: Sampler::create(probes.queues.as_ref(), place)?,
+            throughput: Sampler::create(probes.throughput.as_ref(), place)?,
+            sent,
+            windows: Sampler::create(probes.flows.as_ref(), place)?,
+            goodput: Sampler::create(probes.goodput.as_ref(), place)?,
+            rtts: watch.rtt.then(|| writer(place)).transpose()?,
+            sojourns: (!watch.sojourn.is_empty()).then(SojournTimes::default),
+            capture,
+        })
+    }
+
+    fn sample_queues(&mut self, now: Time, simulation: &Simulation) -> Result<(), ResultsError> {
+        let Some(queues) = due(&mut self.queues, now) else {
+            return Ok(());
+        };
+        for &port in &queues.sampled.of {
+            let egress = simulation.port(port);
+            for queue in 0..egress.queue_count() {
+                queues.writer.write(&QueueSample {
+                    time: now,
+                    port,
+                    queue: queue as u32,
+                    bytes: egress.queue_bytes(queue).get(),
+                    packets: egress.queue_packets(queue),
+                    threshold: egress.threshold(queue),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample_throughput(
+        &mut self,
+        now: Time,
+        simulation: &Simulation,
+    ) -> Result<(), ResultsError> {
+        let Some(throughput) = due(&mut self.throughput, now) else {
+            return Ok(());
+        };
+        for (&port, before) in throughput.sampled.of.iter().zip(&mut self.sent) {
+            let config = self.built.ports.config(&self.built.fabric, port);
+            for (queue, before) in before.iter_mut().enumerate() {
+                let sent = sent_bytes(simulation.port(port), config, queue);
+                throughput.writer.write(&ThroughputSample {
+                    time: now,
+                    interval: throughput.sampled.interval,
+                    port,
+                    queue: queue as u32,
+                    bytes: sent - *before,
+                    rate: self.built.fabric.link(port).rate,
+                })?;
+                *before = sent;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample_windows(&mut self, now: Time, simulation: &Simulation) -> Result<(), ResultsError> {
+        let Some(windows) = due(&mut self.windows, now) else {
+            return Ok(());
+        };
+        for &flow in &windows.sampled.of {
+            if let Some(sender) = simulation.sender(flow) {
+                windows.writer.write(&WindowSample {
+                    time: now,
+                    flow: flow.into(),
+                    cwnd: Bytes::new(sender.cwnd as u64),
+                    alpha: sender.alpha,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sample_goodput(&mut self, now: Time, simulation: &Simulation) -> Result<(), ResultsError> {
+        let Some(goodput) = due(&mut self.goodput, now) else {
+            return Ok(());
+        };
+        let mut arrived: BTreeMap<u16, u64> = BTreeMap::new();
+        for (flow, outcome) in simulation.flows() {
+            *arrived.entry(flow.service).or_default() += match outcome.fct {
+                Some(_) if flow.bytes != FlowSpec::ENDLESS => flow.bytes,
+                _ => outcome.delivered,
+            };
+        }
+        for (service, bytes) in arrived {
+            goodput.writer.write(&GoodputSample {
+                time: now,
+                service,
+                bytes,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Completes the tables. Those in memory, and the ports that they are about, go into the record;
+    /// the others get their names, which are returned.
+    pub(crate) fn complete(self, record: &mut RunRecord) -> Result<Vec<String>, ResultsError> {
+        let mut files = Vec::new();
+        let extension = match self.place {
+            Place::Directory(_, format) => format.extension(),
+            Place::Memory => "",
+        };
+        let mut add = |name: &str, table: Option<Series>| match table {
+            Some(table) => record.insert(name, table),
+            None => files.push(format!("{name}.{extension}")),
+        };
+        let has_ports =
+            self.queues.is_some() || self.throughput.is_some() || self.sojourns.is_some();
+        if let Some(queues) = self.queues {
+            add(QueueSample::FILE, queues.writer.finish()?);
+        }
+        if let Some(throughput) = self.throughput {
+            add(ThroughputSample::FILE, throughput.writer.finish()?);
+        }
+        if let Some(windows) = self.windows {
+            add(WindowSample::FILE, windows.writer.finish()?);
+        }
+        if let Some(goodput) = self.goodput {
+            add(GoodputSample::FILE, goodput.writer.finish()?);
+        }
+        if let Some(rtts) = self.rtts {
+            add(RttSample::FILE, rtts.finish()?);
+        }
+        if let Some(sojourns) = self.sojourns {
+            let table = match self.place {
+                Place::Directory(directory, format) => {
+                    sojourns.write(directory, format)?;
+                    None
+                }
+                Place::Memory => Some(sojourns.table()),
+            };
+            add(SojournTimes::FILE, table);
+        }
+        if has_ports {
+            record.ports = ports(&self.built.fabric);
+            if let Place::Directory(..) = self.place {
+                files.push(shallows_results::ports::FILE.to_owned());
+            }
+        }
+        if let Some(mut capture) = self.capture {
+            capture.write_until(Time::MAX)?;
+            capture.file.finish()?;
+            files.push("capture.pcapng".to_owned());
+        }
+        Ok(files)
+    }
+}
+
+impl Observer for Recorder<'_> {
+    fn next_sample(&self) -> Option<Time> {
+        let times = [
+            self.queues.as_ref().map(|of| of.ticks),
+            self.throughput.as_ref().map(|of| of.ticks),
+            self.windows.as_ref().map(|of| of.ticks),
+            self.goodput.as_ref().map(|of| of.ticks),
+        ];
+        times.iter().flatten().map(Ticks::next).min()
+    }
+
+    fn sample(&mut self, now: Time, simulation: &Simulation) -> Result<Step, Failure> {
+        self.sample_queues(now, simulation)
+            .and_then(|()| self.sample_throughput(now, simulation))
+            .and_then(|()| self.sample_windows(now, simulation))
+            .and_then(|()| self.sample_goodput(now, simulation))?;
+        Ok(Step::Continue)
+    }
+
+    fn observe(&mut self, seen: &[Observation], now: Time) -> Result<(), Failure> {
+        for observation in seen {
+            match *observation {
+                Observation::Rtt { time, flow, rtt } => {
+                    if let Some(rtts) = &mut self.rtts {
+                        let flow = flow.into();
+                        rtts.write(&RttSample { time, flow, rtt })?;
+                    }
+                }
+                Observation::Sojourn {
+                    link,
+                    queue,
+                    sojourn,
+                } => {
+                    if let Some(sojourns) = &mut self.sojourns {
+                        sojourns.record(link, queue as u32, sojourn);
+                    }
+                }
+                Observation::Packet(packet) => {
+                    if let Some(capture) = &mut self.capture {
+                        capture.pending.push(packet);
+                    }
+                }
+            }
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.write_until(now)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a, S: Sample> Sampler<'a, S> {
+    fn create(
+        sampled: Option<&'a Sampled>,
+        place: Place<'_>,
+    ) -> Result<Option<Self>, ResultsError> {
+        let Some(sampled) = sampled else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            sampled,
+            ticks: Ticks::new(sampled.interval, sampled.interval),
+            writer: writer(place)?,
+        }))
+    }
+}
+
+/// The sampler, if a sample is to be taken now.
+fn due<'s, 'a, S>(
+    sampler: &'s mut Option<Sampler<'a, S>>,
+    now: Time,
+) -> Option<&'s mut Sampler<'a, S>> {
+    let sampler = sampler.as_mut()?;
+    sampler.ticks.is_due(now).then_some(sampler)
+}
+
+fn writer<S: Sample>(place: Place<'_>) -> Result<SampleWriter<S>, ResultsError> {
+    match place {
+        Place::Directory(directory, format) => SampleWriter::create(directory, format),
+        Place::Memory => Ok(SampleWriter::in_memory()),
+    }
+}
+
+impl Captured {
+    fn create(built: &Built, path: &Path, window: Bytes) -> Result<Self, ResultsError> {
+        let links: Vec<u32> = built.probes.watch.captured.iter().copied().collect();
+        let interfaces: Vec<_> = links.iter().map(|&link| interface(built, link)).collect();
+        let datagrams = built.workload.datagrams.iter();
+        let messages = datagrams
+            .filter_map(|of| Some((of.flow, built.workload.stream(of.flow)?.send.size())))
+            .collect();
+        Ok(Self {
+            file: Capture::create(path, &interfaces, window)?,
+            links,
+            messages,
+            pending: Vec::new(),
+        })
+    }
+
+    /// Writes the packets up to a time, in its order: a packet is seen when it begins to be sent,
+    /// and short ones on one link overtake long ones on another.
+    fn write_until(&mut self, now: Time) -> Result<(), ResultsError> {
+        self.pending.sort_by_key(|packet| packet.time);
+        let ready = self.pending.partition_point(|packet| packet.time <= now);
+        for packet in self.pending.drain(..ready) {
+            let interface = self.links.binary_search(&packet.link);
+            let interface = interface.expect("only these links are captured");
+            let message = self.messages.get(&packet.connection);
+            let message = message.copied().unwrap_or_default();
+            self.file
+                .write(packet.time, interface, &written(&packet, message))?;
+        }
+        Ok(())
+    }
+}
+
+/// A packet as the file has it; `message` is the size of the flow's messages, if it is UDP.
+fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
+    pcapng::Packet {
+        src: packet.src,
+        dst: packet.dst,
+        flow: packet.connection,
+        size: packet.size,
+        dscp: packet.dscp,
+        ecn: packet.ecn,
+        content: match packet.content {
+            Content::Segment(segment) => pcapng::Content::Segment(segment),
+            Content::Ack(ack) => pcapng::Content::Ack(ack),
+            Content::Datagram(datagram) => pcapng::Content::Datagram { datagram, message },
+        },
+    }
+}
+
+fn interface(built: &Built, link: u32) -> Interface {
+    let link = built.fabric.link(link);
+    Interface {
+        name: link_name(&built.fabric, link),
+        rate: link.rate,
+    }
+}
+
+/// The ports of a fabric, in the order of their links.
+pub(crate) fn ports(fabric: &Fabric) -> Vec<PortRecord> {
+    let links = fabric.links().iter();
+    links
+        .map(|link| PortRecord {
+            name: link_name(fabric, link),
+            role: match (link.from, link.to) {
+                (Node::Host(_), _) => LinkRole::HostUp,
+                (_, Node::Host(_)) => LinkRole::HostDown,
+                (Node::Switch(_), Node::Switch(_)) => LinkRole::Core,
+            },
+            rate: link.rate,
+        })
+        .collect()
+}
+
+/// Bytes that a queue has put on the wire, but for the padding of short frames.
+pub(crate) fn sent_bytes<P: shallows_core::packet::Packet>(
+    port: &EgressPort<P>,
+    config: &PortConfig,
+    queue: usize,
+) -> u64 {
+    let overhead = match config.accounting {
+        Accounting::Wire => 0,
+        Accounting::Packet => config.framing.header + config.framing.gap,
+    };
+    let queued = port.queued(queue);
+    let evicted = port.counters(queue).drops(DropReason::Evicted);
+    let packets = queued.packets - evicted.packets - u64::from(port.queue_packets(queue));
+    let bytes = queued.bytes - evicted.bytes - port.queue_bytes(queue).get();
+    bytes + packets * u64::from(overhead)
+}
