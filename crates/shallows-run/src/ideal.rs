@@ -4,12 +4,16 @@
 //! segments follow each other at the pace of the slowest link, and the last one is stored and
 //! forwarded at each hop behind the one before it. Each hop adds its propagation delay, each
 //! arrival at a host the host's delay. A handshake adds the way of a SYN and back. Where completion
-//! is taken at the sender, the ACK's way back is added.
+//! is taken at the sender, the way back of the last ACK is added, behind those of all segments
+//! before: on a slower way back it may have to wait for them.
 //!
-//! Shapers, delayed ACKs and the growth of the window are not part of it: it is the least that any
-//! transport could reach on these links.
+//! It is exact to the picosecond. A link rounds the end of a transmission up, and where the next
+//! one follows at once it rounds the end of both.
+//!
+//! Shapers, delayed ACKs and the growth of the window are not part of it: it is the least that a
+//! transport with an ACK for each segment could reach on these links.
 
-use shallows_core::units::{Bytes, Time};
+use shallows_core::units::{Bytes, Rate, Time};
 use shallows_sim::routing::{NoPath, Router};
 use shallows_sim::topology::Fabric;
 use shallows_sim::workload::FlowSpec;
@@ -73,45 +77,105 @@ impl Ideal<'_> {
         let (mut forth, mut back) = (Vec::new(), Vec::new());
         self.router.path(flow.src, flow.dst, number, &mut forth)?;
         self.router.path(flow.dst, flow.src, number, &mut back)?;
-        let mut fct = self.train(&forth, flow.bytes);
+        let segment = u64::from(self.segment);
+        let fulls = flow.bytes.saturating_sub(1) / segment;
+        let mut train = Train::new(fulls);
+        let last = (flow.bytes - fulls * segment) as u32;
+        self.pass(&forth, &mut train, self.segment, last);
         if self.completion == Completion::Sender {
-            fct = fct.saturating_add(self.train(&back, 0));
+            self.pass(&back, &mut train, 0, 0);
         }
+        let mut fct = train.last;
         if self.handshake == Handshake::Syn {
-            let handshake = self.train(&forth, 0) + self.train(&back, 0);
-            fct = fct.saturating_add(handshake);
+            let mut syn = Train::new(0);
+            self.pass(&forth, &mut syn, 0, 0);
+            self.pass(&back, &mut syn, 0, 0);
+            fct = fct.saturating_add(syn.last);
         }
         Ok(fct)
     }
 
-    /// From the first bit's departure to the last one's delivery of so many bytes of data.
-    fn train(&self, path: &[u32], bytes: u64) -> Time {
-        let segment = u64::from(self.segment);
-        let full = bytes.saturating_sub(1) / segment;
-        let last = (bytes - full * segment) as u32 + self.header;
-        let first = self.segment + self.header;
-
-        // When the first and the last of the full segments, and the last segment, are through.
-        let (mut first_through, mut last_through) = (Time::ZERO, Time::ZERO);
-        let mut slowest = Time::ZERO;
+    /// Lets packets with so many bytes of data pass the links of a path.
+    fn pass(&self, path: &[u32], train: &mut Train, full: u32, last: u32) {
         for &number in path {
-            let link = self.fabric.link(number);
             let framing = self.ports.config(self.fabric, number).framing;
-            let wire = |packets: u64, size: u32| {
-                let bytes = packets.saturating_mul(framing.wire_size(size).into());
-                link.rate.transmission_time(Bytes::new(bytes))
+            let wire_size = |data: u32| u64::from(framing.wire_size(data + self.header));
+            let link = Hop {
+                rate: self.fabric.link(number).rate,
+                delay: self.ports.delay(self.fabric, number),
+                full: wire_size(full),
+                last: wire_size(last),
             };
-            let delay = self.ports.delay(self.fabric, number);
-            let mut start = last_through;
-            if full > 0 {
-                first_through += wire(1, first);
-                slowest = slowest.max(wire(full - 1, first));
-                start = start.max(first_through.saturating_add(slowest));
-                first_through += delay;
-            }
-            last_through = start.saturating_add(wire(1, last) + delay);
+            train.pass(&link);
         }
-        last_through
+    }
+}
+
+/// Packets of one size and a last one of another, where they have come to.
+#[derive(Debug)]
+struct Train {
+    /// How many there are before the last.
+    fulls: u64,
+    /// When the first and the last of them have arrived, and when the last packet has.
+    first_full: Time,
+    last_full: Time,
+    last: Time,
+    /// Bytes and rate of the link that has spread them most.
+    pace: (u64, Rate),
+}
+
+/// A link on the way, with the bytes of packets as it counts them.
+#[derive(Debug)]
+struct Hop {
+    rate: Rate,
+    delay: Time,
+    full: u64,
+    last: u64,
+}
+
+impl Train {
+    /// All at one place at time zero.
+    fn new(fulls: u64) -> Self {
+        Self {
+            fulls,
+            first_full: Time::ZERO,
+            last_full: Time::ZERO,
+            last: Time::ZERO,
+            pace: (0, Rate::from_bps(1)),
+        }
+    }
+
+    fn pass(&mut self, hop: &Hop) {
+        let time = |bytes: u64| hop.rate.transmission_time(Bytes::new(bytes));
+        // The bytes that the link sends in one go up to the last of the full packets, and since
+        // when.
+        let (since, bytes) = if self.is_slowed_by(hop) {
+            self.pace = (hop.full, hop.rate);
+            (self.first_full, self.fulls.saturating_mul(hop.full))
+        } else {
+            (
+                self.last_full,
+                hop.full.min(self.fulls.saturating_mul(hop.full)),
+            )
+        };
+        let busy_until = since.saturating_add(time(bytes));
+        self.last = if self.fulls == 0 || self.last > busy_until {
+            self.last.saturating_add(time(hop.last))
+        } else {
+            since.saturating_add(time(bytes.saturating_add(hop.last)))
+        };
+        self.first_full = self.first_full.saturating_add(time(hop.full));
+        self.last_full = busy_until;
+        for at in [&mut self.first_full, &mut self.last_full, &mut self.last] {
+            *at = at.saturating_add(hop.delay);
+        }
+    }
+
+    /// Whether full packets come as fast as the link can send them, or faster.
+    fn is_slowed_by(&self, hop: &Hop) -> bool {
+        let (bytes, rate) = self.pace;
+        u128::from(hop.full) * u128::from(rate.bps())
+            >= u128::from(bytes) * u128::from(hop.rate.bps())
     }
 }
 
@@ -120,7 +184,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use shallows_core::port::{BufferConfig, Framing, PerIndex, PortConfig};
-    use shallows_core::units::Rate;
     use shallows_sim::routing::RoutingConfig;
     use shallows_sim::topology::TopologyConfig;
 
@@ -201,6 +264,109 @@ mod tests {
         assert_eq!(
             ideal(rate, Framing::ETHERNET, 1460, Completion::Receiver).to_string(),
             "6.6912us"
+        );
+    }
+
+    #[test]
+    fn the_last_ack_waits_for_the_one_before_on_a_slow_way_back() {
+        // Two segments at 10 Gbps, of 1500 B and 41 B, are at the other end after 1.2 us and after
+        // 1.2328 us. Their ACKs of 40 B take 1.6 us each at 200 Mbps: the second waits for the
+        // first until 2.8 us, and is back at 4.4 us.
+        let mut train = Train::new(1);
+        let hop = |rate, full, last| Hop {
+            rate,
+            delay: Time::ZERO,
+            full,
+            last,
+        };
+        train.pass(&hop(Rate::from_gbps(10), 1500, 41));
+        assert_eq!(train.last.to_string(), "1.2328us");
+        train.pass(&hop(Rate::from_mbps(200), 40, 40));
+        assert_eq!(train.last.to_string(), "4.4us");
+    }
+
+    #[test]
+    fn links_that_follow_at_once_round_once() {
+        // At 3 Gbps a byte takes 2666.67 ps: 100 B 266,667 ps, 200 B 533,334, 201 B 536,000.
+        let mut train = Train::new(2);
+        let hop = Hop {
+            rate: Rate::from_gbps(3),
+            delay: Time::ZERO,
+            full: 100,
+            last: 1,
+        };
+        train.pass(&hop);
+        assert_eq!(
+            [train.last_full, train.last].map(Time::ps),
+            [533_334, 536_000]
+        );
+        // The next link begins at 266,667 ps and has no gap.
+        train.pass(&hop);
+        assert_eq!(
+            [train.last_full, train.last].map(Time::ps),
+            [800_001, 802_667]
+        );
+    }
+
+    #[test]
+    fn lone_flows_on_odd_links_take_exactly_their_ideal_time() {
+        let odd = [3_000_000_000, 999_999_937, 1_234_567_891, 10_000_000_000];
+        for (case, uplink) in (0..).zip(odd) {
+            for (turn, rate) in (case..).zip(odd) {
+                let completion = ["sender", "receiver"][turn % 2];
+                for bytes in [1, 1460, 1461, 14_601, 100_000, 1_000_003] {
+                    lone_flow([rate, uplink], bytes, turn % 3 == 0, completion);
+                }
+            }
+        }
+    }
+
+    fn lone_flow(rates: [u64; 2], bytes: u64, handshake: bool, completion: &str) {
+        let text = format!(
+            "completion = '{completion}'
+            [topology.dumbbell]
+            left = 1
+            right = 1
+            rate = '{}bps'
+            delay = '1us'
+            uplink-rate = '{}bps'
+            uplink-delay = '3us'
+            [ports]
+            switch = {{ buffer = 'unlimited', scheduler = 'fifo', framing = 'ethernet' }}
+            host = {{ buffer = 'unlimited', scheduler = 'fifo' }}
+            [transport]
+            initial-window = 10000
+            receive-window = 10000
+            handshake = {handshake}
+            [workload]
+            flows = [{{ src = 0, dst = 1, size = '{bytes}B' }}]",
+            rates[0], rates[1],
+        );
+        let loaded = Loaded::parse(std::path::Path::new("lone.toml"), &text, &[]);
+        let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
+        let built = loaded.build().unwrap_or_else(|error| panic!("{error}"));
+        let ideal = fcts(
+            &loaded,
+            &built,
+            if handshake {
+                Handshake::Syn
+            } else {
+                Handshake::None
+            },
+            loaded.scenario.completion,
+        );
+        let mut simulation = loaded
+            .simulation(&built, 1)
+            .unwrap_or_else(|error| panic!("{error}"));
+        while simulation.run(Time::MAX, u64::MAX) == shallows_sim::Status::Running {}
+        let simulated: Vec<_> = simulation
+            .flows()
+            .filter_map(|(_, outcome)| outcome.fct)
+            .collect();
+        assert_eq!(
+            simulated,
+            ideal.unwrap_or_else(|error| panic!("{error}")),
+            "{text}"
         );
     }
 }

@@ -109,7 +109,9 @@ impl Timetable {
         } else {
             self.waiting.clear();
             self.bytes = 0;
-            self.link.restart();
+            if now > self.busy_until {
+                self.link.restart();
+            }
         }
         let size = self.size(packet);
         let length = self.bytes + u64::from(size);
