@@ -6,7 +6,7 @@ use std::{io, mem};
 
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Limiter, LimiterConfig};
-use shallows_core::host::udp::{self, ConfigError as UdpError};
+use shallows_core::host::udp::{self, ConfigError as UdpError, UdpConfig};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
@@ -290,9 +290,7 @@ impl Simulation {
             let each = lookaheads.iter_mut().flatten();
             each.for_each(|lookahead| *lookahead = delay.min(*lookahead));
         }
-        let place = (&setup.fabric, &setup.ports, &partition, setup.seed);
-        let (faults, changes) = (&setup.faults, &setup.changes);
-        let watched = watched_links(&setup.watch, faults, changes, &setup.workload, place);
+        let watched = watched_links(&setup, &partition);
         let routing = Arc::new(Routing {
             router: setup.router.clone(),
             routes: routes.clone(),
@@ -644,9 +642,10 @@ impl Setup {
         Ok(())
     }
 
-    /// No packet is smaller: an ACK, a fragment with a single byte, or an empty control message.
+    /// No packet is smaller: an ACK, the last fragment of a message, or an empty control message.
     fn smallest_packet(&self, control: &ControlPlan) -> u32 {
-        let datagrams = self.workload.streams.first().map(|_| udp::IP_HEADER + 1);
+        let streams = self.workload.streams.iter();
+        let datagrams = streams.map(UdpConfig::smallest_packet).min();
         let messages = match control.carriage {
             Carriage::Fabric { header, .. } if !control.channels.is_empty() => {
                 Some(u32::from(header))

@@ -7,13 +7,12 @@ use shallows_core::host::udp::Datagram;
 use shallows_core::packet::Ecn;
 use shallows_core::random::Coin;
 use shallows_core::tcp::{Ack, Segment};
-use shallows_core::units::{Rate, Time};
+use shallows_core::units::{Bytes, Rate, Time};
 
-use crate::network::PortSetup;
+use crate::engine::SLOT;
 use crate::partition::Partition;
 use crate::routing::LinkState;
-use crate::topology::Fabric;
-use crate::workload::{DatagramFlow, Workload};
+use crate::simulation::Setup;
 
 /// What is wrong with a link, for tests of what TCP does about it. The packets take their time on
 /// the link and do not arrive.
@@ -108,6 +107,15 @@ pub enum Content {
     Datagram(Datagram),
 }
 
+/// Which events keep their order where a link is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Those of one port among each other.
+    OfPorts,
+    /// All.
+    Strict,
+}
+
 /// What happens to the packets of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
@@ -121,6 +129,7 @@ pub(crate) struct Watched {
     pub(crate) captured: bool,
     /// Whether its host must know when datagrams leave it.
     pub(crate) departures: bool,
+    pub(crate) order: Order,
     fault: Fault,
     coin: Coin,
     /// Packets that did not arrive.
@@ -139,39 +148,48 @@ impl Watched {
 }
 
 /// The links of a run that something happens to.
-pub(crate) fn watched_links(
-    watch: &Watch,
-    faults: &BTreeMap<u32, Fault>,
-    changes: &[LinkChange],
-    workload: &Workload,
-    (fabric, ports, partition, seed): (&Fabric, &PortSetup, &Partition, u64),
-) -> FxHashMap<u32, Watched> {
-    let links = watch.sojourn.iter().chain(&watch.captured);
-    let links = links.chain(faults.keys()).copied();
-    let sends_datagrams = |datagrams: &DatagramFlow| {
-        let flow = workload.flows[datagrams.flow as usize];
-        fabric.uplink(flow.src)
+pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<u32, Watched> {
+    let (fabric, watch, workload) = (&setup.fabric, &setup.watch, &setup.workload);
+    let mut smallest_datagrams: BTreeMap<u32, u32> = BTreeMap::new();
+    for datagrams in &workload.datagrams {
+        let uplink = fabric.uplink(workload.flows[datagrams.flow as usize].src);
+        let size = workload.streams[datagrams.stream as usize].smallest_packet();
+        let smallest = smallest_datagrams.entry(uplink).or_insert(size);
+        *smallest = size.min(*smallest);
+    }
+    let observed: BTreeSet<u32> = watch.sojourn.union(&watch.captured).copied().collect();
+    let changed = setup.changes.iter().map(|change| change.link);
+    let faulty: BTreeSet<u32> = setup.faults.keys().copied().chain(changed).collect();
+    let links = observed
+        .iter()
+        .chain(&faulty)
+        .chain(smallest_datagrams.keys());
+    let watched = |link: u32| {
+        let rate = fabric.link(link).rate;
+        // What a host hears of a departure in this slot, it acts on in a later one.
+        let hears_late = smallest_datagrams
+            .get(&link)
+            .is_none_or(|&size| rate.transmission_time(Bytes::new(u64::from(size))) > SLOT);
+        Watched {
+            to: partition.part_of(fabric.link(link).to),
+            delay: setup.ports.delay(fabric, link),
+            rate,
+            state: LinkState::Up,
+            sojourn: watch.sojourn.contains(&link),
+            captured: watch.captured.contains(&link),
+            departures: smallest_datagrams.contains_key(&link),
+            order: if observed.contains(&link) || faulty.contains(&link) || !hears_late {
+                Order::Strict
+            } else {
+                Order::OfPorts
+            },
+            fault: setup.faults.get(&link).copied().unwrap_or_default(),
+            // A stream apart from that of the link's port.
+            coin: Coin::new(!setup.seed, u64::from(link)),
+            lost: 0,
+        }
     };
-    let departures: BTreeSet<u32> = workload.datagrams.iter().map(sends_datagrams).collect();
-    let links: BTreeSet<u32> = links
-        .chain(changes.iter().map(|change| change.link))
-        .chain(departures.iter().copied())
-        .collect();
-    let watched = |link: u32| Watched {
-        to: partition.part_of(fabric.link(link).to),
-        delay: ports.delay(fabric, link),
-        rate: fabric.link(link).rate,
-        state: LinkState::Up,
-        sojourn: watch.sojourn.contains(&link),
-        captured: watch.captured.contains(&link),
-        departures: departures.contains(&link),
-        fault: faults.get(&link).copied().unwrap_or_default(),
-        // A stream apart from that of the link's port.
-        coin: Coin::new(!seed, u64::from(link)),
-        lost: 0,
-    };
-    links
-        .into_iter()
-        .map(|link| (link, watched(link)))
-        .collect()
+    let links: BTreeSet<u32> = links.copied().collect();
+    let watched = links.into_iter().map(|link| (link, watched(link)));
+    watched.collect()
 }

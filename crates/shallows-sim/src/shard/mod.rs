@@ -31,7 +31,7 @@ use crate::paths::{ARRIVED, Paths};
 use crate::routing::{Router, Selection};
 use crate::simulation::{Completion, Connections};
 use crate::transport::TransportOverride;
-use crate::watch::Watched;
+use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
 use connections::{Sink, Source, Tcp};
 use datagrams::Datagrams;
@@ -153,7 +153,10 @@ impl Shard {
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
             is_large: network.is_large(),
-            is_strict: !setup.watched.is_empty()
+            is_strict: setup
+                .watched
+                .values()
+                .any(|watched| watched.order == Order::Strict)
                 || setup.keeps_rtt
                 || !world.workload.barriers.is_empty()
                 || world.control.is_immediate

@@ -50,6 +50,7 @@ mod udp;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -247,9 +248,13 @@ impl Workload {
     }
 
     fn refuse_too_late(&self) -> Result<(), WorkloadError> {
-        let late =
-            |flow: &FlowSpec| flow.start > LATEST_START && flow.start != FlowSpec::AT_BARRIER;
-        if self.flows.iter().any(late) {
+        let released = self.barriers.iter().flat_map(|barrier| &barrier.releases);
+        let released: BTreeSet<u32> = released.copied().collect();
+        let late = |(number, flow): (u32, &FlowSpec)| {
+            let at_barrier = flow.start == FlowSpec::AT_BARRIER && released.contains(&number);
+            flow.start > LATEST_START && !at_barrier
+        };
+        if (0..).zip(&self.flows).any(late) {
             return Err(WorkloadError::TooLate("the start of a flow"));
         }
         if self

@@ -179,6 +179,11 @@ impl UdpConfig {
         }
     }
 
+    /// Bytes of the smallest packet of a message, with its headers.
+    pub fn smallest_packet(&self) -> u32 {
+        IP_HEADER + self.cut().last
+    }
+
     /// How a message is cut.
     pub(super) fn cut(&self) -> Cut {
         let datagram = self.send.size().get() as u32 + UDP_HEADER;

@@ -173,3 +173,10 @@ fn equal_workloads_differ_in_their_draws() {
     let error = WorkloadConfig::generate_all(&wrong, &fabric, 7).unwrap_err();
     assert_eq!(error.to_string(), "workload 1: size must not be zero");
 }
+
+#[test]
+fn the_last_picosecond_of_the_clock_is_no_start() {
+    let text = "long-lived = [{ src = 0, dst = 2, start = '18446744073709551615ps' }]";
+    let message = refusal(text, &star(4));
+    assert!(message.starts_with("the start of a flow"), "{message}");
+}
