@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod application;
 pub mod control;
 pub mod host;
 pub mod packet;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod applications;
 mod barriers;
 mod control;
 mod engine;
@@ -20,6 +21,7 @@ pub mod routing;
 pub mod topology;
 pub mod workload;
 
+pub use applications::{ApplicationEntry, ApplicationEntryError, ApplicationSetup, Latency};
 pub use control::{
     AgentSetup, Carriage, Channel, Control, ControlError, GateAgent, HostAgent, LoneAgent,
 };

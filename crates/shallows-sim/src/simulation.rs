@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::{io, mem};
 
+use shallows_core::application::Protocol;
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Limiter, LimiterConfig};
 use shallows_core::host::udp::{self, ConfigError as UdpError, UdpConfig};
@@ -12,6 +13,7 @@ use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
 
+use crate::applications::{ApplicationPlan, ApplicationSetup, Latency, PlannedConnection};
 use crate::control::{AgentSetup, Carriage, Channel, Control, ControlError, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
 use crate::network::{Network, PortSetup};
@@ -20,8 +22,8 @@ use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, Selection};
 use crate::shard::{
-    AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, Routing, Shard,
-    ShardSetup, World,
+    AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart, Routing,
+    Shard, ShardSetup, World,
 };
 use crate::topology::{Fabric, Node};
 use crate::transport::TransportOverride;
@@ -47,6 +49,8 @@ pub struct Setup {
     pub hosts: HostSetup,
     /// Agents of control protocols.
     pub control: Control,
+    /// Applications.
+    pub applications: Vec<ApplicationSetup>,
     /// What hosts have to say.
     pub workload: Workload,
     /// Where a flow's completion is taken.
@@ -239,6 +243,8 @@ pub struct Simulation {
     world: Arc<World>,
     /// How many of the flows are those of the workload.
     flows: usize,
+    /// What the applications are called.
+    applications: Vec<String>,
     shards: Vec<Shard>,
     partition: Partition,
     /// The NIC of each host.
@@ -271,20 +277,26 @@ impl Simulation {
         for special in &setup.overrides {
             special.transport.validate()?;
         }
-        if setup.workload.flows.is_empty() {
+        if setup.workload.flows.is_empty() && setup.applications.is_empty() {
             return Err(SetupError::NoFlows);
         }
         for stream in &setup.workload.streams {
             stream.validate()?;
         }
-        let mut hosts = setup.gates()?;
-        setup.control.check(&setup.fabric)?;
         let flows = setup.workload.flows.len();
+        let names = setup.applications.iter().map(|of| of.name.clone());
+        let names: Vec<String> = names.collect();
+        let (applications, parts) = setup.add_applications();
+        let mut hosts = setup.gates()?;
+        for part in parts {
+            hosts.entry(part.host).or_default().parts.push(part);
+        }
+        setup.control.check(&setup.fabric)?;
         let (threads, delay) = (setup.usable_threads(), setup.control.delay());
         let control = setup.add_agents(&mut hosts);
         let partition = Partition::new(&setup.fabric, threads);
         let (paths, routes) = setup.routes()?;
-        let smallest = setup.smallest_packet(&control);
+        let smallest = setup.smallest_packet(&control, &applications);
         let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
         if let Some(delay) = delay {
             let each = lookaheads.iter_mut().flatten();
@@ -303,6 +315,7 @@ impl Simulation {
             completion: setup.completion,
             stages: setup.hosts.stages,
             control,
+            applications,
             places: places(&setup.fabric, &partition),
         });
         let make = |part| {
@@ -344,6 +357,7 @@ impl Simulation {
         Ok(Self {
             shards: shards?,
             flows,
+            applications: names,
             world,
             uplinks: (0..setup.fabric.hosts())
                 .map(|host| setup.fabric.uplink(host))
@@ -489,6 +503,7 @@ impl Simulation {
     /// How many packets of its sender ports have dropped of a flow for a reason, in no order.
     pub fn drops(&self) -> impl Iterator<Item = (&FlowSpec, DropReason, u32)> {
         let drops = self.shards.iter().flat_map(Shard::drops);
+        let drops = drops.filter(|drop| (drop.0 as usize) < self.flows);
         drops
             .map(|(flow, reason, count)| (&self.world.workload.flows[flow as usize], reason, count))
     }
@@ -497,9 +512,27 @@ impl Simulation {
     /// no order.
     pub fn refusals(&self) -> impl Iterator<Item = (&FlowSpec, Refusal, u32)> {
         let refusals = self.shards.iter().flat_map(Shard::refusals);
+        let refusals = refusals.filter(|refusal| (refusal.0 as usize) < self.flows);
         refusals.map(|(flow, refusal, count)| {
             let spec = &self.world.workload.flows[flow as usize];
             (spec, refusal, count)
+        })
+    }
+
+    /// The latencies that applications have seen, by application and member, each in its order.
+    pub fn latencies(&self) -> impl Iterator<Item = Latency<'_>> {
+        let parts = self.shards.iter().flat_map(Shard::parts);
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_by_key(|part| (part.application, part.member));
+        parts.into_iter().flat_map(|part| {
+            let application = &self.applications[part.application as usize];
+            part.samples.iter().map(move |sample| Latency {
+                application,
+                host: part.host,
+                name: sample.name,
+                start: sample.start,
+                latency: sample.latency,
+            })
         })
     }
 
@@ -578,6 +611,41 @@ impl Setup {
         Ok(hosts)
     }
 
+    /// Puts the connections of applications after the flows; gives the parts of their hosts.
+    fn add_applications(&mut self) -> (ApplicationPlan, Vec<LocalPart>) {
+        let mut plan = ApplicationPlan {
+            first_slot: self.workload.flows.len() as u32,
+            ..ApplicationPlan::default()
+        };
+        let mut parts = Vec::new();
+        for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
+            let hosts = &application.hosts;
+            plan.first_connections.push(plan.connections.len() as u32);
+            for connection in &application.plan.connections {
+                let (from, to) = (connection.from, connection.to);
+                plan.connections.push(PlannedConnection {
+                    application: number,
+                    from,
+                    to,
+                    protocol: connection.protocol,
+                });
+                let lane = |from: u32, to: u32| FlowSpec {
+                    start: FlowSpec::AT_BARRIER,
+                    src: hosts[from as usize],
+                    dst: hosts[to as usize],
+                    bytes: 0,
+                    service: application.service,
+                };
+                let lanes = [lane(from, to), lane(to, from)];
+                self.workload.flows.extend(lanes);
+            }
+            let of_members = (0..).zip(hosts).zip(application.plan.parts);
+            let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
+            parts.extend(of_members.map(part));
+        }
+        (plan, parts)
+    }
+
     /// Puts the agents in their hosts, and the channels between them after the flows.
     fn add_agents(&mut self, hosts: &mut BTreeMap<u32, HostState>) -> ControlPlan {
         let is_immediate = self.control.is_immediate();
@@ -643,9 +711,14 @@ impl Setup {
     }
 
     /// No packet is smaller: an ACK, the last fragment of a message, or an empty control message.
-    fn smallest_packet(&self, control: &ControlPlan) -> u32 {
+    fn smallest_packet(&self, control: &ControlPlan, applications: &ApplicationPlan) -> u32 {
         let streams = self.workload.streams.iter();
-        let datagrams = streams.map(UdpConfig::smallest_packet).min();
+        let streams = streams.map(UdpConfig::smallest_packet).min();
+        let mut protocols = applications.connections.iter().map(|of| of.protocol);
+        let has_datagrams = protocols.any(|protocol| protocol == Protocol::Datagram);
+        // The last fragment of a message of any size.
+        let fragments = has_datagrams.then_some(udp::IP_HEADER + 1);
+        let datagrams = [streams, fragments].into_iter().flatten().min();
         let messages = match control.carriage {
             Carriage::Fabric { header, .. } if !control.channels.is_empty() => {
                 Some(u32::from(header))

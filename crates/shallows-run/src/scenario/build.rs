@@ -11,7 +11,9 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{Control, PortSetup, Setup, Simulation, TransportOverride};
+use shallows_sim::{
+    ApplicationEntry, ApplicationSetup, Control, PortSetup, Setup, Simulation, TransportOverride,
+};
 
 use super::probes::Probes;
 use super::{Diagnostic, Faults, Scenario, TransportFor, link_name};
@@ -95,6 +97,7 @@ impl Scenario {
             transport: self.config.transport.clone(),
             overrides: built.overrides.clone(),
             control: Control::default(),
+            applications: self.applications(&built.fabric)?,
             hosts: self.config.hosts.clone(),
             connections: self.config.connections,
             workload: built.workload.clone(),
@@ -111,7 +114,9 @@ impl Scenario {
     fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {
         let Self { config, .. } = self;
         let configs = &config.workload.0;
-        if configs.is_empty() && config.live.commands.is_empty() {
+        self.check_applications(fabric)?;
+        let is_silent = config.application.is_empty() && config.live.commands.is_empty();
+        if configs.is_empty() && is_silent {
             let error = self.error("workload", "there is no workload, and no flows are given");
             return Err(
                 error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
@@ -141,6 +146,32 @@ impl Scenario {
             return Err(error.help("set until = \"100ms\" at the top of the file, or give a stop"));
         }
         Ok(workload)
+    }
+
+    /// The applications on a fabric.
+    fn applications(&self, fabric: &Fabric) -> Result<Vec<ApplicationSetup>, Diagnostic> {
+        let build = |(index, entry): (usize, &ApplicationEntry)| {
+            let path = format!("application.{index}");
+            entry
+                .build(fabric)
+                .map_err(|error| self.error_in(&path, &error))
+        };
+        let entries = self.config.application.iter().enumerate();
+        entries.map(build).collect()
+    }
+
+    /// Checks that applications can run, and that the run ends.
+    fn check_applications(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
+        self.applications(fabric)?;
+        let mut entries = self.config.application.iter();
+        match entries.position(|entry| !entry.ends()) {
+            Some(index) if self.config.until.is_none() => {
+                let problem = "the application never stops, so the run would not end";
+                let error = self.error(&format!("application.{index}"), problem);
+                Err(error.help("set until = \"100ms\" at the top of the file, a stop or a count"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The transports of some services or hosts: `[transport]` with the keys that they set.

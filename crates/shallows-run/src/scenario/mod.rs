@@ -29,7 +29,7 @@ use shallows_results::statistics::PercentileRule;
 use shallows_sim::routing::RoutingConfig;
 use shallows_sim::topology::TopologyConfig;
 use shallows_sim::workload::{HostSet, WorkloadConfig};
-use shallows_sim::{Completion, Connections, HostSetup};
+use shallows_sim::{ApplicationEntry, Completion, Connections, HostSetup};
 use toml::de::DeTable;
 
 pub use build::Built;
@@ -88,6 +88,9 @@ pub struct ScenarioConfig {
     /// What hosts have to say; `--flows` replaces it.
     #[serde(default)]
     pub workload: Workloads,
+    /// Applications, beside the workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub application: Vec<ApplicationEntry>,
     /// What is recorded beside the flows.
     #[serde(default)]
     pub probes: ProbesConfig,

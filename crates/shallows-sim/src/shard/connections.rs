@@ -61,7 +61,7 @@ impl Tcp {
 /// The sending end of a connection.
 #[derive(Debug)]
 pub(super) struct Source {
-    sender: Sender,
+    pub(super) sender: Sender,
     forth: Envelope,
     /// What it sends now, and what it had done before that.
     flow: u32,
@@ -73,12 +73,14 @@ pub(super) struct Source {
     timer: Option<Time>,
     /// Packets sent by a path of their own.
     sprayed: u32,
+    /// Whether the next message is the first on a connection made anew.
+    pub(super) opens: bool,
 }
 
 /// The receiving end of a connection.
 #[derive(Debug)]
 pub(super) struct Sink {
-    receiver: Receiver,
+    pub(super) receiver: Receiver,
     back: Envelope,
     /// What it receives, and where that ends.
     flow: u32,
@@ -95,6 +97,30 @@ impl Sink {
 }
 
 impl Source {
+    pub(super) fn new(sender: Sender, forth: Envelope, flow: u32) -> Self {
+        Self {
+            sender,
+            forth,
+            flow,
+            before: SenderStats::default(),
+            first: 0,
+            reached: 0,
+            timer: None,
+            sprayed: 0,
+            opens: false,
+        }
+    }
+
+    /// Writes a message of an application, whose stage counts from its own beginning if nothing is
+    /// before it.
+    pub(super) fn begin_message(&mut self, now: Time, bytes: u64) {
+        if self.sender.is_done() {
+            self.first = self.sender.written();
+            self.reached = self.first;
+        }
+        self.sender.write(now, bytes);
+    }
+
     #[inline]
     pub(super) fn flow(&self) -> u32 {
         self.flow
@@ -125,16 +151,9 @@ impl Shard {
         }
         let (world, routing, now) = (&self.world, &self.routing, self.now);
         let source = self.tcp.sources[connection as usize].get_or_insert_with(|| {
-            Box::new(Source {
-                sender: Sender::new(world.transport(connection)),
-                forth: envelope(world, connection, routing, Direction::Forth),
-                flow,
-                before: SenderStats::default(),
-                first: 0,
-                reached: 0,
-                timer: None,
-                sprayed: 0,
-            })
+            let sender = Sender::new(world.transport(connection));
+            let forth = envelope(world, connection, routing, Direction::Forth);
+            Box::new(Source::new(sender, forth, flow))
         });
         source.flow = flow;
         source.before = *source.sender.stats();
@@ -213,8 +232,13 @@ impl Shard {
             let turn = sink.sprayed;
             back.route = self.spray(connection, Direction::Back, turn);
         }
+        let is_message = self.world.applications.has(connection);
+        if is_message {
+            // What the application answers carries the ACK in a real stack, and is not behind it.
+            self.deliver_messages(connection);
+        }
         self.acknowledge(back, acks);
-        if got_all {
+        if got_all && !is_message {
             self.got_all(connection, flow);
         }
         self.arm_receiver(connection);
@@ -294,6 +318,9 @@ impl Shard {
         let Some(source) = &self.tcp.sources[connection as usize] else {
             return;
         };
+        if self.world.applications.has(connection) {
+            return;
+        }
         let flow = source.flow;
         self.tcp.carriers.remove(&flow);
         if self.world.completion == Completion::Sender {

@@ -172,6 +172,9 @@ impl Shard {
     #[inline(never)]
     pub(super) fn take_datagram(&mut self, packet: Packet) {
         let flow = packet.connection();
+        if self.world.applications.has(flow) {
+            return self.take_message_part(packet);
+        }
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };

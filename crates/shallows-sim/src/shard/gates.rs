@@ -9,6 +9,7 @@ use shallows_core::units::Time;
 
 use super::Shard;
 use super::agents::{Delivery, LocalAgent};
+use super::applications::LocalPart;
 use crate::control::GateAgent;
 use crate::engine::{Class, Key};
 use crate::packet::{Packet, Ticket};
@@ -22,6 +23,7 @@ pub(crate) struct HostState {
     /// In the order in which packets pass them.
     pub(crate) gates: Vec<HostGate>,
     pub(crate) agents: Vec<LocalAgent>,
+    pub(crate) parts: Vec<LocalPart>,
     /// Messages out of band that are under way to its agents.
     pub(super) letters: BTreeMap<Delivery, Box<[u8]>>,
     /// When the host timer in the event queue expires.
@@ -100,7 +102,8 @@ impl Shard {
 
     /// Wakes the hosts that do something of their own accord.
     pub(super) fn start_hosts(&mut self) {
-        let active = |(_, host): &(&u32, &HostState)| !host.agents.is_empty();
+        let active =
+            |(_, host): &(&u32, &HostState)| !host.agents.is_empty() || !host.parts.is_empty();
         let mut ports: Vec<u32> = self
             .hosts
             .iter()
@@ -126,7 +129,13 @@ impl Shard {
     /// Does what a host has to do beside its transports, and sets its timer for the rest.
     pub(super) fn attend(&mut self, port: u32) {
         self.serve_agents(port);
+        self.serve_applications(port);
         self.open_gates(port);
+    }
+
+    /// The parts of applications at the hosts here.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &LocalPart> {
+        self.hosts.values().flat_map(|host| &host.parts)
     }
 
     /// Offers a packet to the gates from the `first` on, and to the NIC if all let it pass.

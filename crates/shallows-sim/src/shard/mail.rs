@@ -6,6 +6,7 @@ use shallows_core::units::Time;
 
 use super::Shard;
 use super::agents::Letter;
+use super::applications::Announcement;
 use crate::network::Sent;
 use crate::packet::{Packet, Selective};
 
@@ -17,18 +18,20 @@ struct Message {
     packet: Packet,
 }
 
-/// Packets that go to another part, what some of them carry, and messages out of band.
+/// Packets that go to another part, what some of them carry, messages out of band, and what
+/// applications there are told beside their bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     messages: Vec<Message>,
     selective: Vec<Selective>,
     payloads: Vec<Box<[u8]>>,
     pub(super) letters: Vec<Letter>,
+    pub(super) announcements: Vec<Announcement>,
 }
 
 impl Mail {
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.letters.is_empty()
+        self.messages.is_empty() && self.letters.is_empty() && self.announcements.is_empty()
     }
 
     /// When the first packet or letter arrives.
@@ -59,6 +62,7 @@ impl Mail {
         other.selective.append(&mut self.selective);
         other.payloads.append(&mut self.payloads);
         other.letters.append(&mut self.letters);
+        other.announcements.append(&mut self.announcements);
     }
 }
 
@@ -81,6 +85,9 @@ impl Shard {
         mail.payloads.clear();
         for letter in mail.letters.drain(..) {
             self.take_letter(letter);
+        }
+        for announcement in mail.announcements.drain(..) {
+            self.expect(announcement);
         }
     }
 

@@ -6,6 +6,7 @@
 //! crosses to another part, [`flows`] the books.
 
 mod agents;
+mod applications;
 mod connections;
 mod datagrams;
 mod flows;
@@ -23,6 +24,7 @@ use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
 
+use crate::applications::ApplicationPlan;
 use crate::control::{Carriage, Channel};
 use crate::engine::{Arena, Class, Event, Key, Meeting, Wheel};
 use crate::network::{Forwarded, Network, Sent};
@@ -33,12 +35,14 @@ use crate::simulation::{Completion, Connections};
 use crate::transport::TransportOverride;
 use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
+use applications::Messages;
 use connections::{Sink, Source, Tcp};
 use datagrams::Datagrams;
 use flows::Flows;
 use observation::Observer;
 
 pub(crate) use agents::{AgentPlace, HostPlace, LocalAgent};
+pub(crate) use applications::LocalPart;
 pub(crate) use gates::{HostGate, HostState, Hosts};
 pub(crate) use mail::Mail;
 
@@ -52,6 +56,7 @@ pub(crate) struct World {
     pub(crate) completion: Completion,
     pub(crate) stages: Option<StageTagger>,
     pub(crate) control: ControlPlan,
+    pub(crate) applications: ApplicationPlan,
     /// Where each host is.
     pub(crate) places: Vec<HostPlace>,
 }
@@ -119,6 +124,7 @@ pub(crate) struct Shard {
     selective: Arena<Selective>,
     /// Control messages under way as packets.
     messages: Arena<Box<[u8]>>,
+    messages_of_applications: Messages,
     network: Network,
     paths: Paths,
     flows: Flows,
@@ -147,6 +153,7 @@ impl Shard {
             packets: Arena::new(),
             selective: Arena::new(),
             messages: Arena::new(),
+            messages_of_applications: Messages::default(),
             paths: setup.paths,
             flows: Flows::new(&world, setup.starting),
             tcp: Tcp::new(world.workload.flows.len()),

@@ -1,5 +1,6 @@
 //! Whole runs, from a fabric and flows to completion times.
 
+mod applications;
 mod bottleneck;
 mod connections;
 mod conservation;

@@ -10,8 +10,8 @@ use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{
-    Completion, Connections, Control, Fault, HostSetup, LinkChange, PortSetup, Setup, SetupError,
-    Simulation, Status, TransportOverride, Watch,
+    ApplicationEntry, Completion, Connections, Control, Fault, HostSetup, LinkChange, PortSetup,
+    Setup, SetupError, Simulation, Status, TransportOverride, Watch,
 };
 
 use crate::conservation;
@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) transport: TcpConfig,
     pub(crate) overrides: Vec<TransportOverride>,
     pub(crate) setup: HostSetup,
+    pub(crate) applications: Vec<ApplicationEntry>,
     pub(crate) workload: Workload,
     pub(crate) completion: Completion,
     pub(crate) connections: Connections,
@@ -51,6 +52,7 @@ impl World {
             transport: toml::from_str(transport).expect("the test's transport is sound"),
             overrides: Vec::new(),
             setup: HostSetup::default(),
+            applications: Vec::new(),
             workload: Workload {
                 flows,
                 ..Workload::default()
@@ -90,7 +92,12 @@ impl World {
     fn try_start(self, control: Control) -> Result<Run, SetupError> {
         let fabric = self.topology.build().expect("the test's fabric is sound");
         let router = Router::new(&fabric, &self.routing, 1);
+        let applications = self.applications.iter();
+        let applications = applications.map(|entry| entry.build(&fabric));
         let simulation = Simulation::new(Setup {
+            applications: applications
+                .collect::<Result<_, _>>()
+                .expect("the test's applications are sound"),
             router: router.expect("the test's routing is sound"),
             fabric: fabric.clone(),
             ports: PortSetup {

@@ -133,8 +133,8 @@ mod tests {
 
     fn packet(dscp: u8, size: u32, tag: u64) -> Descriptor {
         Descriptor {
-            dscp,
             size,
+            dscp,
             tag,
             ..Descriptor::default()
         }

@@ -186,19 +186,7 @@ impl UdpConfig {
 
     /// How a message is cut.
     pub(super) fn cut(&self) -> Cut {
-        let datagram = self.send.size().get() as u32 + UDP_HEADER;
-        let full = if IP_HEADER + datagram <= self.mtu {
-            datagram
-        } else {
-            // All but the last fragment carry a multiple of 8 bytes (RFC 791 §3.2).
-            (self.mtu - IP_HEADER) / 8 * 8
-        };
-        let fragments = datagram.div_ceil(full);
-        Cut {
-            fragments: fragments as u16,
-            full,
-            last: datagram - (fragments - 1) * full,
-        }
+        Cut::new(self.send.size().get() as u32, self.mtu)
     }
 }
 
@@ -208,4 +196,23 @@ pub(super) struct Cut {
     pub(super) fragments: u16,
     pub(super) full: u32,
     pub(super) last: u32,
+}
+
+impl Cut {
+    /// A message of `bytes` in packets of at most `mtu`.
+    pub(super) fn new(bytes: u32, mtu: u32) -> Self {
+        let datagram = bytes + UDP_HEADER;
+        let full = if IP_HEADER + datagram <= mtu {
+            datagram
+        } else {
+            // All but the last fragment carry a multiple of 8 bytes (RFC 791 §3.2).
+            (mtu - IP_HEADER) / 8 * 8
+        };
+        let fragments = datagram.div_ceil(full);
+        Self {
+            fragments: fragments as u16,
+            full,
+            last: datagram - (fragments - 1) * full,
+        }
+    }
 }

@@ -37,7 +37,7 @@ use crate::units::Time;
 
 pub use config::{ConfigError, Pattern, ReassemblyConfig, UdpConfig};
 pub use receiver::{Delivery, Receiver, ReceiverStats};
-pub use sender::{Sender, SenderStats};
+pub use sender::{Sender, SenderStats, fragments};
 
 /// Bytes of an IPv4 header; each fragment has one.
 pub const IP_HEADER: u32 = 20;

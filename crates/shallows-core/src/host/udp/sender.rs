@@ -154,25 +154,42 @@ impl Sender {
 
     #[inline]
     fn datagram(&self) -> Datagram {
-        let Cut {
-            fragments,
-            full,
-            last,
-        } = self.cut;
-        let carried = if self.fragment + 1 == fragments {
-            last
+        let message = self.stats.messages - 1;
+        self.cut
+            .datagram(message, self.sent_at, self.fragment, self.ect)
+    }
+}
+
+impl Cut {
+    /// A fragment of a message.
+    #[inline]
+    fn datagram(&self, message: u64, sent_at: Time, fragment: u16, ect: bool) -> Datagram {
+        let carried = if fragment + 1 == self.fragments {
+            self.last
         } else {
-            full
+            self.full
         };
-        let udp_header = if self.fragment == 0 { UDP_HEADER } else { 0 };
+        let udp_header = if fragment == 0 { UDP_HEADER } else { 0 };
         Datagram {
-            message: self.stats.messages - 1,
-            sent_at: self.sent_at,
+            message,
+            sent_at,
             size: IP_HEADER + carried,
             len: carried - udp_header,
-            fragment: self.fragment,
-            fragments,
-            ect: self.ect,
+            fragment,
+            fragments: self.fragments,
+            ect,
         }
     }
+}
+
+/// The packets of a message of `bytes`, which is not [too large](super::MAX_MESSAGE), none of them
+/// larger than `mtu`, which is not [too small](super::MIN_MTU).
+pub fn fragments(
+    message: u64,
+    sent_at: Time,
+    bytes: u32,
+    mtu: u32,
+) -> impl Iterator<Item = Datagram> {
+    let cut = Cut::new(bytes, mtu);
+    (0..cut.fragments).map(move |fragment| cut.datagram(message, sent_at, fragment, false))
 }

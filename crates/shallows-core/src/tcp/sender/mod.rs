@@ -117,6 +117,12 @@ impl Sender {
     /// A sender for a new connection. The configuration must be
     /// [valid](TcpConfig::validate).
     pub fn new(config: &TcpConfig) -> Self {
+        Self::starting_at(config, 0)
+    }
+
+    /// A sender for a new connection whose first byte has the number `first`, as that of a receiver
+    /// that was used before.
+    pub fn starting_at(config: &TcpConfig, first: u64) -> Self {
         debug_assert_eq!(config.validate(), Ok(()));
         let receive_window = config.receive_bytes();
         let segments_per_ack = config.delayed_ack.map_or(1, |delayed| delayed.every);
@@ -128,10 +134,10 @@ impl Sender {
         );
         let controller = Controller::new(&config.controller, &mut window);
         Self {
-            una: 0,
-            next: 0,
-            max: 0,
-            written: 0,
+            una: first,
+            next: first,
+            max: first,
+            written: first,
             usable: window.cwnd() as u64,
             phase: if config.handshake {
                 Phase::Closed
@@ -157,9 +163,9 @@ impl Sender {
             timeouts_in_row: 0,
             last_sent: Time::ZERO,
             rto: Rto::new(&config.rto),
-            sample_after: 0,
-            reduced_until: 0,
-            recover: 0,
+            sample_after: first,
+            reduced_until: first,
+            recover: first,
             window,
             controller,
             sack: SackState::default(),
@@ -295,7 +301,7 @@ impl Sender {
     fn poll_rare(&mut self, now: Time) -> Option<Segment> {
         match self.phase {
             Phase::Open => self.poll_new(now),
-            Phase::Closed if self.written == 0 => None,
+            Phase::Closed if self.is_done() => None,
             Phase::Closed => {
                 self.phase = Phase::SynSent { lost: false };
                 self.retransmit_now = true;

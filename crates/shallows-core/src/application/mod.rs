@@ -1,0 +1,389 @@
+//! Applications without I/O: who sends which message when, and how long it took.
+//!
+//! An [`Application`] is the part of one host. Its driver opens connections and carries messages
+//! for it, in the simulator beside the bytes of a flow, on live hosts as a header in the bytes. The
+//! part sees messages and time and nothing else, and records its own latencies.
+//!
+//! ```
+//! use shallows_core::application::{Action, Application, ApplicationConfig, Members, Span};
+//! use shallows_core::units::Time;
+//!
+//! let config: ApplicationConfig = toml::from_str("ping = { interval = \"1ms\" }")?;
+//! let members = Members { clients: 1, servers: 1 };
+//! let mut plan = config.plan(members, Span::default())?;
+//! let [client, server] = &mut plan.parts[..] else { unreachable!() };
+//! let Action::Send { connection, message } = client.poll(Time::ZERO) else { unreachable!() };
+//! server.delivered(Time::from_us(10), connection, message);
+//! let Action::Send { message, .. } = server.poll(Time::from_us(10)) else { unreachable!() };
+//! client.delivered(Time::from_us(20), connection, message);
+//! assert_eq!(client.take_samples()[0].latency, Time::from_us(20));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The driving contract:
+//! - Call [`poll`](Application::poll) until it answers [`Action::Wait`] or [`Action::Idle`]: at the
+//!   start, at the time it names, and after every [`delivered`](Application::delivered).
+//! - Messages of one stream arrive whole and in order; those in datagrams may be lost.
+//! - `now` never goes back.
+
+mod barrier;
+mod gather;
+mod partition_aggregate;
+mod ping;
+mod requests;
+mod responder;
+mod short_connections;
+mod shuffle;
+mod striped_read;
+#[cfg(test)]
+mod tests;
+mod two_phase_commit;
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::host::udp::MAX_MESSAGE;
+use crate::units::{Bytes, Time};
+
+pub use barrier::BarrierConfig;
+pub use partition_aggregate::PartitionAggregateConfig;
+pub use ping::PingConfig;
+pub use requests::{Pace, RequestsConfig};
+pub use short_connections::ShortConnectionsConfig;
+pub use shuffle::ShuffleConfig;
+pub use striped_read::StripedReadConfig;
+pub use two_phase_commit::TwoPhaseCommitConfig;
+
+/// The part of an application at one host.
+pub trait Application: Debug + Send {
+    /// What to do now.
+    fn poll(&mut self, now: Time) -> Action;
+
+    /// The last byte of a message from the other end of a connection has arrived.
+    fn delivered(&mut self, now: Time, connection: u32, message: Message);
+
+    /// Takes the latencies recorded since the last call.
+    fn take_samples(&mut self) -> Vec<Sample>;
+}
+
+/// What an application wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Make the connection anew, as after a close: nothing is in flight on it.
+    Open {
+        /// Its number.
+        connection: u32,
+    },
+    /// Send a message to the other end.
+    Send {
+        /// The connection.
+        connection: u32,
+        /// The message.
+        message: Message,
+    },
+    /// Nothing before this time, unless a message is delivered.
+    Wait(Time),
+    /// Nothing until a message is delivered.
+    Idle,
+}
+
+/// What an application says of the bytes that it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its length.
+    pub bytes: u64,
+    /// What it is, by the application's own numbers.
+    pub kind: u8,
+    /// What the sender recognizes the answer by.
+    pub tag: u64,
+    /// The length of the answer that is wanted, or zero.
+    pub reply: u64,
+}
+
+/// A latency as the application sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What took so long.
+    pub name: &'static str,
+    /// When it began.
+    pub start: Time,
+    /// How long it took.
+    pub latency: Time,
+}
+
+/// How many hosts take part, by role. Members are numbered through, clients first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// Those that ask, or that all do the same.
+    pub clients: u32,
+    /// Those that answer.
+    pub servers: u32,
+}
+
+/// When an application runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// When it begins.
+    pub start: Time,
+    /// When it begins nothing new any more.
+    pub stop: Option<Time>,
+}
+
+impl Span {
+    /// Whether something new may begin.
+    fn is_open(&self, now: Time) -> bool {
+        self.stop.is_none_or(|stop| now < stop)
+    }
+}
+
+/// How messages travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// On a TCP connection that is kept.
+    #[default]
+    Stream,
+    /// On TCP connections that are opened anew, with a handshake.
+    ShortStream,
+    /// In UDP datagrams, which may be lost.
+    Datagram,
+}
+
+/// A connection between two members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The member that opens it.
+    pub from: u32,
+    /// The other.
+    pub to: u32,
+    /// What it is.
+    pub protocol: Protocol,
+}
+
+/// An application ready to run: its connections, and a part for each member.
+#[derive(Debug)]
+pub struct Plan {
+    /// Connections are called by their position.
+    pub connections: Vec<Connection>,
+    /// In the order of the members.
+    pub parts: Vec<Box<dyn Application>>,
+}
+
+/// An application as written in a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApplicationConfig {
+    /// Round-trip times.
+    Ping(PingConfig),
+    /// Requests and responses, like those of a key-value store.
+    Requests(RequestsConfig),
+    /// Barriers among all clients.
+    Barrier(BarrierConfig),
+    /// A query to all servers at once.
+    PartitionAggregate(PartitionAggregateConfig),
+    /// Blocks that are striped over the servers.
+    StripedRead(StripedReadConfig),
+    /// All clients to all in waves.
+    Shuffle(ShuffleConfig),
+    /// A new connection for each request.
+    ShortConnections(ShortConnectionsConfig),
+    /// Transactions that all servers must agree to.
+    TwoPhaseCommit(TwoPhaseCommitConfig),
+}
+
+/// Why an application cannot run.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum ApplicationError {
+    /// Nobody to ask.
+    #[error("{0} needs clients and servers")]
+    NeedsServers(&'static str),
+    /// Those that all do the same must be several, and nobody else.
+    #[error("{0} needs at least 2 clients and no servers")]
+    NeedsPeers(&'static str),
+    /// Something must not be zero.
+    #[error("{0} must not be zero")]
+    Zero(&'static str),
+    /// A share that cannot be.
+    #[error("get-share is {0}, it must be from 0 to 1")]
+    Share(f64),
+    /// More than a datagram carries.
+    #[error("{name} is {bytes}, a datagram carries at most {MAX_MESSAGE}B")]
+    TooLarge {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        bytes: Bytes,
+    },
+}
+
+impl ApplicationConfig {
+    /// The application among these members.
+    ///
+    /// # Errors
+    /// If the parameters or the members make no sense.
+    pub fn plan(&self, members: Members, span: Span) -> Result<Plan, ApplicationError> {
+        match self {
+            Self::Ping(config) => config.plan(members, span),
+            Self::Requests(config) => config.plan(members, span),
+            Self::Barrier(config) => config.plan(members, span),
+            Self::PartitionAggregate(config) => config.plan(members, span),
+            Self::StripedRead(config) => config.plan(members, span),
+            Self::Shuffle(config) => config.plan(members, span),
+            Self::ShortConnections(config) => config.plan(members, span),
+            Self::TwoPhaseCommit(config) => config.plan(members, span),
+        }
+    }
+
+    /// How often it does what it does, if that is limited.
+    pub fn count(&self) -> Option<u64> {
+        match self {
+            Self::Ping(config) => config.count,
+            Self::Requests(config) => config.count,
+            Self::Barrier(config) => config.count,
+            Self::PartitionAggregate(config) => config.count,
+            Self::StripedRead(config) => config.count,
+            Self::Shuffle(config) => config.count,
+            Self::ShortConnections(config) => config.count,
+            Self::TwoPhaseCommit(config) => config.count,
+        }
+    }
+
+    /// Its name in a scenario.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ping(_) => "ping",
+            Self::Requests(_) => "requests",
+            Self::Barrier(_) => "barrier",
+            Self::PartitionAggregate(_) => "partition-aggregate",
+            Self::StripedRead(_) => "striped-read",
+            Self::Shuffle(_) => "shuffle",
+            Self::ShortConnections(_) => "short-connections",
+            Self::TwoPhaseCommit(_) => "two-phase-commit",
+        }
+    }
+}
+
+/// What is to be sent, and the latencies to be reported: what every part has.
+#[derive(Debug, Default)]
+struct Desk {
+    outbox: VecDeque<Action>,
+    samples: Vec<Sample>,
+}
+
+impl Desk {
+    fn send(&mut self, connection: u32, message: Message) {
+        self.outbox.push_back(Action::Send {
+            connection,
+            message,
+        });
+    }
+
+    /// Answers a message, if that is wanted.
+    fn answer(&mut self, connection: u32, message: Message) {
+        if message.reply > 0 {
+            let reply = Message {
+                bytes: message.reply,
+                reply: 0,
+                ..message
+            };
+            self.send(connection, reply);
+        }
+    }
+
+    /// Records what began at `start` and is done `now`.
+    fn record(&mut self, name: &'static str, start: Time, now: Time) {
+        self.samples.push(Sample {
+            name,
+            start,
+            latency: now.saturating_sub(start),
+        });
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+}
+
+/// `Wait` or `Idle`.
+fn wait(until: Option<Time>) -> Action {
+    until.map_or(Action::Idle, Action::Wait)
+}
+
+/// Connections from every client to every server, `each` of them, by client.
+fn mesh(
+    members: Members,
+    each: u32,
+    protocol: Protocol,
+    name: &'static str,
+) -> Result<(Vec<Connection>, Vec<Vec<u32>>), ApplicationError> {
+    if members.clients == 0 || members.servers == 0 {
+        return Err(ApplicationError::NeedsServers(name));
+    }
+    let mut connections = Vec::new();
+    let mut of_clients = Vec::new();
+    for from in 0..members.clients {
+        let begin = connections.len() as u32;
+        for server in 0..members.servers {
+            let to = members.clients + server;
+            let connection = Connection { from, to, protocol };
+            connections.extend((0..each).map(|_| connection));
+        }
+        of_clients.push((begin..connections.len() as u32).collect());
+    }
+    Ok((connections, of_clients))
+}
+
+/// A connection between each two of the clients; for each client those to the others, beginning
+/// with the one after it.
+fn peers(
+    members: Members,
+    protocol: Protocol,
+    name: &'static str,
+) -> Result<(Vec<Connection>, Vec<Vec<u32>>), ApplicationError> {
+    let count = members.clients;
+    if count < 2 || members.servers > 0 {
+        return Err(ApplicationError::NeedsPeers(name));
+    }
+    let mut connections = Vec::new();
+    let mut between = std::collections::BTreeMap::new();
+    for from in 0..count {
+        for to in from + 1..count {
+            between.insert((from, to), connections.len() as u32);
+            connections.push(Connection { from, to, protocol });
+        }
+    }
+    let number = |a: u32, b: u32| between[&(a.min(b), a.max(b))];
+    let of_client = |client: u32| {
+        let others = (1..count).map(|step| (client + step) % count);
+        others.map(|other| number(client, other)).collect()
+    };
+    Ok((connections, (0..count).map(of_client).collect()))
+}
+
+/// Refuses sizes that are zero, or too large for datagrams.
+fn check_sizes(
+    sizes: &[(&'static str, Bytes)],
+    protocol: Protocol,
+) -> Result<(), ApplicationError> {
+    for &(name, bytes) in sizes {
+        if bytes == Bytes::ZERO {
+            return Err(ApplicationError::Zero(name));
+        }
+        if protocol == Protocol::Datagram && bytes.get() > MAX_MESSAGE {
+            return Err(ApplicationError::TooLarge { name, bytes });
+        }
+    }
+    Ok(())
+}
+
+/// The parts of clients, and a responder for each server.
+fn with_responders(
+    clients: impl Iterator<Item = Box<dyn Application>>,
+    members: Members,
+) -> Vec<Box<dyn Application>> {
+    let server = |_| Box::<responder::Responder>::default() as Box<dyn Application>;
+    clients.chain((0..members.servers).map(server)).collect()
+}

@@ -1,0 +1,140 @@
+//! Shuffle: every host sends to every other, a few at a time (MapReduce, QJUMP Fig. 5).
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    check_sizes, peers, wait,
+};
+use crate::units::{Bytes, Time};
+
+/// A shuffle among all clients. The latencies are called `transfer` and, for all transfers of a host,
+/// `shuffle`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ShuffleConfig {
+    /// From each host to each other.
+    pub size: Bytes,
+    /// Transfers of a host in one wave. The next wave begins when all of them are done.
+    #[serde(default = "one")]
+    pub parallel: u32,
+    /// From one shuffle to the next.
+    #[serde(default)]
+    pub think: Time,
+    /// How many shuffles; without end if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Tells the sender that a transfer is complete.
+const RECEIPT: u64 = 8;
+const DATA: u8 = 0;
+
+impl ShuffleConfig {
+    pub(super) fn plan(&self, members: Members, span: Span) -> Result<Plan, ApplicationError> {
+        check_sizes(&[("size", self.size)], Protocol::Stream)?;
+        if self.parallel == 0 {
+            return Err(ApplicationError::Zero("parallel"));
+        }
+        let (connections, of_clients) = peers(members, Protocol::Stream, "shuffle")?;
+        let member = |connections: Vec<u32>| {
+            Box::new(Member {
+                config: *self,
+                connections,
+                span,
+                begun: None,
+                sent: 0,
+                under_way: 0,
+                done: 0,
+                next: Some(span.start),
+                desk: Desk::default(),
+            }) as Box<dyn Application>
+        };
+        let parts = of_clients.into_iter().map(member).collect();
+        Ok(Plan { connections, parts })
+    }
+}
+
+#[derive(Debug)]
+struct Member {
+    config: ShuffleConfig,
+    /// To the other hosts, beginning with the one after this.
+    connections: Vec<u32>,
+    span: Span,
+    /// When the shuffle under way began.
+    begun: Option<Time>,
+    /// Transfers of it that were begun, and those of the wave under way.
+    sent: usize,
+    under_way: usize,
+    /// Shuffles that are complete.
+    done: u64,
+    next: Option<Time>,
+    desk: Desk,
+}
+
+impl Member {
+    fn begin_wave(&mut self, now: Time) {
+        let rest = &self.connections[self.sent..];
+        let wave = rest.len().min(self.config.parallel as usize);
+        for &connection in &rest[..wave] {
+            let message = Message {
+                bytes: self.config.size.get(),
+                kind: DATA,
+                tag: now.ps(),
+                reply: RECEIPT,
+            };
+            self.desk.send(connection, message);
+        }
+        self.sent += wave;
+        self.under_way = wave;
+    }
+
+    fn complete_transfer(&mut self, now: Time, start: Time) {
+        self.desk.record("transfer", start, now);
+        self.under_way -= 1;
+        if self.under_way > 0 {
+            return;
+        }
+        if self.sent < self.connections.len() {
+            return self.begin_wave(now);
+        }
+        if let Some(begun) = self.begun.take() {
+            self.desk.record("shuffle", begun, now);
+            self.done += 1;
+            let goes_on = self.config.count.is_none_or(|count| self.done < count);
+            self.next = goes_on.then(|| now.saturating_add(self.config.think));
+        }
+    }
+}
+
+impl Application for Member {
+    fn poll(&mut self, now: Time) -> Action {
+        if let Some(action) = self.desk.outbox.pop_front() {
+            return action;
+        }
+        match self.next.filter(|&at| self.span.is_open(at)) {
+            Some(due) if due <= now => {
+                (self.next, self.begun, self.sent) = (None, Some(now), 0);
+                self.begin_wave(now);
+                self.poll(now)
+            }
+            next => wait(next),
+        }
+    }
+
+    fn delivered(&mut self, now: Time, connection: u32, message: Message) {
+        if message.reply > 0 {
+            self.desk.answer(connection, message);
+        } else {
+            self.complete_transfer(now, Time::from_ps(message.tag));
+        }
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        self.desk.take_samples()
+    }
+}

@@ -1,0 +1,179 @@
+//! Two-phase commit with time-outs: all servers prepare and vote, then all commit and say so
+//! (QJUMP §6.2, Fig. 6).
+//!
+//! A message that has no answer in time is sent again, to those that have not answered. Every server
+//! votes yes.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    check_sizes, mesh, wait, with_responders,
+};
+use crate::units::{Bytes, Time};
+
+/// Transactions of each client, one after the other. The latencies are called `commit`, and
+/// `timeout` for each time-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct TwoPhaseCommitConfig {
+    /// Each of the messages.
+    pub size: Bytes,
+    /// How long answers are waited for.
+    pub timeout: Time,
+    /// From one transaction to the next.
+    pub think: Time,
+    /// How many transactions; without end if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// How messages travel.
+    pub protocol: Protocol,
+}
+
+impl Default for TwoPhaseCommitConfig {
+    fn default() -> Self {
+        Self {
+            size: Bytes::new(256),
+            timeout: Time::from_ms(10),
+            think: Time::ZERO,
+            count: None,
+            protocol: Protocol::Datagram,
+        }
+    }
+}
+
+const PREPARE: u8 = 0;
+const COMMIT: u8 = 1;
+
+impl TwoPhaseCommitConfig {
+    pub(super) fn plan(&self, members: Members, span: Span) -> Result<Plan, ApplicationError> {
+        check_sizes(&[("size", self.size)], self.protocol)?;
+        if self.timeout == Time::ZERO {
+            return Err(ApplicationError::Zero("timeout"));
+        }
+        let (connections, of_clients) = mesh(members, 1, self.protocol, "two-phase-commit")?;
+        let client = |connections: Vec<u32>| {
+            Box::new(Coordinator {
+                config: *self,
+                answered: vec![false; connections.len()],
+                connections,
+                span,
+                transaction: 0,
+                phase: None,
+                next: Some(span.start),
+                desk: Desk::default(),
+            }) as Box<dyn Application>
+        };
+        let parts = with_responders(of_clients.into_iter().map(client), members);
+        Ok(Plan { connections, parts })
+    }
+}
+
+#[derive(Debug)]
+struct Coordinator {
+    config: TwoPhaseCommitConfig,
+    connections: Vec<u32>,
+    span: Span,
+    transaction: u64,
+    /// The phase of the transaction under way.
+    phase: Option<Phase>,
+    /// Who has answered in it.
+    answered: Vec<bool>,
+    /// When the next transaction begins.
+    next: Option<Time>,
+    desk: Desk,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Phase {
+    kind: u8,
+    /// When the transaction began.
+    begun: Time,
+    /// When the messages were sent, and when they are sent again.
+    sent: Time,
+    deadline: Time,
+}
+
+impl Coordinator {
+    fn enter(&mut self, now: Time, kind: u8, begun: Time) {
+        self.answered.fill(false);
+        self.ask(now, kind, begun);
+    }
+
+    /// Asks those who have not answered.
+    fn ask(&mut self, now: Time, kind: u8, begun: Time) {
+        let size = self.config.size.get();
+        let missing = self.connections.iter().zip(&self.answered);
+        for (&connection, _) in missing.filter(|(_, answered)| !**answered) {
+            let message = Message {
+                bytes: size,
+                kind,
+                tag: self.transaction,
+                reply: size,
+            };
+            self.desk.send(connection, message);
+        }
+        self.phase = Some(Phase {
+            kind,
+            begun,
+            sent: now,
+            deadline: now.saturating_add(self.config.timeout),
+        });
+    }
+
+    fn advance(&mut self, now: Time, phase: Phase) {
+        if phase.kind == PREPARE {
+            return self.enter(now, COMMIT, phase.begun);
+        }
+        self.phase = None;
+        self.desk.record("commit", phase.begun, now);
+        self.transaction += 1;
+        let count = self.config.count;
+        let goes_on = count.is_none_or(|count| self.transaction < count);
+        self.next = goes_on.then(|| now.saturating_add(self.config.think));
+    }
+}
+
+impl Application for Coordinator {
+    fn poll(&mut self, now: Time) -> Action {
+        if let Some(action) = self.desk.outbox.pop_front() {
+            return action;
+        }
+        if let Some(phase) = self.phase {
+            if phase.deadline > now {
+                return Action::Wait(phase.deadline);
+            }
+            self.desk.record("timeout", phase.sent, now);
+            self.ask(now, phase.kind, phase.begun);
+            return self.poll(now);
+        }
+        match self.next.filter(|&at| self.span.is_open(at)) {
+            Some(due) if due <= now => {
+                self.next = None;
+                self.enter(now, PREPARE, now);
+                self.poll(now)
+            }
+            next => wait(next),
+        }
+    }
+
+    fn delivered(&mut self, now: Time, connection: u32, message: Message) {
+        let Some(phase) = self.phase else {
+            return;
+        };
+        if message.tag != self.transaction || message.kind != phase.kind {
+            return;
+        }
+        let place = self.connections.iter().position(|&of| of == connection);
+        if let Some(place) = place {
+            self.answered[place] = true;
+        }
+        if self.answered.iter().all(|&answered| answered) {
+            self.advance(now, phase);
+        }
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        self.desk.take_samples()
+    }
+}

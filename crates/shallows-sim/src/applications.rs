@@ -1,0 +1,210 @@
+//! Applications at simulated hosts.
+
+use serde::{Deserialize, Serialize};
+use shallows_core::application::{
+    ApplicationConfig, ApplicationError, Members, Plan, Protocol, Span,
+};
+use shallows_core::units::Time;
+use thiserror::Error;
+
+use crate::topology::{Fabric, Node};
+use crate::workload::{HostSet, WorkloadError};
+
+/// An application as written in a scenario.
+///
+/// ```
+/// # use shallows_sim::ApplicationEntry;
+/// let entry: ApplicationEntry = toml::from_str(
+///     r#"
+///     clients = "0-3"
+///     servers = 4
+///     service = 1
+///     run = { requests = { value = "1KB", count = 1000 } }
+///     "#,
+/// )?;
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ApplicationEntry {
+    /// What its latencies are called; that of what it does if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The hosts that ask, or that all do the same.
+    pub clients: HostSet,
+    /// The hosts that answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<HostSet>,
+    /// The service of its packets.
+    #[serde(default)]
+    pub service: u16,
+    /// When it begins.
+    #[serde(default)]
+    pub start: Time,
+    /// When it begins nothing new any more, if before the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// What it does.
+    pub run: ApplicationConfig,
+}
+
+/// An application ready to run.
+#[derive(Debug)]
+pub struct ApplicationSetup {
+    /// What its latencies are called.
+    pub name: String,
+    /// The service of its packets.
+    pub service: u16,
+    /// The host of each member.
+    pub hosts: Vec<u32>,
+    /// Its connections and parts.
+    pub plan: Plan,
+}
+
+/// Why an application cannot be built.
+#[derive(Debug, Error)]
+pub enum ApplicationEntryError {
+    /// Hosts that do not exist.
+    #[error(transparent)]
+    Hosts(#[from] WorkloadError),
+    /// Parameters or members that make no sense.
+    #[error(transparent)]
+    Application(#[from] ApplicationError),
+    /// A client that is its own server.
+    #[error("{0} is a client and a server, which needs no network")]
+    ToItself(String),
+    /// It begins after its end.
+    #[error("stop must be after start")]
+    StopsBeforeStart,
+}
+
+impl ApplicationEntry {
+    /// The application on a fabric.
+    ///
+    /// # Errors
+    /// If its hosts or its parameters make no sense.
+    pub fn build(&self, fabric: &Fabric) -> Result<ApplicationSetup, ApplicationEntryError> {
+        let clients = self.clients.resolve(fabric)?;
+        let servers = match &self.servers {
+            Some(servers) => servers.resolve(fabric)?,
+            None => Vec::new(),
+        };
+        if let Some(&host) = servers.iter().find(|host| clients.contains(host)) {
+            let name = fabric.name(Node::Host(host)).to_owned();
+            return Err(ApplicationEntryError::ToItself(name));
+        }
+        if self.stop.is_some_and(|stop| stop <= self.start) {
+            return Err(ApplicationEntryError::StopsBeforeStart);
+        }
+        let members = Members {
+            clients: clients.len() as u32,
+            servers: servers.len() as u32,
+        };
+        let span = Span {
+            start: self.start,
+            stop: self.stop,
+        };
+        Ok(ApplicationSetup {
+            name: self.name().to_owned(),
+            service: self.service,
+            plan: self.run.plan(members, span)?,
+            hosts: clients.into_iter().chain(servers).collect(),
+        })
+    }
+
+    /// What its latencies are called.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.run.name())
+    }
+
+    /// Whether it ends by itself.
+    pub fn ends(&self) -> bool {
+        self.stop.is_some() || self.run.count().is_some()
+    }
+}
+
+/// A latency that an application has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency<'a> {
+    /// What the application is called.
+    pub application: &'a str,
+    /// The host that has seen it.
+    pub host: u32,
+    /// What took so long.
+    pub name: &'static str,
+    /// When it began.
+    pub start: Time,
+    /// How long it took.
+    pub latency: Time,
+}
+
+/// Where the connections of applications are, as all parts know it.
+#[derive(Debug, Default)]
+pub(crate) struct ApplicationPlan {
+    /// The first of the numbers that stand for connections of applications, two for each: forth and
+    /// back.
+    pub(crate) first_slot: u32,
+    pub(crate) connections: Vec<PlannedConnection>,
+    /// The first connection of each application.
+    pub(crate) first_connections: Vec<u32>,
+}
+
+/// A connection of an application.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlannedConnection {
+    pub(crate) application: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) protocol: Protocol,
+}
+
+/// One direction of a connection of an application.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lane {
+    pub(crate) slot: u32,
+    pub(crate) application: u32,
+    /// The connection, by the application's own number.
+    pub(crate) connection: u32,
+    /// The member that receives.
+    pub(crate) receiver: u32,
+    pub(crate) protocol: Protocol,
+    /// Whether it leads from the member that opens the connection.
+    pub(crate) is_forth: bool,
+}
+
+impl ApplicationPlan {
+    /// Whether a number stands for a connection of an application.
+    #[inline]
+    pub(crate) fn has(&self, slot: u32) -> bool {
+        (slot.wrapping_sub(self.first_slot) as usize) < 2 * self.connections.len()
+    }
+
+    /// The direction that a number stands for.
+    pub(crate) fn lane(&self, slot: u32) -> Lane {
+        let (place, is_forth) = (
+            (slot - self.first_slot) / 2,
+            (slot - self.first_slot).is_multiple_of(2),
+        );
+        let planned = self.connections[place as usize];
+        Lane {
+            slot,
+            application: planned.application,
+            connection: place - self.first_connections[planned.application as usize],
+            receiver: if is_forth { planned.to } else { planned.from },
+            protocol: planned.protocol,
+            is_forth,
+        }
+    }
+
+    /// The direction from a member of an application on one of its connections.
+    pub(crate) fn lane_from(&self, application: u32, member: u32, connection: u32) -> Lane {
+        let place = self.first_connections[application as usize] + connection;
+        let back = self.connections[place as usize].from != member;
+        self.lane(self.first_slot + 2 * place + u32::from(back))
+    }
+
+    /// The other direction.
+    pub(crate) fn opposite(&self, slot: u32) -> u32 {
+        self.first_slot + ((slot - self.first_slot) ^ 1)
+    }
+}

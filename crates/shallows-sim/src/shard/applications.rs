@@ -1,0 +1,262 @@
+//! Applications of a part: their messages on connections, and when they are asked.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use shallows_core::application::{Action, Application, Message, Protocol, Sample};
+use shallows_core::host::udp::{self, Receiver, UdpConfig};
+use shallows_core::tcp::{Sender, TcpConfig};
+use shallows_core::units::Time;
+
+use super::Shard;
+use super::connections::Source;
+use super::paths::{Direction, envelope};
+use crate::applications::Lane;
+use crate::packet::Packet;
+
+/// The part of an application at a host.
+#[derive(Debug)]
+pub(crate) struct LocalPart {
+    pub(crate) application: u32,
+    pub(crate) member: u32,
+    pub(crate) host: u32,
+    part: Box<dyn Application>,
+    /// When it wants to be asked again.
+    wake: Option<Time>,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl LocalPart {
+    pub(crate) fn new(
+        application: u32,
+        member: u32,
+        host: u32,
+        part: Box<dyn Application>,
+    ) -> Self {
+        Self {
+            application,
+            member,
+            host,
+            part,
+            wake: Some(Time::ZERO),
+            samples: Vec::new(),
+        }
+    }
+}
+
+/// The messages of applications that are under way to this part of the fabric.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    /// By connection and direction, then by where the message ends in its stream, or by its number.
+    expected: FxHashMap<u32, BTreeMap<u64, Announcement>>,
+    /// Datagrams sent so far.
+    sent: FxHashMap<u32, u64>,
+    /// What puts datagrams together.
+    receivers: FxHashMap<u32, Receiver>,
+}
+
+/// What the receiver of a message is told of it beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announcement {
+    pub(super) slot: u32,
+    /// Where it ends in its stream, or its number among datagrams.
+    mark: u64,
+    message: Message,
+    /// Whether the connection was made anew for it.
+    opens: bool,
+}
+
+/// Datagrams that may be expected on a connection; older ones are lost.
+const MOST_EXPECTED: usize = 4096;
+
+impl Shard {
+    /// Asks the applications of a host whose time has come.
+    pub(super) fn serve_applications(&mut self, port: u32) {
+        let mut index = 0;
+        while let Some(host) = self.hosts.get_mut(&port)
+            && let Some(part) = host.parts.get_mut(index)
+        {
+            match part.wake {
+                Some(at) if at <= self.now => self.poll_application(port, index),
+                Some(at) => self.set_host_timer(port, at),
+                None => {}
+            }
+            index += 1;
+        }
+    }
+
+    /// Does what an application wants until it waits.
+    fn poll_application(&mut self, port: u32, index: usize) {
+        while let Some(host) = self.hosts.get_mut(&port)
+            && let Some(part) = host.parts.get_mut(index)
+        {
+            let action = part.part.poll(self.now);
+            part.samples.append(&mut part.part.take_samples());
+            let (application, member) = (part.application, part.member);
+            let lane = |connection| {
+                let plan = &self.world.applications;
+                plan.lane_from(application, member, connection)
+            };
+            match action {
+                Action::Open { connection } => self.open(lane(connection)),
+                Action::Send {
+                    connection,
+                    message,
+                } => self.send_message(lane(connection), message),
+                Action::Wait(at) => {
+                    part.wake = Some(at);
+                    return self.set_host_timer(port, at.max(self.now + Time::from_ps(1)));
+                }
+                Action::Idle => {
+                    part.wake = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn send_message(&mut self, lane: Lane, message: Message) {
+        match lane.protocol {
+            Protocol::Datagram => self.send_datagram(lane.slot, message),
+            Protocol::Stream | Protocol::ShortStream => self.write(lane, message),
+        }
+    }
+
+    /// Makes a connection anew, which has nothing under way.
+    fn open(&mut self, lane: Lane) {
+        self.renew(lane);
+        if let Some(source) = &mut self.tcp.sources[lane.slot as usize] {
+            source.opens = true;
+        }
+    }
+
+    /// Replaces the sender of a direction by a new one, which goes on with the numbers of the bytes.
+    fn renew(&mut self, lane: Lane) {
+        let transport = self.stream_transport(lane);
+        let written = self.source(lane).sender.written();
+        self.source(lane).sender = Sender::starting_at(&transport, written);
+    }
+
+    fn source(&mut self, lane: Lane) -> &mut Source {
+        let transport = self.stream_transport(lane);
+        let (world, routing) = (&self.world, &self.routing);
+        self.tcp.sources[lane.slot as usize].get_or_insert_with(|| {
+            let forth = envelope(world, lane.slot, routing, Direction::Forth);
+            Box::new(Source::new(Sender::new(&transport), forth, lane.slot))
+        })
+    }
+
+    /// The transport of one direction: the opener of a connection begins it with a handshake.
+    fn stream_transport(&self, lane: Lane) -> TcpConfig {
+        let mut transport = self.world.transport(lane.slot).clone();
+        let is_short = lane.protocol == Protocol::ShortStream;
+        transport.handshake = lane.is_forth && (transport.handshake || is_short);
+        transport
+    }
+
+    fn write(&mut self, lane: Lane, message: Message) {
+        let now = self.now;
+        let source = self.source(lane);
+        source.begin_message(now, message.bytes);
+        let announcement = Announcement {
+            slot: lane.slot,
+            mark: source.sender.written(),
+            message,
+            opens: std::mem::take(&mut source.opens),
+        };
+        self.announce(announcement);
+        self.send(lane.slot);
+    }
+
+    fn send_datagram(&mut self, slot: u32, message: Message) {
+        let sent = self.messages_of_applications.sent.entry(slot).or_default();
+        let number = *sent;
+        *sent += 1;
+        self.announce(Announcement {
+            slot,
+            mark: number,
+            message,
+            opens: false,
+        });
+        let forth = envelope(&self.world, slot, &self.routing, Direction::Forth);
+        let mtu = UdpConfig::default().mtu;
+        for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
+            self.launch(Packet::datagram(forth, &datagram, slot));
+        }
+    }
+
+    /// Tells the receiver of a message of it, before its last byte can arrive.
+    fn announce(&mut self, announcement: Announcement) {
+        let host = self.world.workload.flows[announcement.slot as usize].dst;
+        let place = self.world.places[host as usize];
+        if place.part == self.part {
+            self.expect(announcement);
+        } else {
+            let mail = &mut self.outbox[place.part as usize];
+            mail.announcements.push(announcement);
+        }
+    }
+
+    pub(super) fn expect(&mut self, announcement: Announcement) {
+        let expected = &mut self.messages_of_applications.expected;
+        let expected = expected.entry(announcement.slot).or_default();
+        expected.insert(announcement.mark, announcement);
+        if expected.len() > MOST_EXPECTED && self.is_datagram_lane(announcement.slot) {
+            let expected = &mut self.messages_of_applications.expected;
+            expected.entry(announcement.slot).or_default().pop_first();
+        }
+    }
+
+    fn is_datagram_lane(&self, slot: u32) -> bool {
+        self.world.applications.lane(slot).protocol == Protocol::Datagram
+    }
+
+    /// Bytes have come on a stream of an application.
+    pub(super) fn deliver_messages(&mut self, slot: u32) {
+        let sink = self.tcp.sinks[slot as usize].as_deref();
+        let received = sink.map_or(0, |sink| sink.receiver.received());
+        while let Some(expected) = self.messages_of_applications.expected.get_mut(&slot)
+            && let Some(entry) = expected.first_entry()
+            && *entry.key() <= received
+        {
+            let announcement = entry.remove();
+            self.deliver_message(announcement);
+        }
+    }
+
+    /// A datagram of an application has come.
+    pub(super) fn take_message_part(&mut self, packet: Packet) {
+        let slot = packet.connection();
+        let receivers = &mut self.messages_of_applications.receivers;
+        let receiver = receivers
+            .entry(slot)
+            .or_insert_with(|| Receiver::new(&UdpConfig::default()));
+        let Some(delivery) = receiver.on_datagram(self.now, &packet.to_datagram()) else {
+            return;
+        };
+        let expected = self.messages_of_applications.expected.get_mut(&slot);
+        if let Some(found) = expected.and_then(|expected| expected.remove(&delivery.message)) {
+            self.deliver_message(found);
+        }
+    }
+
+    fn deliver_message(&mut self, announcement: Announcement) {
+        let plan = &self.world.applications;
+        let lane = plan.lane(announcement.slot);
+        if announcement.opens {
+            self.renew(plan.lane(plan.opposite(announcement.slot)));
+        }
+        let host = self.world.workload.flows[announcement.slot as usize].dst;
+        let port = self.world.places[host as usize].port;
+        let Some(host) = self.hosts.get_mut(&port) else {
+            return;
+        };
+        let is_receiver =
+            |part: &LocalPart| (part.application, part.member) == (lane.application, lane.receiver);
+        if let Some(index) = host.parts.iter().position(is_receiver) {
+            let part = &mut host.parts[index].part;
+            part.delivered(self.now, lane.connection, announcement.message);
+            self.poll_application(port, index);
+        }
+    }
+}
