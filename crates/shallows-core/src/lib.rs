@@ -14,6 +14,7 @@
 //! | [`tcp`] | TCP sender and receiver, and the congestion controllers |
 //! | [`xco`] | XCo: who may send when, decided by a controller |
 //! | [`random`] | a biased coin with a stream of its own |
+//! | [`registry`] | schemes of other crates by name |
 //! | [`tally`] | packets and bytes, counted |
 //!
 //! Each mechanism's file cites the sections and equations of the paper that it implements, and
@@ -27,6 +28,7 @@ pub mod host;
 pub mod packet;
 pub mod port;
 pub mod random;
+pub mod registry;
 pub mod tally;
 pub mod tcp;
 pub mod units;

@@ -193,7 +193,7 @@ impl Network {
         };
         let links = partition.links(part);
         Ok(Self {
-            ports: links.iter().map(port).collect::<Result<_, _>>()?,
+            ports: links.iter().map(port).collect::<Result<_, ConfigError>>()?,
             shares_memory,
             pools,
             hops: 0,

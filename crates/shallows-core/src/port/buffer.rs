@@ -31,6 +31,21 @@ pub enum BufferConfig {
     },
 }
 
+impl BufferConfig {
+    /// Whether what the other ports of the switch hold matters.
+    pub(crate) fn uses_pool(&self) -> bool {
+        matches!(self, Self::Dynamic { .. })
+    }
+
+    /// Each rule with parameters, as a value in TOML.
+    pub const EXAMPLES: [(&str, &str); 4] = [
+        ("unlimited", r#""unlimited""#),
+        ("shared", r#"{ shared = { size = "300KB" } }"#),
+        ("per-queue", r#"{ per-queue = { limit = "96KB" } }"#),
+        ("dynamic", "{ dynamic = { alpha = 0.5 } }"),
+    ];
+}
+
 /// Packet memory that the ports of one switch share.
 ///
 /// Every port accounts for its packets in the pool that it is driven with, whatever its own buffer
@@ -40,7 +55,7 @@ pub enum BufferConfig {
 pub struct Pool<P> {
     capacity: u64,
     used: u64,
-    /// The packets in store.
+    /// The queued packets.
     pub(super) store: Store<P>,
 }
 
@@ -59,7 +74,7 @@ impl<P> Pool<P> {
         Self::new(Bytes::new(u64::MAX))
     }
 
-    /// Bytes in store.
+    /// Bytes queued.
     #[inline]
     pub fn used(&self) -> Bytes {
         Bytes::new(self.used)

@@ -25,6 +25,16 @@ pub enum ClassifierConfig {
     SizeClass(SizeClasses),
 }
 
+impl ClassifierConfig {
+    /// The size classes that queues are arranged by, if they are.
+    pub(crate) fn size_classes(&self) -> Option<SizeClasses> {
+        match self {
+            Self::SizeClass(classes) => Some(*classes),
+            Self::Dscp | Self::DscpMap { .. } | Self::FlowHash => None,
+        }
+    }
+}
+
 /// ML-ECN §III-B.2, Algorithm 1: queues arranged as small, medium and large, in this order; the
 /// stage tag in the DSCP field chooses the class and `flow_id mod Q` the queue within it.
 ///

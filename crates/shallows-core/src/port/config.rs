@@ -5,8 +5,9 @@ use thiserror::Error;
 
 use super::{
     BufferConfig, ClassifierConfig, Framing, MAX_QUEUES, MarkerConfig, SchedulerConfig,
-    SchemeConfig, ShaperConfig,
+    ShaperConfig,
 };
+use crate::registry::{ParameterError, UnknownName};
 use crate::units::Bytes;
 
 /// Everything about an egress port but the rate of its link.
@@ -69,8 +70,7 @@ pub enum Accounting {
 impl PortConfig {
     /// Whether what the other ports of the switch hold matters to the port.
     pub fn uses_pool(&self) -> bool {
-        matches!(self.buffer, BufferConfig::Dynamic { .. })
-            || matches!(self.marker.scheme, SchemeConfig::PerPool { .. })
+        self.buffer.uses_pool() || self.marker.scheme.uses_pool()
     }
 
     /// One unmarked first-come-first-served queue with this buffer.
@@ -185,4 +185,10 @@ pub enum ConfigError {
     /// Something is out of range.
     #[error("{0} must be at most {1}")]
     TooLarge(&'static str, Bytes),
+    /// A name that no marker or scheduler has.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// Parameters that do not fit a custom scheme.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
 }

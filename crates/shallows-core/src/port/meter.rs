@@ -1,9 +1,8 @@
 //! The length of a queue, as a marker is to see it.
 
-use super::Pool;
 use super::marker::{Measure, MeasureUnit, Presence, Seen};
 use super::queues::Queues;
-use crate::packet::Packet;
+use super::state::Arrival;
 use crate::units::{Bytes, Time};
 
 /// Applies a [`Measure`].
@@ -49,17 +48,11 @@ impl Meter {
         }
     }
 
-    /// What the marker is to see of a packet of this size and DSCP that is not yet, or no longer,
-    /// in `queue`.
+    /// What the marker is to see of a packet with this DSCP that is not yet, or no longer, in its
+    /// queue, while the pool holds `pool` bytes.
     #[inline]
-    pub(crate) fn seen<P: Packet>(
-        &self,
-        now: Time,
-        queue: usize,
-        (size, stage): (u32, u8),
-        queues: &Queues,
-        pool: &Pool<P>,
-    ) -> Seen {
+    pub(crate) fn seen(&self, packet: Arrival, stage: u8, queues: &Queues, pool: u64) -> Seen {
+        let Arrival { now, queue, size } = packet;
         let size = u64::from(size);
         let (queue_length, port_length) = match &self.special {
             None => (queues.queue_bytes(queue) + size, queues.bytes() + size),
@@ -70,9 +63,8 @@ impl Meter {
             queue,
             queue_length,
             port_length,
-            pool_length: pool.used().get() + size,
+            pool_length: pool + size,
             queue_packets: queues.queue_packets(queue) + 1,
-            own: queues.own(queue),
             stage,
         }
     }
@@ -106,6 +98,7 @@ impl Special {
 mod tests {
     use super::*;
     use crate::packet::Descriptor;
+    use crate::port::Pool;
     use crate::port::queues::Stored;
 
     fn stored(size: u32) -> Stored<Descriptor> {
@@ -125,7 +118,12 @@ mod tests {
         queues.push(1, stored(1000), &mut pool);
         let mut meter = Meter::new(measure, Bytes::new(1500));
         meter.sent(0, 700, Time::from_us(1));
-        let seen = meter.seen(now, 0, (40, 0), &queues, &pool);
+        let packet = Arrival {
+            now,
+            queue: 0,
+            size: 40,
+        };
+        let seen = meter.seen(packet, 0, &queues, pool.used().get());
         (seen.queue_length, seen.port_length)
     }
 

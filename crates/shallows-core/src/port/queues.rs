@@ -12,7 +12,7 @@ use crate::units::Time;
 /// End of a list, and "no slot".
 const NIL: u32 = u32::MAX;
 
-/// A packet in store, with what was known when it arrived.
+/// A queued packet, with what was known when it arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored<P> {
     pub(crate) packet: P,
@@ -30,13 +30,14 @@ struct Slot<P> {
     next: u32,
 }
 
-/// What round robins and MQ-ECN know of a queue. It is kept with the queue because it is needed
-/// when the queue is: together they are a cache line.
+/// What scheduler and marker know of a queue. It is kept with the queue because it is needed when
+/// the queue is: together they are a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane {
-    /// What MQ-ECN weighs the queue by.
-    pub(crate) own: f64,
-    /// Bytes a round.
+    /// The marker's number for the queue, see
+    /// [`Marking::queue_constant`](super::marker::Marking::queue_constant).
+    pub(crate) constant: f64,
+    /// Bytes a round, or weight.
     pub(crate) quantum: u32,
     /// What is left of them, where that is carried over.
     pub(crate) deficit: u32,
@@ -68,7 +69,7 @@ const EMPTY: Queue = Queue {
     pushed_bytes: 0,
     pushed_packets: 0,
     lane: Lane {
-        own: 0.0,
+        constant: 0.0,
         quantum: 0,
         deficit: 0,
         start: Time::ZERO,
@@ -78,7 +79,7 @@ const EMPTY: Queue = Queue {
 /// The queues of one port and how much they hold.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(crate) struct Queues {
+pub struct Queues {
     backlogged: QueueSet,
     bytes: u64,
     queues: Box<[Queue]>,
@@ -89,6 +90,13 @@ pub(crate) struct Queues {
 pub(crate) struct Store<P> {
     slots: Vec<Slot<P>>,
     free: u32,
+}
+
+/// The queues of a port with their packets.
+#[derive(Debug)]
+pub(crate) struct Backlog<'a, P> {
+    pub(crate) queues: &'a mut Queues,
+    pub(crate) store: &'a mut Store<P>,
 }
 
 impl<P> Default for Store<P> {
@@ -126,28 +134,30 @@ impl Queues {
     }
 
     /// Number of queues.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.queues.len()
     }
 
     /// Bytes in all queues.
     #[inline]
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Packets in all queues.
-    pub(crate) fn packets(&self) -> u32 {
+    pub fn packets(&self) -> u32 {
         self.queues.iter().map(|queue| queue.packets).sum()
     }
 
+    /// Bytes in a queue.
     #[inline]
-    pub(crate) fn queue_bytes(&self, queue: usize) -> u64 {
+    pub fn queue_bytes(&self, queue: usize) -> u64 {
         self.queues[queue].bytes
     }
 
+    /// Packets in a queue.
     #[inline]
-    pub(crate) fn queue_packets(&self, queue: usize) -> u32 {
+    pub fn queue_packets(&self, queue: usize) -> u32 {
         self.queues[queue].packets
     }
 
@@ -161,7 +171,7 @@ impl Queues {
 
     /// The queues that hold at least one packet.
     #[inline]
-    pub(crate) fn backlogged(&self) -> QueueSet {
+    pub fn backlogged(&self) -> QueueSet {
         self.backlogged
     }
 
@@ -171,21 +181,22 @@ impl Queues {
         &mut self.queues[queue].lane
     }
 
-    /// Bytes that a queue may send in a round.
+    /// Bytes that a queue may send in a round, or its weight.
     #[inline]
-    pub(crate) fn quantum(&self, queue: usize) -> u32 {
+    pub fn quantum(&self, queue: usize) -> u32 {
         self.queues[queue].lane.quantum
     }
 
-    /// What MQ-ECN weighs a queue by.
+    /// The number that the marker has for a queue, see
+    /// [`Marking::queue_constant`](super::marker::Marking::queue_constant).
     #[inline]
-    pub(crate) fn own(&self, queue: usize) -> f64 {
-        self.queues[queue].lane.own
+    pub fn constant(&self, queue: usize) -> f64 {
+        self.queues[queue].lane.constant
     }
 
     /// Size of the packet at the head of a backlogged queue.
     #[inline]
-    pub(crate) fn head_size(&self, queue: usize) -> u32 {
+    pub fn head_size(&self, queue: usize) -> u32 {
         self.queues[queue].head_size
     }
 

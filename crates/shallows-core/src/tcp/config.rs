@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::ControllerConfig;
+use crate::registry::{ParameterError, UnknownName};
 use crate::units::Time;
 
 /// Everything about a connection's transport. What is not written has the default.
@@ -167,6 +168,12 @@ pub enum AfterIdle {
 /// Why a transport cannot work.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ConfigError {
+    /// A name that no congestion controller has.
+    #[error(transparent)]
+    UnknownName(#[from] UnknownName),
+    /// Parameters that do not fit a custom controller.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
     /// A number must be above zero.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
@@ -372,9 +379,9 @@ mod tests {
             assert_eq!(config, read(&format!("controller = {{ {name} = {{}} }}")));
             assert_eq!(read(&toml::to_string(&config).unwrap()), config);
         }
-        let error = toml::from_str::<TcpConfig>("controller = \"dctpc\"").unwrap_err();
+        let error = problem("controller = \"dctpc\"");
         assert!(
-            error.message().contains("unknown variant `dctpc`"),
+            error.starts_with("unknown congestion controller `dctpc`, expected one of `reno`"),
             "{error}"
         );
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use shallows_core::packet::Descriptor;
-use shallows_core::port::{EgressPort, PortConfig};
+use shallows_core::port::{BufferConfig, EgressPort, PortConfig, SchedulerConfig, SchemeConfig};
 
 use crate::driver::RATE;
 
@@ -91,9 +91,43 @@ fn build(toml: &str) -> Result<EgressPort<Descriptor>, String> {
     EgressPort::new(RATE, &config, 1, 1).map_err(|e| e.to_string())
 }
 
+/// One port for each scheduler, marker and buffer that there is.
+fn one_of_each() -> Vec<String> {
+    let port = |scheduler: &str, marker: &str, buffer: &str| {
+        let queues = if ["fifo", "pfabric"]
+            .iter()
+            .any(|name| scheduler.contains(name))
+        {
+            1
+        } else {
+            8
+        };
+        let classifier = if queues == 8 {
+            "{ size-class = { small = 2, medium = 3, large = 3, t-small = 2, t-large = 7 } }"
+        } else {
+            r#""dscp""#
+        };
+        format!(
+            "queues = {queues}\nclassifier = {classifier}\nbuffer = {buffer}\nscheduler = {scheduler}\nmarker = {{ scheme = {marker} }}"
+        )
+    };
+    let (none, unlimited) = (r#""none""#, r#""unlimited""#);
+    let dwrr = r#"{ dwrr = { quantum = "1500B" } }"#;
+    let schedulers = SchedulerConfig::EXAMPLES.map(|(_, example)| port(example, none, unlimited));
+    let markers = SchemeConfig::EXAMPLES.map(|(_, example)| port(dwrr, example, unlimited));
+    let buffers = BufferConfig::EXAMPLES.map(|(_, example)| port(dwrr, none, example));
+    schedulers
+        .into_iter()
+        .chain(markers)
+        .chain(buffers)
+        .collect()
+}
+
 #[test]
 fn every_example_builds_and_prints_back() {
-    for example in EXAMPLES {
+    let examples = EXAMPLES.map(str::to_owned).into_iter().chain(one_of_each());
+    for example in examples {
+        let example = example.as_str();
         build(example).unwrap_or_else(|error| panic!("{error} in\n{example}"));
         let config: PortConfig = toml::from_str(example).unwrap();
         let printed = toml::to_string(&config).unwrap();
@@ -163,7 +197,7 @@ fn unknown_names_come_with_the_known_ones() {
     let error = build("buffer = \"unlimited\"\nscheduler = { dwr = { quantum = \"1500B\" } }");
     let message = error.unwrap_err();
     assert!(
-        message.starts_with("unknown variant `dwr`, expected one of `fifo`"),
+        message.starts_with("unknown scheduler `dwr`, expected one of `fifo`"),
         "{message}"
     );
     let error = build("bufer = \"unlimited\"\nscheduler = \"fifo\"");
@@ -172,6 +206,15 @@ fn unknown_names_come_with_the_known_ones() {
             .unwrap_err()
             .starts_with("unknown field `bufer`, expected one of")
     );
+}
+
+#[test]
+fn a_scheme_is_one_name() {
+    let two = "scheduler = { wrr = { quantum = \"1500B\" }, dwrr = { quantum = \"1500B\" } }";
+    let error = build(&format!("buffer = \"unlimited\"\n{two}")).unwrap_err();
+    assert_eq!(error, "wanted exactly 1 element, more than 1 found");
+    let none = build("buffer = \"unlimited\"\nscheduler = {}").unwrap_err();
+    assert_eq!(none, "wanted exactly 1 element, found 0");
 }
 
 proptest! {

@@ -193,15 +193,7 @@ fn pfabric_probes_after_five_timeouts_until_it_hears_something() {
 
 #[test]
 fn every_controller_fills_a_clean_path() {
-    for name in [
-        "reno",
-        "cubic",
-        "dctcp",
-        "ecn-star",
-        "delay-dctcp",
-        "ear",
-        "pfabric",
-    ] {
+    for name in ControllerConfig::names() {
         let config: TcpConfig =
             toml::from_str(&format!("controller = \"{name}\"")).expect("it is a controller");
         let mut pair = Pair::new(&config);

@@ -36,6 +36,10 @@ impl Chosen {
             ControllerConfig::Ear(config) => {
                 Self::ours(scenario, Controller::Ear, delay_dctcp(config))
             }
+            ControllerConfig::Custom(custom) => {
+                let problem = format!("{} is not in the kernel", custom.name);
+                Err(scenario.error("transport.controller", problem))
+            }
             ControllerConfig::Pfabric(_) => {
                 let problem = "pFabric's transport is not in the kernel";
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";

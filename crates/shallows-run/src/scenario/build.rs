@@ -183,7 +183,9 @@ impl Scenario {
             let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
             keys.extend(special.set.clone());
             let transport = TcpConfig::deserialize(keys);
-            let transport = transport.map_err(|error| at_keys(error.message().to_owned()))?;
+            let mut transport = transport.map_err(|error| at_keys(error.message().to_owned()))?;
+            let known = self.registry.resolve_transport(&mut transport);
+            known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();
             checked.map_err(|error| at_keys(error.to_string()))?;
             let hosts = match &special.hosts {

@@ -64,6 +64,22 @@ impl Diagnostic {
         }
     }
 
+    /// A name that is none of those that are `known`.
+    pub(crate) fn unknown(
+        source: &Source,
+        span: Range<usize>,
+        noun: &str,
+        name: &str,
+        known: &[&str],
+    ) -> Self {
+        let Explanation { message, help } = Explanation::unknown(noun, name, known);
+        Self {
+            message,
+            help,
+            place: Some(source.place(span)),
+        }
+    }
+
     /// The same with advice.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -1,4 +1,4 @@
-//! ScenarioConfig files.
+//! Scenario files.
 
 mod build;
 mod diagnostic;
@@ -21,7 +21,8 @@ use std::str::FromStr;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
+use shallows_core::port::{BufferConfig, ConfigError, PerIndex, PortConfig};
+use shallows_core::registry::{Registry, UnknownName};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_results::size_class::SizeClasses;
@@ -190,6 +191,8 @@ pub struct Scenario {
     base: PathBuf,
     /// Files that can be read only once.
     streams: Streams,
+    /// Schemes of other crates that it may name.
+    registry: Registry,
 }
 
 /// A key that is set on top of a scenario's file.
@@ -233,7 +236,8 @@ impl Scenario {
         settings.push(Setting::new(assignment));
         let Self { source, base, .. } = self;
         let source = (source.path(), source.text());
-        let mut changed = Self::with(source, &settings, base, self.streams.clone())?;
+        let streams = self.streams.clone();
+        let mut changed = Self::with(source, &settings, base, streams, &self.registry)?;
         if changed.config.name.is_none() {
             changed.config.name.clone_from(&self.config.name);
         }
@@ -243,9 +247,20 @@ impl Scenario {
 
     /// Reads a scenario file with some of its keys set anew.
     pub fn read(path: &Path, settings: &[Setting]) -> Result<Self, Diagnostic> {
+        Self::read_with(path, settings, &Registry::default())
+    }
+
+    /// Reads a scenario file that may name markers, schedulers and congestion controllers of
+    /// `registry`.
+    pub fn read_with(
+        path: &Path,
+        settings: &[Setting],
+        registry: &Registry,
+    ) -> Result<Self, Diagnostic> {
         let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
         let base = path.parent().unwrap_or(Path::new(""));
-        let mut scenario = Self::with((path, &text), settings, base, Streams::default())?;
+        let streams = Streams::default();
+        let mut scenario = Self::with((path, &text), settings, base, streams, registry)?;
         if scenario.config.name.is_none() {
             let stem = path.file_stem().unwrap_or_default();
             scenario.config.name = Some(stem.to_string_lossy().into_owned());
@@ -255,7 +270,8 @@ impl Scenario {
 
     /// Reads a scenario from its text; errors name it by `path`.
     pub fn parse(path: &Path, text: &str, settings: &[Setting]) -> Result<Self, Diagnostic> {
-        Self::with((path, text), settings, Path::new(""), Streams::default())
+        let (base, streams) = (Path::new(""), Streams::default());
+        Self::with((path, text), settings, base, streams, &Registry::default())
     }
 
     fn with(
@@ -263,6 +279,7 @@ impl Scenario {
         settings: &[Setting],
         base: &Path,
         mut streams: Streams,
+        registry: &Registry,
     ) -> Result<Self, Diagnostic> {
         let shown = settings.iter().map(|setting| setting.shown.clone());
         let mut source = Source::new(path, text, shown.collect());
@@ -276,6 +293,7 @@ impl Scenario {
         source.index(document.get_ref());
         let config = ScenarioConfig::deserialize(toml::de::Deserializer::from(document));
         let mut config = config.map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        resolve(&mut config, registry, &source)?;
         if !source.has("transport.receive-window") {
             // The default, as far as it can be kept track of in bytes.
             let transport = &mut config.transport;
@@ -292,6 +310,7 @@ impl Scenario {
             settings: settings.to_vec(),
             base: base.to_owned(),
             streams,
+            registry: registry.clone(),
         };
         kept.map_err(|problem| scenario.error("workload", problem))?;
         scenario.check_name()?;
@@ -335,7 +354,51 @@ impl ScenarioConfig {
     }
 }
 
+/// Finds the schemes of other crates.
+fn resolve(
+    config: &mut ScenarioConfig,
+    registry: &Registry,
+    source: &Source,
+) -> Result<(), Diagnostic> {
+    let controller = registry.resolve_transport(&mut config.transport);
+    controller.map_err(|unknown| unknown_name(source, "transport.controller", &unknown))?;
+    for (path, port) in config.ports.configs_mut() {
+        registry.resolve_port(port).map_err(|error| match error {
+            ConfigError::UnknownName(unknown) if unknown.kind == "marker" => {
+                unknown_name(source, &format!("{path}.marker.scheme"), &unknown)
+            }
+            ConfigError::UnknownName(unknown) => {
+                unknown_name(source, &format!("{path}.scheduler"), &unknown)
+            }
+            error => Diagnostic::at(source, source.span_of(&path), error.to_string()),
+        })?;
+    }
+    Ok(())
+}
+
+/// A name that nothing has, at the key `path` or within it.
+fn unknown_name(source: &Source, path: &str, unknown: &UnknownName) -> Diagnostic {
+    let span = source.span_of_name(path, &unknown.name);
+    let known: Vec<&str> = unknown.known.iter().map(String::as_str).collect();
+    Diagnostic::unknown(source, span, "name", &unknown.name, &known)
+}
+
 impl Ports {
+    /// All ports that are written down, with their paths.
+    fn configs_mut(&mut self) -> impl Iterator<Item = (String, &mut PortConfig)> {
+        let host = match &mut self.host {
+            HostPort::Own(port) => Some(("ports.host".to_owned(), &mut **port)),
+            HostPort::Fifo | HostPort::AsSwitch => None,
+        };
+        let special = self.special.iter_mut().enumerate();
+        let special =
+            special.map(|(index, entry)| (format!("ports.special.{index}.port"), &mut entry.port));
+        [("ports.switch".to_owned(), &mut self.switch)]
+            .into_iter()
+            .chain(host)
+            .chain(special)
+    }
+
     /// What hosts have.
     pub fn host(&self) -> PortConfig {
         match &self.host {

@@ -13,7 +13,10 @@ pub(crate) struct Source {
     path: PathBuf,
     text: String,
     settings: Vec<String>,
+    /// Where keys are, and items of lists.
     spans: BTreeMap<String, Range<usize>>,
+    /// Where the plain values of keys are.
+    values: BTreeMap<String, Range<usize>>,
 }
 
 /// A place that a reader finds.
@@ -41,6 +44,7 @@ impl Source {
             text: text.to_owned(),
             settings,
             spans: BTreeMap::new(),
+            values: BTreeMap::new(),
         }
     }
 
@@ -60,9 +64,39 @@ impl Source {
 
     /// Remembers where each key is.
     pub(crate) fn index(&mut self, table: &DeTable<'_>) {
-        let mut spans = BTreeMap::new();
-        index_table(table, "", &mut spans);
-        self.spans = spans;
+        self.index_table(table, "");
+    }
+
+    fn index_table(&mut self, table: &DeTable<'_>, prefix: &str) {
+        for (key, value) in table {
+            let path = format!("{prefix}{}", key.get_ref());
+            self.spans.insert(path.clone(), key.span());
+            self.index_value(value, path);
+        }
+    }
+
+    fn index_value(&mut self, value: &Spanned<DeValue<'_>>, path: String) {
+        match value.get_ref() {
+            DeValue::Table(table) => self.index_table(table, &format!("{path}.")),
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let path = format!("{path}.{index}");
+                    self.spans.insert(path.clone(), item.span());
+                    self.index_value(item, path);
+                }
+            }
+            _ => {
+                self.values.insert(path, value.span());
+            }
+        }
+    }
+
+    /// Where a choice at `path` is named: as its value, or as the key of its parameters.
+    pub(crate) fn span_of_name(&self, path: &str, name: &str) -> Range<usize> {
+        match self.values.get(path) {
+            Some(span) => span.clone(),
+            None => self.span_of(&format!("{path}.{name}")),
+        }
     }
 
     /// Where `path` is, such as `"ports.switch"`, or the nearest table around it.
@@ -134,31 +168,5 @@ impl Source {
             text: text.replace('\t', " "),
             width: width.max(1),
         }
-    }
-}
-
-fn index_table(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<usize>>) {
-    for (key, value) in table {
-        let path = format!("{prefix}{}", key.get_ref());
-        spans.insert(path.clone(), key.span());
-        index_value(value, &path, spans);
-    }
-}
-
-fn index_value(
-    value: &Spanned<DeValue<'_>>,
-    path: &str,
-    spans: &mut BTreeMap<String, Range<usize>>,
-) {
-    match value.get_ref() {
-        DeValue::Table(table) => index_table(table, &format!("{path}."), spans),
-        DeValue::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                let path = format!("{path}.{index}");
-                spans.insert(path.clone(), item.span());
-                index_value(item, &path, spans);
-            }
-        }
-        _ => {}
     }
 }

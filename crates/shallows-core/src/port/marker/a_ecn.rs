@@ -13,10 +13,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
-use crate::port::queues::Queues;
+use super::{MarkPoint, Marking, Needs, Note, PortContext, Seen, Threshold, real};
 use crate::port::scheduler::Service;
-use crate::port::{ConfigError, MarkReason};
+use crate::port::{ConfigError, MarkReason, Queues};
 use crate::units::Length;
 
 /// Parameters of A-ECN.
@@ -53,11 +52,11 @@ struct Lane {
 }
 
 impl AEcn {
-    pub(super) fn new(config: AEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
-        let k = setting.bytes(config.threshold)?;
+    pub(super) fn new(config: AEcnConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
+        let k = port.bytes(config.threshold)?;
         let step = match config.step {
-            Some(step) => setting.length("step", step)?,
-            None => setting.packet.get() as f64,
+            Some(step) => port.length("step", step)?,
+            None => port.packet.get() as f64,
         };
         if config.interval == 0 {
             return Err(ConfigError::Zero("interval"));
@@ -71,20 +70,27 @@ impl AEcn {
             k,
             step,
             interval: config.interval,
-            lanes: vec![lane; setting.weights.len()],
+            lanes: vec![lane; port.queues()],
         })
     }
 }
 
 impl Marking for AEcn {
+    fn needs(&self) -> Needs {
+        Needs {
+            dequeue: false,
+            service: true,
+        }
+    }
+
     #[inline]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         let over = real(seen.queue_length) > self.lanes[seen.queue].threshold;
         over.then_some(MarkReason::Queue)
     }
 
     #[inline(never)]
-    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, queues: &Queues) -> Note {
         let lane = &mut self.lanes[seen.queue];
         lane.enqueued += 1;
         if lane.enqueued == self.interval {
@@ -98,7 +104,7 @@ impl Marking for AEcn {
             lane.shortest = u64::MAX;
         }
         match point {
-            MarkPoint::Enqueue => self.decide(seen).into(),
+            MarkPoint::Enqueue => self.decide(seen, queues).into(),
             MarkPoint::Dequeue => Note::Pass,
         }
     }
@@ -109,7 +115,7 @@ impl Marking for AEcn {
         lane.shortest = lane.shortest.min(queues.queue_bytes(service.queue));
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
+    fn threshold(&self, queue: usize, _: &Queues) -> Option<f64> {
         Some(self.lanes[queue].threshold)
     }
 }
@@ -119,7 +125,7 @@ mod tests {
     use super::*;
     use crate::packet::Descriptor;
     use crate::port::Pool;
-    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::marker::tests::{length, port, seen};
     use crate::port::queues::Stored;
     use crate::units::Time;
 
@@ -146,7 +152,7 @@ mod tests {
         for _ in 0..marker.interval {
             marker.at_enqueue(MarkPoint::Enqueue, seen(0, 1500), &queues);
         }
-        marker.threshold(0).unwrap()
+        marker.threshold(0, &queues).unwrap()
     }
 
     #[test]
@@ -156,8 +162,8 @@ mod tests {
             interval: 10,
             step: None,
         };
-        let mut a_ecn = AEcn::new(config, &setting(&[1])).unwrap();
-        assert_eq!(a_ecn.threshold(0), Some(9_000.0));
+        let mut a_ecn = AEcn::new(config, &port(&[1])).unwrap();
+        assert_eq!(a_ecn.threshold(0, &Queues::new(1)), Some(9_000.0));
         assert_eq!(interval(&mut a_ecn, 4_000), 7_500.0, "a whole step down");
         assert_eq!(
             interval(&mut a_ecn, 500),

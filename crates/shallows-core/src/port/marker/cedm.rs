@@ -8,9 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
-use crate::port::queues::Queues;
-use crate::port::{ConfigError, MarkReason};
+use super::{MarkPoint, Marking, Needs, Note, PortContext, Seen, Threshold, real};
+use crate::port::{ConfigError, MarkReason, Queues};
 use crate::units::Time;
 
 /// Parameters of CEDM.
@@ -46,16 +45,23 @@ pub(super) struct Cedm {
 }
 
 impl Cedm {
-    pub(super) fn new(config: CedmConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: CedmConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            enqueue: setting.bytes(config.enqueue)?,
-            dequeue: setting.bytes(config.dequeue)?,
+            enqueue: port.bytes(config.enqueue)?,
+            dequeue: port.bytes(config.dequeue)?,
             rule: config.rule,
         })
     }
 }
 
 impl Marking for Cedm {
+    fn needs(&self) -> Needs {
+        Needs {
+            dequeue: true,
+            service: false,
+        }
+    }
+
     #[inline]
     fn at_enqueue(&mut self, _: MarkPoint, seen: Seen, _: &Queues) -> Note {
         if real(seen.queue_length) > self.enqueue {
@@ -70,6 +76,7 @@ impl Marking for Cedm {
         &mut self,
         _point: MarkPoint,
         seen: Seen,
+        _: &Queues,
         _sojourn: Time,
         noted: bool,
     ) -> Option<MarkReason> {
@@ -81,7 +88,7 @@ impl Marking for Cedm {
         mark.then_some(MarkReason::Queue)
     }
 
-    fn threshold(&self, _queue: usize) -> Option<f64> {
+    fn threshold(&self, _: usize, _: &Queues) -> Option<f64> {
         Some(self.enqueue)
     }
 }
@@ -89,7 +96,7 @@ impl Marking for Cedm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::marker::tests::{length, port, seen};
 
     #[test]
     fn both_and_either() {
@@ -104,7 +111,7 @@ mod tests {
                 dequeue: length(15_000),
                 rule,
             };
-            let mut cedm = Cedm::new(config, &setting(&[1])).unwrap();
+            let mut cedm = Cedm::new(config, &port(&[1])).unwrap();
             let cases = [
                 (30_000, 15_000),
                 (30_001, 15_000),
@@ -114,8 +121,14 @@ mod tests {
             let marked = cases.map(|(arriving, leaving)| {
                 let note = cedm.at_enqueue(MarkPoint::Enqueue, seen(0, arriving), &queues);
                 let noted = note == Note::Remember;
-                cedm.at_dequeue(MarkPoint::Enqueue, seen(0, leaving), Time::ZERO, noted)
-                    .is_some()
+                cedm.at_dequeue(
+                    MarkPoint::Enqueue,
+                    seen(0, leaving),
+                    &queues,
+                    Time::ZERO,
+                    noted,
+                )
+                .is_some()
             });
             assert_eq!(marked, expected);
         }

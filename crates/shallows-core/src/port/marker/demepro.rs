@@ -9,9 +9,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, real};
-use crate::port::queues::Queues;
-use crate::port::{ConfigError, MarkReason};
+use super::{MarkPoint, Marking, Note, PortContext, Seen, Threshold, real};
+use crate::port::{ConfigError, MarkReason, Queues};
 use crate::units::Time;
 
 /// Parameters of DemePro.
@@ -29,9 +28,9 @@ pub(super) struct DemePro {
 }
 
 impl DemePro {
-    pub(super) fn new(config: DemeProConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: DemeProConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            threshold: setting.bytes(config.threshold)?,
+            threshold: port.bytes(config.threshold)?,
         })
     }
 }
@@ -56,13 +55,14 @@ impl Marking for DemePro {
         &mut self,
         _point: MarkPoint,
         _seen: Seen,
+        _: &Queues,
         _sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
         None
     }
 
-    fn threshold(&self, _queue: usize) -> Option<f64> {
+    fn threshold(&self, _: usize, _: &Queues) -> Option<f64> {
         Some(self.threshold)
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::packet::Descriptor;
     use crate::port::Pool;
-    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::marker::tests::{length, port, seen};
     use crate::port::queues::Stored;
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
         let config = DemeProConfig {
             threshold: length(6_000),
         };
-        let mut demepro = DemePro::new(config, &setting(&[1, 1, 1])).unwrap();
+        let mut demepro = DemePro::new(config, &port(&[1, 1, 1])).unwrap();
         let (mut queues, mut pool) = (Queues::new(3), Pool::unlimited());
         for queue in [1, 1, 2] {
             let stored = Stored {

@@ -20,8 +20,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen, Setting, Threshold, real};
-use crate::port::{ConfigError, MarkReason, SizeClass, SizeClasses};
+use super::{Marking, PortContext, Seen, Threshold, real};
+use crate::port::{ConfigError, MarkReason, Queues, SizeClass, SizeClasses};
 use crate::random::Coin;
 
 /// Parameters of ML-ECN's marker; the classes of queues are those of the classifier.
@@ -55,9 +55,9 @@ pub(super) struct MlEcn {
 }
 
 impl MlEcn {
-    pub(super) fn new(config: &MlEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
-        let classes = setting.classes.ok_or(ConfigError::NeedsSizeClasses)?;
-        classes.check(setting.weights.len())?;
+    pub(super) fn new(config: &MlEcnConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
+        let classes = port.classes.ok_or(ConfigError::NeedsSizeClasses)?;
+        classes.check(port.queues())?;
         if config.levels == 0 {
             return Err(ConfigError::Zero("levels"));
         }
@@ -76,13 +76,13 @@ impl MlEcn {
             return Err(ConfigError::Order("packet-small", "packet-large"));
         }
         Ok(Self {
-            k: setting.bytes(config.threshold)?,
+            k: port.bytes(config.threshold)?,
             levels: u16::from(config.levels),
             packet_classes,
-            queue_classes: (0..setting.weights.len())
+            queue_classes: (0..port.queues())
                 .map(|queue| classes.class_of_queue(queue))
                 .collect(),
-            coin: Coin::new(setting.stream.0, setting.stream.1),
+            coin: port.coin(),
         })
     }
 
@@ -105,7 +105,7 @@ impl MlEcn {
 
 impl Marking for MlEcn {
     #[inline(never)]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         let length = real(seen.queue_length);
         let class = self.queue_classes[seen.queue];
         if class == SizeClass::Small {
@@ -130,7 +130,7 @@ impl Marking for MlEcn {
         self.coin.heads(p).then_some(MarkReason::Probability)
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
+    fn threshold(&self, queue: usize, _: &Queues) -> Option<f64> {
         Some(match self.queue_classes[queue] {
             SizeClass::Small => self.k,
             SizeClass::Medium | SizeClass::Large => self.level_start(1),
@@ -141,13 +141,13 @@ impl Marking for MlEcn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::marker::tests::{length, port, seen};
 
     /// Queues 0-1 small, 2-4 medium, 5-7 large; stages 3..=6 are medium, of which 3 is small and 6
     /// is large. K = 120,000 B.
     fn marker(levels: u8) -> MlEcn {
-        let mut setting = setting(&[1500; 8]);
-        setting.classes = Some(SizeClasses {
+        let mut port = port(&[1500; 8]);
+        port.classes = Some(SizeClasses {
             small: 2,
             medium: 3,
             large: 3,
@@ -160,7 +160,7 @@ mod tests {
             packet_small: None,
             packet_large: None,
         };
-        MlEcn::new(&config, &setting).unwrap()
+        MlEcn::new(&config, &port).unwrap()
     }
 
     /// Marking frequency of a packet of `stage` in `queue`, as the number of marks in 10,000.
@@ -170,7 +170,9 @@ mod tests {
             port_length: port,
             ..seen(queue, queue_length)
         };
-        (0..10_000).filter(|_| ml.decide(seen).is_some()).count()
+        (0..10_000)
+            .filter(|_| ml.decide(seen, &Queues::new(8)).is_some())
+            .count()
     }
 
     #[test]
@@ -190,10 +192,11 @@ mod tests {
     fn small_queues_know_the_standard_threshold_only() {
         let mut ml = marker(3);
         let mut decide = |length, port| {
-            ml.decide(Seen {
+            let seen = Seen {
                 port_length: port,
                 ..seen(0, length)
-            })
+            };
+            ml.decide(seen, &Queues::new(8))
         };
         assert_eq!(decide(120_000, 300_000), None);
         assert_eq!(decide(120_001, 300_000), Some(MarkReason::Queue));

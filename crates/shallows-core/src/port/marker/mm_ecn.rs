@@ -14,9 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen, Setting, Threshold, probability, real};
-use crate::port::queues::Queues;
-use crate::port::{ConfigError, MarkReason, PerIndex};
+use super::{MarkPoint, Marking, Needs, Note, PortContext, Seen, Threshold, probability, real};
+use crate::port::{ConfigError, MarkReason, PerIndex, Queues};
 use crate::random::Coin;
 use crate::units::Time;
 
@@ -46,17 +45,24 @@ pub(super) struct MmEcn {
 }
 
 impl MmEcn {
-    pub(super) fn new(config: MmEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: MmEcnConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            thresholds: setting.bytes_each(&PerIndex::All(config.threshold))?,
+            thresholds: port.bytes_each(&PerIndex::All(config.threshold))?,
             random: probability("random", config.random)?,
-            open: vec![0; setting.weights.len()],
-            coin: Coin::new(setting.stream.0, setting.stream.1),
+            open: vec![0; port.queues()],
+            coin: port.coin(),
         })
     }
 }
 
 impl Marking for MmEcn {
+    fn needs(&self) -> Needs {
+        Needs {
+            dequeue: true,
+            service: false,
+        }
+    }
+
     #[inline(never)]
     fn at_enqueue(&mut self, _: MarkPoint, seen: Seen, _: &Queues) -> Note {
         if real(seen.queue_length) <= self.thresholds[seen.queue] {
@@ -73,6 +79,7 @@ impl Marking for MmEcn {
         &mut self,
         _point: MarkPoint,
         seen: Seen,
+        _: &Queues,
         _sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
@@ -91,7 +98,7 @@ impl Marking for MmEcn {
         marked.then_some(MarkReason::Queue)
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
+    fn threshold(&self, queue: usize, _: &Queues) -> Option<f64> {
         Some(self.thresholds[queue])
     }
 }
@@ -99,14 +106,14 @@ impl Marking for MmEcn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::marker::tests::{length, port, seen};
 
     fn marker(random: f64) -> MmEcn {
         let config = MmEcnConfig {
             threshold: length(15_000),
             random,
         };
-        MmEcn::new(config, &setting(&[1])).unwrap()
+        MmEcn::new(config, &port(&[1])).unwrap()
     }
 
     fn arrive(mm: &mut MmEcn, length: u64) -> Note {
@@ -136,7 +143,10 @@ mod tests {
                     ..seen(0, 1500)
                 };
                 let point = MarkPoint::Enqueue;
-                *hit += u32::from(mm.at_dequeue(point, leaving, Time::ZERO, false).is_some());
+                *hit += u32::from(
+                    mm.at_dequeue(point, leaving, &Queues::new(1), Time::ZERO, false)
+                        .is_some(),
+                );
             }
         }
         assert_eq!(

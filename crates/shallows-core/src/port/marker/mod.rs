@@ -1,8 +1,9 @@
 //! Which packets get a congestion mark.
 //!
-//! A marker is one file and one variant of [`SchemeConfig`]. It never touches a packet: it sees
-//! queue lengths and answers, and the port sets CE, counts the reason, and deals with packets whose
-//! transport does not understand ECN.
+//! A marker is one file and one variant of [`SchemeConfig`], or it comes from another crate by way
+//! of a [`Registry`](crate::registry::Registry); either implements [`Marking`]. It never touches a
+//! packet: it sees queue lengths and answers, and the port sets CE, counts the reason, and deals
+//! with packets whose transport does not understand ECN.
 //!
 //! Two choices that papers tend to leave in the code are parameters of every marker: the
 //! [`MarkPoint`] and the [`Measure`], what counts as the length of a queue.
@@ -22,6 +23,8 @@
 
 pub mod a_ecn;
 pub mod cedm;
+mod config;
+mod context;
 pub mod demepro;
 pub mod ml_ecn;
 pub mod mm_ecn;
@@ -31,14 +34,16 @@ pub mod red;
 pub mod tcn;
 pub mod threshold;
 
-use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 
-use super::queues::Queues;
 use super::scheduler::Service;
-use super::{ConfigError, MarkReason, PerIndex, QueueSet, RoundObserver, SizeClasses};
-use crate::units::{Bytes, Length, Rate, Time};
+use super::{ConfigError, MarkReason, Queues, RoundObserver};
+use crate::units::Time;
 pub use a_ecn::AEcnConfig;
 pub use cedm::{CedmConfig, CedmRule};
+pub use config::{MarkPoint, MarkerConfig, Measure, MeasureUnit, NotEct, Presence, SchemeConfig};
+pub use context::PortContext;
+use context::{power, probability, real};
 pub use demepro::DemeProConfig;
 pub use ml_ecn::MlEcnConfig;
 pub use mm_ecn::MmEcnConfig;
@@ -48,166 +53,32 @@ pub use red::{Average, RedConfig};
 pub use tcn::TcnConfig;
 pub use threshold::{Threshold, minimum_thresholds, standard_threshold};
 
-/// A marker, as written in a scenario.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct MarkerConfig {
-    /// What decides.
-    pub scheme: SchemeConfig,
-    /// When it decides.
-    #[serde(default)]
-    pub point: MarkPoint,
-    /// What it takes for the length of a queue.
-    #[serde(default)]
-    pub measure: Measure,
-    /// What happens to a packet that should be marked and cannot be.
-    #[serde(default)]
-    pub not_ect: NotEct,
-}
-
-/// The scheme that decides.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum SchemeConfig {
-    /// Nothing is marked.
-    #[default]
-    None,
-    /// A threshold for each queue. The same for all is the standard threshold of MQ-ECN eq. 1.
-    PerQueue {
-        /// Threshold of all queues or of each.
-        threshold: PerIndex<Threshold>,
-    },
-    /// The minimum threshold of MQ-ECN eq. 2: the standard one, apportioned by weight.
-    PerQueueMinimum {
-        /// The standard threshold K.
-        threshold: Threshold,
-    },
-    /// One threshold for the sum of the port's queues.
-    PerPort {
-        /// Threshold of the port.
-        threshold: Threshold,
-    },
-    /// One threshold for all that the ports of the switch have in store.
-    PerPool {
-        /// Threshold of the pool.
-        threshold: Threshold,
-    },
-    /// ECN* of Wu et al. (CoNEXT 2012): a threshold for each queue, judged at dequeue whatever
-    /// [`MarkerConfig::point`] says.
-    EcnStar {
-        /// Threshold of all queues or of each.
-        threshold: PerIndex<Threshold>,
-    },
-    /// See [`MqEcnConfig`].
-    MqEcn(MqEcnConfig),
-    /// See [`MlEcnConfig`].
-    MlEcn(MlEcnConfig),
-    /// See [`RedConfig`].
-    Red(RedConfig),
-    /// See [`TcnConfig`].
-    Tcn(TcnConfig),
-    /// See [`PmsbConfig`].
-    Pmsb(PmsbConfig),
-    /// See [`CedmConfig`].
-    Cedm(CedmConfig),
-    /// See [`AEcnConfig`].
-    AEcn(AEcnConfig),
-    /// See [`MmEcnConfig`].
-    MmEcn(MmEcnConfig),
-    /// See [`DemeProConfig`].
-    Demepro(DemeProConfig),
-}
-
-/// The moment at which a scheme decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MarkPoint {
-    /// When a packet arrives, as RED and commodity chips do.
-    #[default]
-    Enqueue,
-    /// When a packet leaves.
-    Dequeue,
-}
-
-/// What counts as the length of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Measure {
-    /// Bytes, or packets of the port's nominal size.
-    pub unit: MeasureUnit,
-    /// The packet that is decided on: the arriving one at enqueue, the leaving one at dequeue.
-    pub subject: Presence,
-    /// The packet that is being transmitted. Most switches and simulators take it off the queue
-    /// when its transmission starts.
-    pub in_service: Presence,
-}
-
-impl Default for Measure {
-    fn default() -> Self {
-        Self {
-            unit: MeasureUnit::Bytes,
-            subject: Presence::Included,
-            in_service: Presence::Excluded,
-        }
-    }
-}
-
-/// Unit of a queue's length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MeasureUnit {
-    /// Bytes in store.
-    Bytes,
-    /// Packets in store, each worth the port's nominal packet size whatever its own.
-    Packets,
-}
-
-/// Whether something counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Presence {
-    /// It counts.
-    Included,
-    /// It does not.
-    Excluded,
-}
-
-/// What happens to a packet that should be marked but is not ECN-capable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotEct {
-    /// It goes on unmarked.
-    #[default]
-    Pass,
-    /// It is dropped, as RED prescribes, where the decision falls at enqueue. A packet that is
-    /// already in store is never dropped for it.
-    Drop,
-}
-
 /// What a scheme sees when it decides about a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    pub(crate) now: Time,
-    pub(crate) queue: usize,
+pub struct Seen {
+    /// The time.
+    pub now: Time,
+    /// The packet's queue.
+    pub queue: usize,
     /// Length of the packet's queue, by the port's [`Measure`], in bytes.
-    pub(crate) queue_length: u64,
+    pub queue_length: u64,
     /// Length of all queues of the port.
-    pub(crate) port_length: u64,
+    pub port_length: u64,
     /// Bytes that all ports of the switch hold, with this packet.
-    pub(crate) pool_length: u64,
+    pub pool_length: u64,
     /// Packets in the queue, with this one.
-    pub(crate) queue_packets: u32,
-    /// What MQ-ECN weighs the queue by, see [`Setting::own`].
-    pub(crate) own: f64,
+    pub queue_packets: u32,
     /// The DSCP field: ML-ECN's stage.
-    pub(crate) stage: u8,
+    pub stage: u8,
 }
 
 /// A scheme's answer about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Note {
+pub enum Note {
+    /// Leave it as it is.
     Pass,
+    /// Mark it.
     Mark(MarkReason),
     /// Mark the packet at the head of this queue instead of the arriving one.
     MarkHead(u8, MarkReason),
@@ -221,22 +92,58 @@ impl From<Option<MarkReason>> for Note {
     }
 }
 
+/// What a scheme asks of the port beyond a question for each arriving packet. The port spares what
+/// a scheme does not need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// [`Marking::at_dequeue`], whatever [`MarkerConfig::point`] says.
+    pub dequeue: bool,
+    /// [`Marking::served`].
+    pub service: bool,
+}
+
+/// A rule in its simplest form: packets that make their port longer than this are marked as they
+/// arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArrivalRule {
+    /// Bytes, the arriving packet included; infinite if nothing is ever marked.
+    pub threshold: f64,
+    /// Why.
+    pub reason: MarkReason,
+}
+
 /// What a scheme does. Most decide by one rule at the configured point and need
 /// [`decide`](Self::decide) only.
 ///
 /// Schemes of a few instructions are inlined into the port; longer ones are kept out of line, or
 /// they would cost the short ones their registers.
-pub(crate) trait Marking {
+pub trait Marking: Debug + Send {
+    /// What the port has to call.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// A number that the port keeps with each queue, so that it is at hand when the queue is:
+    /// [`Queues::constant`] gives it back.
+    fn queue_constant(&self, _queue: usize, _port: &PortContext<'_>) -> f64 {
+        0.0
+    }
+
+    /// The rule of a port with one queue, if the scheme is no more than that.
+    fn arrival_rule(&self) -> Option<ArrivalRule> {
+        None
+    }
+
     /// Whether to mark the packet.
-    fn decide(&mut self, _seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, _seen: Seen, _queues: &Queues) -> Option<MarkReason> {
         None
     }
 
     /// A packet is about to join its queue.
     #[inline]
-    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, queues: &Queues) -> Note {
         match point {
-            MarkPoint::Enqueue => self.decide(seen).into(),
+            MarkPoint::Enqueue => self.decide(seen, queues).into(),
             MarkPoint::Dequeue => Note::Pass,
         }
     }
@@ -247,12 +154,13 @@ pub(crate) trait Marking {
         &mut self,
         point: MarkPoint,
         seen: Seen,
+        queues: &Queues,
         _sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
         match point {
             MarkPoint::Enqueue => None,
-            MarkPoint::Dequeue => self.decide(seen),
+            MarkPoint::Dequeue => self.decide(seen, queues),
         }
     }
 
@@ -267,94 +175,13 @@ pub(crate) trait Marking {
 
     /// The queue length above which the scheme marks now, for probes; `None` if there is no such
     /// length.
-    fn threshold(&self, queue: usize) -> Option<f64>;
-}
-
-/// What a marker needs to know of the port that it is built into.
-pub(crate) struct Setting<'a> {
-    pub(crate) rate: Rate,
-    /// Nominal packet size.
-    pub(crate) packet: Bytes,
-    /// Quantum or weight of each queue.
-    pub(crate) weights: &'a [u32],
-    /// Queues outside the round robin.
-    pub(crate) strict: QueueSet,
-    /// Whether the scheduler has rounds.
-    pub(crate) rounds: bool,
-    /// The classifier's size classes, if it is ML-ECN's.
-    pub(crate) classes: Option<SizeClasses>,
-    /// Seed and number of the port.
-    pub(crate) stream: (u64, u64),
-}
-
-impl Setting<'_> {
-    /// What MQ-ECN weighs a queue by: the time of its quantum, quantum_i / C, in picoseconds; below
-    /// a scheduler without rounds its weight; infinite for a queue that always has all of K.
-    pub(crate) fn own(&self, queue: usize) -> f64 {
-        let weight = self.weights[queue];
-        if self.strict.contains(queue) {
-            f64::INFINITY
-        } else if self.rounds {
-            let quantum = Bytes::new(u64::from(weight));
-            real(self.rate.transmission_time(quantum).ps())
-        } else {
-            f64::from(weight)
-        }
+    fn threshold(&self, _queue: usize, _queues: &Queues) -> Option<f64> {
+        None
     }
-
-    /// The checked value of a threshold in bytes.
-    fn bytes(&self, threshold: Threshold) -> Result<f64, ConfigError> {
-        threshold.in_bytes(self.rate, self.packet)
-    }
-
-    /// The checked value of a threshold for each queue.
-    fn bytes_each(&self, threshold: &PerIndex<Threshold>) -> Result<Vec<f64>, ConfigError> {
-        let each = threshold.each("threshold", self.weights.len())?;
-        each.into_iter().map(|t| self.bytes(t)).collect()
-    }
-
-    /// A length that must not be zero, in bytes.
-    fn length(&self, name: &'static str, length: Length) -> Result<f64, ConfigError> {
-        let bytes = length.in_bytes(self.packet);
-        if bytes <= 0.0 {
-            return Err(ConfigError::Zero(name));
-        }
-        Ok(bytes)
-    }
-}
-
-fn probability(name: &'static str, p: f64) -> Result<f64, ConfigError> {
-    if (0.0..=1.0).contains(&p) {
-        Ok(p)
-    } else {
-        Err(ConfigError::Probability(name))
-    }
-}
-
-/// A length or span as a real number. None comes near 2^63, and the signed conversion is one
-/// instruction where the unsigned takes five.
-#[inline]
-fn real(count: u64) -> f64 {
-    count.cast_signed() as f64
-}
-
-/// `base` to the power `exponent`, by squaring: the same bits on every machine, which the
-/// standard library's own does not promise.
-#[inline(never)]
-fn power(mut base: f64, mut exponent: u64) -> f64 {
-    let mut product = 1.0;
-    while exponent > 0 && product > 0.0 {
-        if exponent & 1 == 1 {
-            product *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    product
 }
 
 /// The running scheme. Like a scheduler's, its tag is not hidden in a field.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(u8)]
 enum Scheme {
     None(threshold::Never),
@@ -370,6 +197,7 @@ enum Scheme {
     AEcn(a_ecn::AEcn),
     MmEcn(mm_ecn::MmEcn),
     Demepro(demepro::DemePro),
+    Custom(Box<dyn Marking>),
 }
 
 /// Hands a call to whichever scheme is running, without a virtual call on the packet path.
@@ -389,92 +217,84 @@ macro_rules! each_scheme {
             Scheme::AEcn($scheme) => $call,
             Scheme::MmEcn($scheme) => $call,
             Scheme::Demepro($scheme) => $call,
+            Scheme::Custom($scheme) => $call,
         }
     };
 }
 
 /// A running marker.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Marker {
     point: MarkPoint,
-    decides_at_dequeue: bool,
-    follows_service: bool,
+    needs: Needs,
     scheme: Scheme,
 }
 
 impl Marker {
-    pub(crate) fn new(config: &MarkerConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: &MarkerConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
         let mut point = config.point;
         let scheme = match &config.scheme {
             SchemeConfig::None => Scheme::None(threshold::Never),
             SchemeConfig::PerQueue { threshold } => Scheme::PerQueue(
-                threshold::PerQueueThreshold::new(setting.bytes_each(threshold)?),
+                threshold::PerQueueThreshold::new(port.bytes_each(threshold)?),
             ),
             SchemeConfig::EcnStar { threshold } => {
                 point = MarkPoint::Dequeue;
                 Scheme::PerQueue(threshold::PerQueueThreshold::new(
-                    setting.bytes_each(threshold)?,
+                    port.bytes_each(threshold)?,
                 ))
             }
             SchemeConfig::PerQueueMinimum { threshold } => {
-                let minimum = minimum_thresholds(setting.bytes(*threshold)?, setting.weights);
+                let minimum = minimum_thresholds(port.bytes(*threshold)?, port.weights);
                 Scheme::PerQueue(threshold::PerQueueThreshold::new(minimum))
             }
             SchemeConfig::PerPort { threshold } => {
-                Scheme::PerPort(threshold::PerPort(setting.bytes(*threshold)?))
+                Scheme::PerPort(threshold::PerPort(port.bytes(*threshold)?))
             }
             SchemeConfig::PerPool { threshold } => {
-                Scheme::PerPool(threshold::PerPool(setting.bytes(*threshold)?))
+                Scheme::PerPool(threshold::PerPool(port.bytes(*threshold)?))
             }
-            SchemeConfig::MqEcn(config) => Scheme::MqEcn(mq_ecn::MqEcn::new(config, setting)?),
-            SchemeConfig::MlEcn(config) => Scheme::MlEcn(ml_ecn::MlEcn::new(config, setting)?),
-            SchemeConfig::Red(config) => Scheme::Red(red::Red::new(config, setting)?),
+            SchemeConfig::MqEcn(config) => Scheme::MqEcn(mq_ecn::MqEcn::new(config, port)?),
+            SchemeConfig::MlEcn(config) => Scheme::MlEcn(ml_ecn::MlEcn::new(config, port)?),
+            SchemeConfig::Red(config) => Scheme::Red(red::Red::new(config, port)?),
             SchemeConfig::Tcn(config) => Scheme::Tcn(tcn::Tcn::new(*config)),
-            SchemeConfig::Pmsb(config) => Scheme::Pmsb(pmsb::Pmsb::new(config, setting)?),
-            SchemeConfig::Cedm(config) => Scheme::Cedm(cedm::Cedm::new(*config, setting)?),
-            SchemeConfig::AEcn(config) => Scheme::AEcn(a_ecn::AEcn::new(*config, setting)?),
-            SchemeConfig::MmEcn(config) => Scheme::MmEcn(mm_ecn::MmEcn::new(*config, setting)?),
-            SchemeConfig::Demepro(config) => {
-                Scheme::Demepro(demepro::DemePro::new(*config, setting)?)
-            }
-        };
-        Ok(Self {
-            decides_at_dequeue: point == MarkPoint::Dequeue
-                || matches!(scheme, Scheme::Tcn(_) | Scheme::Cedm(_) | Scheme::MmEcn(_)),
-            follows_service: match &scheme {
-                Scheme::MqEcn(_) => !setting.rounds,
-                Scheme::Red(_) | Scheme::AEcn(_) => true,
-                _ => false,
+            SchemeConfig::Pmsb(config) => Scheme::Pmsb(pmsb::Pmsb::new(config, port)?),
+            SchemeConfig::Cedm(config) => Scheme::Cedm(cedm::Cedm::new(*config, port)?),
+            SchemeConfig::AEcn(config) => Scheme::AEcn(a_ecn::AEcn::new(*config, port)?),
+            SchemeConfig::MmEcn(config) => Scheme::MmEcn(mm_ecn::MmEcn::new(*config, port)?),
+            SchemeConfig::Demepro(config) => Scheme::Demepro(demepro::DemePro::new(*config, port)?),
+            SchemeConfig::Custom(custom) => match &custom.maker {
+                Some(make) => Scheme::Custom(make(&custom.parameters, port)?),
+                None => return Err(custom.unknown("marker", SchemeConfig::names()).into()),
             },
+        };
+        let mut needs = each_scheme!(&scheme, s => s.needs());
+        needs.dequeue |= point == MarkPoint::Dequeue;
+        Ok(Self {
+            needs,
             scheme,
             point,
         })
     }
 
-    /// Whether [`at_dequeue`](Self::at_dequeue) can mark anything; most schemes decide at enqueue,
-    /// and the port is spared the preparation.
+    /// What the port has to call.
     #[inline]
-    pub(crate) fn decides_at_dequeue(&self) -> bool {
-        self.decides_at_dequeue
+    pub(crate) fn needs(&self) -> Needs {
+        self.needs
     }
 
-    /// Whether the scheme listens to [`served`](Self::served).
-    #[inline]
-    pub(crate) fn follows_service(&self) -> bool {
-        self.follows_service
+    /// See [`Marking::queue_constant`].
+    pub(crate) fn queue_constant(&self, queue: usize, port: &PortContext<'_>) -> f64 {
+        each_scheme!(&self.scheme, s => s.queue_constant(queue, port))
     }
 
-    /// The whole bytes above which the only queue's packets are marked on arrival, and the reason,
-    /// if that is all that the scheme does.
-    pub(crate) fn arrival_threshold(&self) -> Option<(u64, MarkReason)> {
-        let reason = match (&self.scheme, self.point) {
-            (Scheme::None(_), _) => return Some((u64::MAX, MarkReason::Queue)),
-            (Scheme::PerQueue(_), MarkPoint::Enqueue) => MarkReason::Queue,
-            (Scheme::PerPort(_), MarkPoint::Enqueue) => MarkReason::Port,
-            _ => return None,
-        };
-        self.threshold(0).map(|bytes| (bytes as u64, reason))
+    /// See [`Marking::arrival_rule`]; only for decisions on arrival.
+    pub(crate) fn arrival_rule(&self) -> Option<ArrivalRule> {
+        if self.needs != Needs::default() {
+            return None;
+        }
+        each_scheme!(&self.scheme, s => s.arrival_rule())
     }
 
     #[inline(always)]
@@ -486,10 +306,11 @@ impl Marker {
     pub(crate) fn at_dequeue(
         &mut self,
         seen: Seen,
+        queues: &Queues,
         sojourn: Time,
         noted: bool,
     ) -> Option<MarkReason> {
-        each_scheme!(&mut self.scheme, s => s.at_dequeue(self.point, seen, sojourn, noted))
+        each_scheme!(&mut self.scheme, s => s.at_dequeue(self.point, seen, queues, sojourn, noted))
     }
 
     #[inline]
@@ -502,8 +323,8 @@ impl Marker {
         each_scheme!(&mut self.scheme, s => s.idle_ended(idle));
     }
 
-    pub(crate) fn threshold(&self, queue: usize) -> Option<f64> {
-        each_scheme!(&self.scheme, s => s.threshold(queue))
+    pub(crate) fn threshold(&self, queue: usize, queues: &Queues) -> Option<f64> {
+        each_scheme!(&self.scheme, s => s.threshold(queue, queues))
     }
 }
 
@@ -517,21 +338,33 @@ impl RoundObserver for Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::{QueueSet, Sharing};
+    use crate::units::{Bytes, Length, Rate};
 
     /// Size of a nominal packet in the markers' tests.
     pub(super) const PACKET: u32 = 1500;
 
     /// A 10 Gbps round-robin port with these quanta.
-    pub(super) fn setting(weights: &[u32]) -> Setting<'_> {
-        Setting {
+    pub(super) fn port(weights: &[u32]) -> PortContext<'_> {
+        PortContext {
             rate: Rate::from_gbps(10),
             packet: Bytes::new(u64::from(PACKET)),
             weights,
             strict: QueueSet::EMPTY,
-            rounds: true,
+            sharing: Sharing::Rounds,
             classes: None,
-            stream: (1, 0),
+            seed: 1,
+            port: 0,
         }
+    }
+
+    /// Empty queues with the constants that a marker wants of them.
+    pub(super) fn queues(marker: &impl Marking, port: &PortContext<'_>) -> Queues {
+        let mut queues = Queues::new(port.queues());
+        for queue in 0..port.queues() {
+            queues.lane(queue).constant = marker.queue_constant(queue, port);
+        }
+        queues
     }
 
     pub(super) fn length(bytes: u64) -> Threshold {
@@ -547,16 +380,13 @@ mod tests {
             port_length: queue_length,
             pool_length: queue_length,
             queue_packets: queue_length.div_ceil(u64::from(PACKET)) as u32,
-            own: setting(&[PACKET; 8]).own(queue),
             stage: 0,
         }
     }
 
     #[test]
-    fn powers_by_hand() {
-        assert_eq!(power(0.75, 0), 1.0);
-        assert_eq!(power(0.75, 1), 0.75);
-        assert_eq!(power(0.5, 10), 1.0 / 1024.0);
-        assert_eq!(power(0.75, u64::MAX), 0.0);
+    fn there_is_an_example_of_every_scheme() {
+        let examples = SchemeConfig::EXAMPLES.map(|(name, _)| name);
+        assert_eq!(examples, SchemeConfig::names());
     }
 }

@@ -18,12 +18,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen, Setting, Threshold, power, probability, real};
-use crate::port::queues::Queues;
+use super::{Marking, Needs, PortContext, Seen, Threshold, power, probability, real};
 use crate::port::scheduler::Service;
-use crate::port::{ConfigError, MarkReason, QueueSet};
+use crate::port::{ConfigError, MarkReason, QueueSet, Queues, Sharing};
 use crate::random::Coin;
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 /// T_round, in picoseconds, below which a port counts as idle.
 const SHORTEST_ROUND: f64 = 1_000.0;
@@ -88,8 +87,8 @@ pub struct Ramp {
 
 /// A running MQ-ECN marker.
 ///
-/// The share of a queue is `own / smoothed`, at most 1: with rounds the time of its own quantum
-/// over T_round, with WFQ its own weight over w_sum.
+/// The share of a queue is its constant over `smoothed`, at most 1: with rounds the time of its
+/// quantum over T_round, with WFQ its weight over w_sum.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct MqEcn {
@@ -103,8 +102,6 @@ pub(super) struct MqEcn {
     /// What the smoothed value becomes 0 below, as it decays.
     least: f64,
     ramp: Option<Box<RampState>>,
-    /// See [`Setting::own`].
-    own: Box<[f64]>,
 }
 
 #[derive(Clone, Debug)]
@@ -137,32 +134,35 @@ struct Pending {
 }
 
 impl MqEcn {
-    pub(super) fn new(config: &MqEcnConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: &MqEcnConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
+        if port.sharing == Sharing::None {
+            return Err(ConfigError::NeedsRounds);
+        }
         if !(config.beta > 0.0 && config.beta < 1.0) {
             return Err(ConfigError::Fraction("beta"));
         }
-        let k = setting.bytes(config.threshold)?;
+        let k = port.bytes(config.threshold)?;
         let ramp = match config.ramp {
             None => None,
             Some(ramp) => {
-                let k_min = setting.bytes(ramp.k_min)?;
+                let k_min = port.bytes(ramp.k_min)?;
                 if k_min >= k {
                     return Err(ConfigError::Order("k-min", "threshold"));
                 }
                 Some(Box::new(RampState {
                     k_min,
                     p_max: probability("p-max", ramp.p_max)?,
-                    coin: Coin::new(setting.stream.0, setting.stream.1),
+                    coin: port.coin(),
                 }))
             }
         };
-        let packet_time = setting.rate.transmission_time(setting.packet);
+        let packet_time = port.rate.transmission_time(port.packet);
         let t_idle = config.t_idle.unwrap_or(packet_time);
         if t_idle == Time::ZERO {
             return Err(ConfigError::Zero("t-idle"));
         }
         let estimate = match config.update {
-            _ if !setting.rounds => Estimate::BackloggedWeight {
+            _ if port.sharing == Sharing::Weights => Estimate::BackloggedWeight {
                 queues: QueueSet::EMPTY,
                 sum: 0.0,
             },
@@ -177,11 +177,13 @@ impl MqEcn {
         };
         Ok(Self {
             k,
-            own: (0..setting.weights.len()).map(|q| setting.own(q)).collect(),
             smoothed: 0.0,
             beta: config.beta,
             t_idle,
-            least: if setting.rounds { SHORTEST_ROUND } else { 0.0 },
+            least: match port.sharing {
+                Sharing::Rounds => SHORTEST_ROUND,
+                Sharing::Weights | Sharing::None => 0.0,
+            },
             ramp,
             estimate,
         })
@@ -189,9 +191,9 @@ impl MqEcn {
 
     /// The fraction of the standard threshold that a queue gets now, in (0, 1].
     #[inline]
-    fn share(&self, own: f64) -> f64 {
+    fn share(&self, queue: usize, queues: &Queues) -> f64 {
         // Before the first sample this divides by zero, and the minimum is 1 as it should be.
-        (own / self.smoothed).min(1.0)
+        (queues.constant(queue) / self.smoothed).min(1.0)
     }
 
     /// Keeps a sample for the next update of the interval variant.
@@ -213,9 +215,30 @@ impl MqEcn {
 }
 
 impl Marking for MqEcn {
+    fn needs(&self) -> Needs {
+        Needs {
+            dequeue: false,
+            service: matches!(self.estimate, Estimate::BackloggedWeight { .. }),
+        }
+    }
+
+    /// quantum_i / C, the time of the queue's quantum, in picoseconds; below a scheduler without
+    /// rounds its weight; infinite for a queue that always has all of K.
+    fn queue_constant(&self, queue: usize, port: &PortContext<'_>) -> f64 {
+        let weight = port.weights[queue];
+        match port.sharing {
+            _ if port.strict.contains(queue) => f64::INFINITY,
+            Sharing::Rounds => {
+                let quantum = Bytes::new(u64::from(weight));
+                real(port.rate.transmission_time(quantum).ps())
+            }
+            Sharing::Weights | Sharing::None => f64::from(weight),
+        }
+    }
+
     #[inline]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
-        let share = self.share(seen.own);
+    fn decide(&mut self, seen: Seen, queues: &Queues) -> Option<MarkReason> {
+        let share = self.share(seen.queue, queues);
         let length = real(seen.queue_length);
         if length > self.k * share {
             return Some(MarkReason::Queue);
@@ -246,10 +269,10 @@ impl Marking for MqEcn {
         backlogged.insert(service.queue);
         // Weights are whole numbers, so adding and subtracting them leaves no error behind.
         for queue in backlogged.difference(*counted).iter() {
-            *sum += self.own[queue];
+            *sum += queues.constant(queue);
         }
         for queue in counted.difference(backlogged).iter() {
-            *sum -= self.own[queue];
+            *sum -= queues.constant(queue);
         }
         *counted = backlogged;
         let sample = *sum;
@@ -275,8 +298,8 @@ impl Marking for MqEcn {
         }
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
-        Some(self.k * self.share(self.own[queue]))
+    fn threshold(&self, queue: usize, queues: &Queues) -> Option<f64> {
+        Some(self.k * self.share(queue, queues))
     }
 }
 
@@ -314,9 +337,9 @@ mod tests {
     use super::*;
     use crate::packet::Descriptor;
     use crate::port::Pool;
-    use crate::port::marker::tests::{PACKET, seen, setting};
+    use crate::port::marker::tests::{PACKET, port, queues, seen};
     use crate::port::queues::Stored;
-    use crate::units::{Bytes, Length, Packets};
+    use crate::units::{Length, Packets};
 
     const MTU_TIME: Time = Time::from_ns(1200);
 
@@ -324,8 +347,30 @@ mod tests {
         MqEcnConfig::new(Threshold::Length(Length::Packets(Packets::new(65))))
     }
 
-    fn marker(config: &MqEcnConfig) -> MqEcn {
-        MqEcn::new(config, &setting(&[1500; 8])).unwrap()
+    fn marker(config: &MqEcnConfig) -> Tested {
+        Tested::new(config, &port(&[1500; 8]))
+    }
+
+    /// A marker with the queues of its port.
+    struct Tested {
+        mq: MqEcn,
+        queues: Queues,
+    }
+
+    impl Tested {
+        fn new(config: &MqEcnConfig, port: &PortContext<'_>) -> Self {
+            let mq = MqEcn::new(config, port).unwrap();
+            let queues = queues(&mq, port);
+            Self { mq, queues }
+        }
+
+        fn threshold(&self, queue: usize) -> Option<f64> {
+            self.mq.threshold(queue, &self.queues)
+        }
+
+        fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+            self.mq.decide(seen, &self.queues)
+        }
     }
 
     #[test]
@@ -333,13 +378,13 @@ mod tests {
         let mut mq = marker(&k65());
         assert_eq!(mq.threshold(0), Some(97_500.0), "no sample yet: K");
         // Eight queues of 1500 B take 9.6 us a round at 10 Gbps: quantum / T_round is C / 8.
-        mq.smoothed = 9_600_000.0;
+        mq.mq.smoothed = 9_600_000.0;
         assert_eq!(mq.threshold(0), Some(8.125 * 1500.0));
         // 12,187.5 B: eight packets (12,000 B) pass, nine (13,500 B) do not.
         assert_eq!(mq.decide(seen(0, 12_000)), None);
         assert_eq!(mq.decide(seen(0, 13_500)), Some(MarkReason::Queue));
         // A round shorter than the queue's own quantum: capped at C.
-        mq.smoothed = 600_000.0;
+        mq.mq.smoothed = 600_000.0;
         assert_eq!(mq.threshold(0), Some(97_500.0));
     }
 
@@ -347,34 +392,34 @@ mod tests {
     fn equation_6_by_hand() {
         let mut mq = marker(&k65());
         // beta = 0.75: 0 -> 0.25 x 9.6 us = 2.4 us -> 0.75 x 2.4 + 2.4 = 4.2 us.
-        mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
-        assert_eq!(mq.smoothed, 2_400_000.0);
-        mq.round_ended(MTU_TIME, 1, Time::from_ns(9600));
-        assert_eq!(mq.smoothed, 4_200_000.0);
+        mq.mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
+        assert_eq!(mq.mq.smoothed, 2_400_000.0);
+        mq.mq.round_ended(MTU_TIME, 1, Time::from_ns(9600));
+        assert_eq!(mq.mq.smoothed, 4_200_000.0);
     }
 
     #[test]
     fn idle_decay_by_hand() {
         let mut mq = marker(&k65());
-        mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
-        mq.idle_ended(Time::from_ns(1199));
-        assert_eq!(mq.smoothed, 2_400_000.0, "less than T_idle");
-        mq.idle_ended(Time::from_ns(1200));
-        assert_eq!(mq.smoothed, 1_800_000.0, "T_idle to the picosecond");
-        mq.smoothed = 2_400_000.0;
+        mq.mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
+        mq.mq.idle_ended(Time::from_ns(1199));
+        assert_eq!(mq.mq.smoothed, 2_400_000.0, "less than T_idle");
+        mq.mq.idle_ended(Time::from_ns(1200));
+        assert_eq!(mq.mq.smoothed, 1_800_000.0, "T_idle to the picosecond");
+        mq.mq.smoothed = 2_400_000.0;
         // 3.7 us are three whole T_idle: 2.4 us x 0.75^3 = 1.0125 us.
-        mq.idle_ended(Time::from_ns(3700));
-        assert_eq!(mq.smoothed, 1_012_500.0);
-        mq.idle_ended(Time::from_ms(1));
-        assert_eq!(mq.smoothed, 0.0);
+        mq.mq.idle_ended(Time::from_ns(3700));
+        assert_eq!(mq.mq.smoothed, 1_012_500.0);
+        mq.mq.idle_ended(Time::from_ms(1));
+        assert_eq!(mq.mq.smoothed, 0.0);
         assert_eq!(mq.threshold(0), Some(97_500.0));
     }
 
     #[test]
     fn thresholds_follow_quanta() {
-        let mut mq = MqEcn::new(&k65(), &setting(&[1500, 3000, 4500])).unwrap();
+        let mut mq = Tested::new(&k65(), &port(&[1500, 3000, 4500]));
         // All three backlogged: 9000 B a round, 7.2 us.
-        mq.smoothed = 7_200_000.0;
+        mq.mq.smoothed = 7_200_000.0;
         let k: Vec<_> = (0..3).map(|q| mq.threshold(q).unwrap()).collect();
         assert_eq!(k, [97_500.0 / 6.0, 97_500.0 / 3.0, 97_500.0 / 2.0]);
     }
@@ -385,17 +430,22 @@ mod tests {
             update: RoundUpdate::Interval(Time::from_ns(7200)),
             ..k65()
         });
-        mq.round_ended(Time::from_ns(2400), 0, Time::from_ns(2000));
-        mq.round_ended(Time::from_ns(4800), 1, Time::from_ns(4000));
-        assert_eq!(mq.smoothed, 0.0);
+        mq.mq
+            .round_ended(Time::from_ns(2400), 0, Time::from_ns(2000));
+        mq.mq
+            .round_ended(Time::from_ns(4800), 1, Time::from_ns(4000));
+        assert_eq!(mq.mq.smoothed, 0.0);
         // Mean of 2, 4 and 6 us is 4 us; a quarter of it enters.
-        mq.round_ended(Time::from_ns(7200), 2, Time::from_ns(6000));
-        assert_eq!(mq.smoothed, 1_000_000.0);
+        mq.mq
+            .round_ended(Time::from_ns(7200), 2, Time::from_ns(6000));
+        assert_eq!(mq.mq.smoothed, 1_000_000.0);
         // The next update is due at 14.4 us, whatever happens before.
-        mq.round_ended(Time::from_ns(14_399), 3, Time::from_ns(8000));
-        assert_eq!(mq.smoothed, 1_000_000.0);
-        mq.round_ended(Time::from_ns(14_400), 3, Time::from_ns(8000));
-        assert_eq!(mq.smoothed, 750_000.0 + 2_000_000.0);
+        mq.mq
+            .round_ended(Time::from_ns(14_399), 3, Time::from_ns(8000));
+        assert_eq!(mq.mq.smoothed, 1_000_000.0);
+        mq.mq
+            .round_ended(Time::from_ns(14_400), 3, Time::from_ns(8000));
+        assert_eq!(mq.mq.smoothed, 750_000.0 + 2_000_000.0);
     }
 
     #[test]
@@ -404,22 +454,24 @@ mod tests {
             update: RoundUpdate::Interval(Time::from_ns(7200)),
             ..k65()
         });
-        mq.round_ended(Time::from_ns(2400), 0, Time::from_ns(4000));
+        mq.mq
+            .round_ended(Time::from_ns(2400), 0, Time::from_ns(4000));
         // A quarter of 4 us enters, and decays for two T_idle: 1 us x 0.75^2.
-        mq.idle_ended(Time::from_ns(2400));
-        assert_eq!(mq.smoothed, 562_500.0);
+        mq.mq.idle_ended(Time::from_ns(2400));
+        assert_eq!(mq.mq.smoothed, 562_500.0);
         // The first sample after it is all that the next update sees: 0.75 x 0.5625 + 0.25 x 2 us.
-        mq.round_ended(Time::from_ns(7200), 0, Time::from_ns(2000));
-        assert_eq!(mq.smoothed, 921_875.0);
+        mq.mq
+            .round_ended(Time::from_ns(7200), 0, Time::from_ns(2000));
+        assert_eq!(mq.mq.smoothed, 921_875.0);
     }
 
     #[test]
     fn strict_queues_keep_the_standard_threshold() {
-        let mut strict = setting(&[1500; 8]);
+        let mut strict = port(&[1500; 8]);
         strict.strict = QueueSet::first(1);
-        let mut mq = MqEcn::new(&k65(), &strict).unwrap();
+        let mut mq = Tested::new(&k65(), &strict);
         for _ in 0..100 {
-            mq.round_ended(MTU_TIME, 1, Time::from_ns(8400));
+            mq.mq.round_ended(MTU_TIME, 1, Time::from_ns(8400));
         }
         assert_eq!(mq.threshold(0), Some(97_500.0));
         let lower = mq.threshold(1).unwrap();
@@ -436,7 +488,7 @@ mod tests {
             ..k65()
         });
         // Half of the standard thresholds: K_min 9,750 B and K_max 48,750 B.
-        mq.smoothed = 2_400_000.0;
+        mq.mq.smoothed = 2_400_000.0;
         assert_eq!(mq.decide(seen(0, 9_750)), None);
         assert_eq!(mq.decide(seen(0, 48_751)), Some(MarkReason::Queue));
         // Half way up the ramp: p = 0.5 x 0.5.
@@ -448,9 +500,9 @@ mod tests {
 
     #[test]
     fn wfq_divides_by_the_smoothed_backlogged_weight() {
-        let mut fair = setting(&[1, 1, 2, 4]);
-        fair.rounds = false;
-        let mut mq = MqEcn::new(&k65(), &fair).unwrap();
+        let mut fair = port(&[1, 1, 2, 4]);
+        fair.sharing = Sharing::Weights;
+        let mut mq = Tested::new(&k65(), &fair);
         let service = |queue| Service {
             queue,
             size: PACKET,
@@ -458,7 +510,7 @@ mod tests {
             finish: MTU_TIME,
             emptied: false,
         };
-        let (mut queues, mut pool) = (Queues::new(4), Pool::unlimited());
+        let mut pool = Pool::unlimited();
         for queue in [1, 2] {
             let stored = Stored {
                 packet: Descriptor::default(),
@@ -466,28 +518,28 @@ mod tests {
                 size: PACKET,
                 noted: false,
             };
-            queues.push(queue, stored, &mut pool);
+            mq.queues.push(queue, stored, &mut pool);
         }
         // w_sum: 0.25 x 3 = 0.75 caps the share at 1; then it converges to 3.
-        mq.served(service(1), &queues);
+        mq.mq.served(service(1), &mq.queues);
         assert_eq!(mq.threshold(1), Some(97_500.0));
         for _ in 0..200 {
-            mq.served(service(1), &queues);
+            mq.mq.served(service(1), &mq.queues);
         }
         let third = mq.threshold(1).unwrap();
         assert!((third - 97_500.0 / 3.0).abs() < 1e-6, "{third}");
         // The last packet of queue 1 leaves: it was backlogged until now, and is not from then on.
-        queues.pop(1, &mut pool);
-        mq.served(service(1), &queues);
+        mq.queues.pop(1, &mut pool);
+        mq.mq.served(service(1), &mq.queues);
         assert!((mq.threshold(1).unwrap() - third).abs() < 1e-6);
         for _ in 0..200 {
-            mq.served(service(2), &queues);
+            mq.mq.served(service(2), &mq.queues);
         }
         let all = mq.threshold(2).unwrap();
         assert!((all - 97_500.0).abs() < 1e-6, "{all}");
         // 3.7 us are three whole T_idle: w_sum 2 x 0.75^3, as T_round would.
-        mq.smoothed = 2.0;
-        mq.idle_ended(Time::from_ns(3700));
-        assert_eq!(mq.smoothed, 0.84375);
+        mq.mq.smoothed = 2.0;
+        mq.mq.idle_ended(Time::from_ns(3700));
+        assert_eq!(mq.mq.smoothed, 0.84375);
     }
 }

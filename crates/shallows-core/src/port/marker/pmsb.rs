@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen, Setting, Threshold, real};
-use crate::port::{ConfigError, MarkReason, PerIndex};
+use super::{Marking, PortContext, Seen, Threshold, real};
+use crate::port::{ConfigError, MarkReason, PerIndex, Queues};
 
 /// Parameters of PMSB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,23 +28,23 @@ pub(super) struct Pmsb {
 }
 
 impl Pmsb {
-    pub(super) fn new(config: &PmsbConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: &PmsbConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
         Ok(Self {
-            port: setting.bytes(config.port)?,
-            queues: setting.bytes_each(&config.queue)?,
+            port: port.bytes(config.port)?,
+            queues: port.bytes_each(&config.queue)?,
         })
     }
 }
 
 impl Marking for Pmsb {
     #[inline]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         let congested = real(seen.port_length) > self.port;
         let victim = real(seen.queue_length) <= self.queues[seen.queue];
         (congested && !victim).then_some(MarkReason::Port)
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
+    fn threshold(&self, queue: usize, _: &Queues) -> Option<f64> {
         Some(self.queues[queue])
     }
 }
@@ -52,7 +52,7 @@ impl Marking for Pmsb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::marker::tests::{length, seen, setting};
+    use crate::port::marker::tests::{length, port, seen};
 
     #[test]
     fn a_short_queue_is_spared_in_a_congested_port() {
@@ -60,12 +60,13 @@ mod tests {
             port: length(24_000),
             queue: PerIndex::All(length(3_000)),
         };
-        let mut pmsb = Pmsb::new(&config, &setting(&[1500; 8])).unwrap();
+        let mut pmsb = Pmsb::new(&config, &port(&[1500; 8])).unwrap();
         let mut decide = |queue, port_length| {
-            pmsb.decide(Seen {
+            let seen = Seen {
                 port_length,
                 ..seen(0, queue)
-            })
+            };
+            pmsb.decide(seen, &Queues::new(8))
         };
         assert_eq!(decide(20_000, 24_000), None);
         assert_eq!(decide(20_000, 24_001), Some(MarkReason::Port));

@@ -10,10 +10,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Note, Seen, Setting, power, probability, real};
-use crate::port::queues::Queues;
+use super::{Marking, Needs, Note, PortContext, Seen, power, probability, real};
 use crate::port::scheduler::Service;
-use crate::port::{ConfigError, MarkPoint, MarkReason, PerIndex};
+use crate::port::{ConfigError, MarkPoint, MarkReason, PerIndex, Queues};
 use crate::random::Coin;
 use crate::units::{Length, Time};
 
@@ -74,8 +73,8 @@ struct Lane {
 }
 
 impl Red {
-    pub(super) fn new(config: &RedConfig, setting: &Setting<'_>) -> Result<Self, ConfigError> {
-        let count = setting.weights.len();
+    pub(super) fn new(config: &RedConfig, port: &PortContext<'_>) -> Result<Self, ConfigError> {
+        let count = port.queues();
         let weight = match config.average {
             Average::Instantaneous => 1.0,
             Average::Ewma(weight) if weight > 0.0 && weight <= 1.0 => weight,
@@ -89,8 +88,8 @@ impl Red {
             .zip(max)
             .zip(probabilities)
             .map(|((min, max), p)| {
-                let min = min.in_bytes(setting.packet);
-                let max = setting.length("max", max)?;
+                let min = min.in_bytes(port.packet);
+                let max = port.length("max", max)?;
                 if min > max {
                     return Err(ConfigError::Order("min", "max"));
                 }
@@ -109,8 +108,8 @@ impl Red {
             gentle: config.gentle,
             weight,
             spread: config.spread,
-            packet_time: setting.rate.transmission_time(setting.packet),
-            coin: Coin::new(setting.stream.0, setting.stream.1),
+            packet_time: port.rate.transmission_time(port.packet),
+            coin: port.coin(),
         })
     }
 
@@ -131,7 +130,14 @@ impl Red {
 }
 
 impl Marking for Red {
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn needs(&self) -> Needs {
+        Needs {
+            dequeue: false,
+            service: true,
+        }
+    }
+
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         let p = self.probability(seen.queue);
         let lane = &mut self.lanes[seen.queue];
         if p <= 0.0 {
@@ -156,7 +162,7 @@ impl Marking for Red {
     }
 
     #[inline(never)]
-    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, _: &Queues) -> Note {
+    fn at_enqueue(&mut self, point: MarkPoint, seen: Seen, queues: &Queues) -> Note {
         let lane = &mut self.lanes[seen.queue];
         if let Some(since) = lane.idle_since.take() {
             let left = seen.now.saturating_sub(since) / self.packet_time;
@@ -164,7 +170,7 @@ impl Marking for Red {
         }
         lane.average += self.weight * (real(seen.queue_length) - lane.average);
         match point {
-            MarkPoint::Enqueue => self.decide(seen).into(),
+            MarkPoint::Enqueue => self.decide(seen, queues).into(),
             MarkPoint::Dequeue => Note::Pass,
         }
     }
@@ -175,7 +181,7 @@ impl Marking for Red {
         }
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
+    fn threshold(&self, queue: usize, _: &Queues) -> Option<f64> {
         Some(self.lanes[queue].min)
     }
 }
@@ -183,7 +189,7 @@ impl Marking for Red {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::marker::tests::{seen, setting};
+    use crate::port::marker::tests::{port, seen};
     use crate::units::Packets;
 
     fn packets(n: u64) -> PerIndex<Length> {
@@ -203,7 +209,7 @@ mod tests {
     }
 
     fn red(config: &RedConfig) -> Red {
-        Red::new(config, &setting(&[1])).unwrap()
+        Red::new(config, &port(&[1])).unwrap()
     }
 
     fn arrive(red: &mut Red, packets: u64) -> Note {
@@ -278,9 +284,9 @@ mod tests {
             ]),
             ..config()
         };
-        let red = Red::new(&config, &setting(&[1, 1])).unwrap();
-        assert_eq!(red.threshold(0), Some(15_000.0));
-        assert_eq!(red.threshold(1), Some(60_000.0));
+        let red = Red::new(&config, &port(&[1, 1])).unwrap();
+        assert_eq!(red.threshold(0, &Queues::new(2)), Some(15_000.0));
+        assert_eq!(red.threshold(1, &Queues::new(2)), Some(60_000.0));
     }
 
     #[test]

@@ -6,9 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MarkPoint, Marking, Note, Seen};
-use crate::port::MarkReason;
-use crate::port::queues::Queues;
+use super::{MarkPoint, Marking, Needs, Note, Seen};
+use crate::port::{MarkReason, Queues};
 use crate::units::Time;
 
 /// Parameters of TCN.
@@ -34,6 +33,13 @@ impl Tcn {
 }
 
 impl Marking for Tcn {
+    fn needs(&self) -> Needs {
+        Needs {
+            dequeue: true,
+            service: false,
+        }
+    }
+
     #[inline]
     fn at_enqueue(&mut self, _: MarkPoint, _: Seen, _: &Queues) -> Note {
         Note::Pass
@@ -44,14 +50,11 @@ impl Marking for Tcn {
         &mut self,
         _point: MarkPoint,
         _seen: Seen,
+        _: &Queues,
         sojourn: Time,
         _noted: bool,
     ) -> Option<MarkReason> {
         (sojourn > self.limit).then_some(MarkReason::Sojourn)
-    }
-
-    fn threshold(&self, _queue: usize) -> Option<f64> {
-        None
     }
 }
 
@@ -66,7 +69,9 @@ mod tests {
             sojourn: Time::from_us(78),
         });
         for point in [MarkPoint::Enqueue, MarkPoint::Dequeue] {
-            let mut decide = |sojourn| tcn.at_dequeue(point, seen(0, 1_000_000), sojourn, false);
+            let mut decide = |sojourn| {
+                tcn.at_dequeue(point, seen(0, 1_000_000), &Queues::new(1), sojourn, false)
+            };
             assert_eq!(decide(Time::from_us(78)), None);
             assert_eq!(decide(Time::from_ns(78_001)), Some(MarkReason::Sojourn));
         }

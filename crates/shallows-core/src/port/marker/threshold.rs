@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Marking, Seen, real};
+use super::{ArrivalRule, Marking, Seen, real};
 use crate::port::notation::TextOrTable;
-use crate::port::{ConfigError, MarkReason};
+use crate::port::{ConfigError, MarkReason, Queues};
 use crate::units::{Bytes, Length, Rate, Time};
 
 /// A marking threshold: a length such as `"65pkts"` or `"32KB"`, or the factors of eq. 1 as
@@ -86,8 +86,11 @@ pub fn minimum_thresholds(standard: f64, weights: &[u32]) -> Vec<f64> {
 pub(super) struct Never;
 
 impl Marking for Never {
-    fn threshold(&self, _queue: usize) -> Option<f64> {
-        None
+    fn arrival_rule(&self) -> Option<ArrivalRule> {
+        Some(ArrivalRule {
+            threshold: f64::INFINITY,
+            reason: MarkReason::Queue,
+        })
     }
 }
 
@@ -104,13 +107,20 @@ impl PerQueueThreshold {
 }
 
 impl Marking for PerQueueThreshold {
+    fn arrival_rule(&self) -> Option<ArrivalRule> {
+        Some(ArrivalRule {
+            threshold: self.thresholds[0],
+            reason: MarkReason::Queue,
+        })
+    }
+
     #[inline]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         let over = real(seen.queue_length) > self.thresholds[seen.queue];
         over.then_some(MarkReason::Queue)
     }
 
-    fn threshold(&self, queue: usize) -> Option<f64> {
+    fn threshold(&self, queue: usize, _: &Queues) -> Option<f64> {
         Some(self.thresholds[queue])
     }
 }
@@ -120,12 +130,19 @@ impl Marking for PerQueueThreshold {
 pub(super) struct PerPort(pub(super) f64);
 
 impl Marking for PerPort {
+    fn arrival_rule(&self) -> Option<ArrivalRule> {
+        Some(ArrivalRule {
+            threshold: self.0,
+            reason: MarkReason::Port,
+        })
+    }
+
     #[inline]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         (real(seen.port_length) > self.0).then_some(MarkReason::Port)
     }
 
-    fn threshold(&self, _queue: usize) -> Option<f64> {
+    fn threshold(&self, _: usize, _: &Queues) -> Option<f64> {
         Some(self.0)
     }
 }
@@ -136,11 +153,11 @@ pub(super) struct PerPool(pub(super) f64);
 
 impl Marking for PerPool {
     #[inline]
-    fn decide(&mut self, seen: Seen) -> Option<MarkReason> {
+    fn decide(&mut self, seen: Seen, _: &Queues) -> Option<MarkReason> {
         (real(seen.pool_length) > self.0).then_some(MarkReason::Pool)
     }
 
-    fn threshold(&self, _queue: usize) -> Option<f64> {
+    fn threshold(&self, _: usize, _: &Queues) -> Option<f64> {
         Some(self.0)
     }
 }

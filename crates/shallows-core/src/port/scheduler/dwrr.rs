@@ -6,9 +6,9 @@
 //! is left of the counter, or leaves the list with the counter reset when it has become empty.
 //! Over M rounds a backlogged queue sends M x quantum bytes, give or take one MTU (eq. 7).
 
-use super::{Discipline, RoundObserver, Service};
+use super::{Discipline, RoundObserver, Service, Sharing};
 use crate::packet::Packet;
-use crate::port::queues::{Queues, Store};
+use crate::port::queues::{Backlog, Queues};
 use crate::port::{MAX_QUEUES, QueueSet};
 use crate::units::Time;
 
@@ -37,6 +37,10 @@ impl Dwrr {
 }
 
 impl Discipline for Dwrr {
+    fn sharing(&self) -> Sharing {
+        Sharing::Rounds
+    }
+
     #[inline]
     fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
         let lane = queues.lane(queue);
@@ -61,7 +65,7 @@ impl Discipline for Dwrr {
         &mut self,
         now: Time,
         _ready: QueueSet,
-        (queues, _): (&mut Queues, &mut Store<P>),
+        Backlog { queues, .. }: Backlog<'_, P>,
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         loop {

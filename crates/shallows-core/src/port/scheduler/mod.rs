@@ -1,7 +1,7 @@
 //! Which queue sends next.
 //!
-//! A scheduler is one file and one variant of [`SchedulerConfig`]. It sees queue heads, never
-//! packets, and reports the end of a queue's service in a round to a [`RoundObserver`], which is
+//! A scheduler is one file and one variant of [`SchedulerConfig`], or it comes from another crate as
+//! a [`Scheduling`]. It sees queue heads, never packets, and reports the end of a queue's service in a round to a [`RoundObserver`], which is
 //! what MQ-ECN's estimate of T_round listens to.
 //!
 //! | scheduler | module | cost per packet |
@@ -11,8 +11,9 @@
 //! | deficit weighted round robin | [`dwrr`] | constant |
 //! | weighted fair queueing | [`wfq`] | linear in backlogged queues |
 //! | strict priority over WRR or DWRR | [`strict_over`] | constant |
-//! | pFabric | [`pfabric`] | linear in stored packets (its buffers hold two dozen) |
+//! | pFabric | [`pfabric`] | linear in queued packets (its buffers hold two dozen) |
 
+mod custom;
 pub mod dwrr;
 pub mod pfabric;
 pub mod strict;
@@ -20,12 +21,16 @@ pub mod strict_over;
 pub mod wfq;
 pub mod wrr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::queues::{Queues, Store};
+use super::queues::{Backlog, Queues, Store};
 use super::{ConfigError, PerIndex, QueueSet};
 use crate::packet::Packet;
+use crate::registry::open::{self, OpenEnum};
+use crate::registry::{Custom, MakeScheduler, Parameters};
 use crate::units::{Bytes, Time};
+use custom::CustomScheduler;
+pub use custom::Scheduling;
 pub use dwrr::Dwrr;
 pub use strict::StrictPriority;
 pub use strict_over::StrictOver;
@@ -41,16 +46,30 @@ pub trait RoundObserver {
     fn round_ended(&mut self, now: Time, queue: usize, sample: Time);
 }
 
+/// How a scheduler shares a link among queues, for markers that follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// By no weights.
+    None,
+    /// In rounds, in each of which a queue sends its quantum.
+    Rounds,
+    /// By weights, without rounds.
+    Weights,
+}
+
 /// One packet leaving its queue.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Service {
-    pub(crate) queue: usize,
-    pub(crate) size: u32,
-    pub(crate) now: Time,
+pub struct Service {
+    /// The queue.
+    pub queue: usize,
+    /// Bytes that count for the packet.
+    pub size: u32,
+    /// When it was taken.
+    pub now: Time,
     /// When the last bit will be on the wire.
-    pub(crate) finish: Time,
+    pub finish: Time,
     /// Whether the queue has no packet left.
-    pub(crate) emptied: bool,
+    pub emptied: bool,
 }
 
 /// What a scheduler does; the port drives it in this order.
@@ -58,6 +77,26 @@ pub(crate) struct Service {
 /// [`select`](Self::select) may be asked again before the choice is sent (a shaper can make it
 /// wait), so it must give the same answer until something changes.
 pub(crate) trait Discipline {
+    /// How it shares the link.
+    fn sharing(&self) -> Sharing {
+        Sharing::None
+    }
+
+    /// Whether packets of `count` queues leave in the order in which they came.
+    fn keeps_order(&self, _count: usize) -> bool {
+        false
+    }
+
+    /// Whether it gives up queued packets where the buffer is full.
+    fn evicts(&self) -> bool {
+        false
+    }
+
+    /// Position in its queue of the packet to give up for an arriving one.
+    fn victim<P: Packet>(&self, _: &P, _: &Queues, _: &Store<P>) -> Option<usize> {
+        None
+    }
+
     /// `queue` became ready to send: its first packet arrived, or it was resumed.
     fn activate(&mut self, _now: Time, _queue: usize, _queues: &mut Queues) {}
 
@@ -69,7 +108,7 @@ pub(crate) trait Discipline {
         &mut self,
         now: Time,
         ready: QueueSet,
-        queues: (&mut Queues, &mut Store<P>),
+        backlog: Backlog<'_, P>,
         rounds: &mut impl RoundObserver,
     ) -> Option<usize>;
 
@@ -88,7 +127,7 @@ pub(crate) trait Discipline {
 
 /// A scheduler and its parameters, as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SchedulerConfig {
     /// One queue, first come first served.
     Fifo,
@@ -120,6 +159,9 @@ pub enum SchedulerConfig {
     },
     /// pFabric: the flow with the fewest bytes left first.
     Pfabric,
+    /// A scheduler of another crate.
+    #[serde(skip)]
+    Custom(Custom<MakeScheduler>),
 }
 
 /// The round robin below strict priorities.
@@ -133,8 +175,28 @@ pub enum RoundRobinConfig {
 }
 
 impl SchedulerConfig {
+    /// The names of the schedulers in this crate.
+    pub fn names() -> &'static [&'static str] {
+        open::names::<Self>()
+    }
+
+    /// Each scheduler with parameters for a port of two queues or more (one for FIFO and pFabric),
+    /// as a value in TOML.
+    pub const EXAMPLES: [(&str, &str); 7] = [
+        ("fifo", r#""fifo""#),
+        ("strict", r#""strict""#),
+        ("wrr", r#"{ wrr = { quantum = "1500B" } }"#),
+        ("dwrr", r#"{ dwrr = { quantum = "1500B" } }"#),
+        ("wfq", "{ wfq = { weight = 1 } }"),
+        (
+            "strict-over",
+            r#"{ strict-over = { strict = 1, rest = "dwrr", quantum = "1500B" } }"#,
+        ),
+        ("pfabric", r#""pfabric""#),
+    ];
+
     /// Quantum or weight of each of `count` queues; 1 where the scheduler knows no weights.
-    pub fn weights(&self, count: usize) -> Result<Vec<u32>, ConfigError> {
+    fn weights(&self, count: usize) -> Result<Vec<u32>, ConfigError> {
         let bytes = |quantum: &PerIndex<Bytes>| -> Result<Vec<u32>, ConfigError> {
             quantum
                 .each("quantum", count)?
@@ -149,7 +211,7 @@ impl SchedulerConfig {
                 .collect()
         };
         let weights = match self {
-            Self::Fifo | Self::Strict | Self::Pfabric => vec![1; count],
+            Self::Fifo | Self::Strict | Self::Pfabric | Self::Custom(_) => vec![1; count],
             Self::Wfq { weight } => weight.each("weight", count)?,
             Self::Wrr { quantum } | Self::Dwrr { quantum } | Self::StrictOver { quantum, .. } => {
                 bytes(quantum)?
@@ -171,9 +233,36 @@ impl SchedulerConfig {
     }
 }
 
+impl<'de> OpenEnum<'de> for SchedulerConfig {
+    const EXPECTED: &'static str = "the name of a scheduler or { name = { parameters } }";
+
+    fn known<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+
+    fn custom(name: String, parameters: Parameters) -> Self {
+        Self::Custom(Custom::new(name, parameters))
+    }
+}
+
+impl Serialize for SchedulerConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Custom(custom) => open::write(custom, serializer),
+            known => Self::serialize(known, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SchedulerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        open::read(deserializer)
+    }
+}
+
 /// A running scheduler. With a tag of its own: one hidden in a field would have to be decoded at
 /// every dispatch.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum Scheduler {
     Strict(StrictPriority),
@@ -183,6 +272,7 @@ pub(crate) enum Scheduler {
     StrictOverWrr(StrictOver<Wrr>),
     StrictOverDwrr(StrictOver<Dwrr>),
     Pfabric(pfabric::Pfabric),
+    Custom(CustomScheduler),
 }
 
 /// Hands a call to whichever scheduler is running, without a virtual call on the packet path.
@@ -196,6 +286,7 @@ macro_rules! each_scheduler {
             $crate::port::scheduler::Scheduler::StrictOverWrr($scheduler) => $call,
             $crate::port::scheduler::Scheduler::StrictOverDwrr($scheduler) => $call,
             $crate::port::scheduler::Scheduler::Pfabric($scheduler) => $call,
+            $crate::port::scheduler::Scheduler::Custom($scheduler) => $call,
         }
     };
 }
@@ -217,6 +308,31 @@ impl Scheduler {
     /// See [`Discipline::deactivate`].
     pub(crate) fn deactivate(&mut self, queue: usize, queues: &mut Queues) {
         each_scheduler!(self, s => s.deactivate(queue, queues));
+    }
+
+    /// See [`Discipline::sharing`].
+    pub(crate) fn sharing(&self) -> Sharing {
+        each_scheduler!(self, s => s.sharing())
+    }
+
+    /// See [`Discipline::keeps_order`].
+    pub(crate) fn keeps_order(&self, count: usize) -> bool {
+        each_scheduler!(self, s => s.keeps_order(count))
+    }
+
+    /// See [`Discipline::evicts`].
+    pub(crate) fn evicts(&self) -> bool {
+        each_scheduler!(self, s => s.evicts())
+    }
+
+    /// See [`Discipline::victim`].
+    pub(crate) fn victim<P: Packet>(
+        &self,
+        arriving: &P,
+        queues: &Queues,
+        store: &Store<P>,
+    ) -> Option<usize> {
+        each_scheduler!(self, s => s.victim(arriving, queues, store))
     }
 
     /// A scheduler of these queues, which it tells their quanta.
@@ -243,6 +359,16 @@ impl Scheduler {
             SchedulerConfig::Wrr { .. } => Self::Wrr(Wrr::default()),
             SchedulerConfig::Dwrr { .. } => Self::Dwrr(Dwrr::new(count)),
             SchedulerConfig::Wfq { .. } => Self::Wfq(Wfq::new(&weights)),
+            SchedulerConfig::Custom(custom) => {
+                let Some(make) = &custom.maker else {
+                    return Err(custom.unknown("scheduler", SchedulerConfig::names()).into());
+                };
+                let scheduler = make(&custom.parameters, count)?;
+                for queue in 0..count {
+                    queues.lane(queue).quantum = scheduler.weight(queue);
+                }
+                Self::Custom(CustomScheduler(scheduler))
+            }
             SchedulerConfig::StrictOver { strict, rest, .. } => {
                 if *strict == 0 || *strict >= count {
                     return Err(ConfigError::StrictCount {
@@ -261,5 +387,16 @@ impl Scheduler {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_an_example_of_every_scheduler() {
+        let examples = SchedulerConfig::EXAMPLES.map(|(name, _)| name);
+        assert_eq!(examples, SchedulerConfig::names());
     }
 }

@@ -3,13 +3,13 @@
 //! A packet's priority is the number of bytes its flow has left, smaller first. The port sends the
 //! earliest packet *of the flow* that owns the most urgent packet, so that a flow is not reordered
 //! by its own shrinking remainder. When the buffer is full, the least urgent packet goes: the
-//! arriving one if none in store is less urgent. Buffers are tiny (24 packets in QJUMP's
+//! arriving one if no queued one is less urgent. Buffers are tiny (24 packets in QJUMP's
 //! comparison), so both look at every packet, as the paper proposes for hardware.
 
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::{Queues, Store};
+use crate::port::queues::{Backlog, Queues, Store};
 use crate::units::Time;
 
 /// The only queue of a pFabric port.
@@ -25,7 +25,7 @@ impl Discipline for Pfabric {
         &mut self,
         _now: Time,
         ready: QueueSet,
-        (queues, store): (&mut Queues, &mut Store<P>),
+        Backlog { queues, store }: Backlog<'_, P>,
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         ready.lowest()?;
@@ -49,20 +49,20 @@ impl Discipline for Pfabric {
         _rounds: &mut impl RoundObserver,
     ) {
     }
-}
 
-/// Position of the packet to give up for one that has `remaining` bytes left, if any is less
-/// urgent; of equals the latest, so that older packets stay.
-pub(crate) fn victim<P: Packet>(
-    queues: &Queues,
-    store: &Store<P>,
-    remaining: u64,
-) -> Option<usize> {
-    queues
-        .iter(QUEUE, store)
-        .map(|s| s.packet.remaining())
-        .enumerate()
-        .max_by_key(|&(_, left)| left)
-        .filter(|&(_, left)| left > remaining)
-        .map(|(position, _)| position)
+    fn evicts(&self) -> bool {
+        true
+    }
+
+    /// The least urgent packet, if it is less urgent than the arriving one; of equals the latest,
+    /// so that older packets stay.
+    fn victim<P: Packet>(&self, arriving: &P, queues: &Queues, store: &Store<P>) -> Option<usize> {
+        queues
+            .iter(QUEUE, store)
+            .map(|s| s.packet.remaining())
+            .enumerate()
+            .max_by_key(|&(_, left)| left)
+            .filter(|&(_, left)| left > arriving.remaining())
+            .map(|(position, _)| position)
+    }
 }

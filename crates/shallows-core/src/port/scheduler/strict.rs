@@ -3,7 +3,7 @@
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::{Queues, Store};
+use crate::port::queues::{Backlog, Queues};
 use crate::units::Time;
 
 /// Serves the lowest-numbered queue that is ready, one packet at a time.
@@ -11,12 +11,16 @@ use crate::units::Time;
 pub struct StrictPriority;
 
 impl Discipline for StrictPriority {
+    fn keeps_order(&self, count: usize) -> bool {
+        count == 1
+    }
+
     #[inline]
     fn select<P: Packet>(
         &mut self,
         _now: Time,
         ready: QueueSet,
-        _queues: (&mut Queues, &mut Store<P>),
+        _backlog: Backlog<'_, P>,
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         ready.lowest()

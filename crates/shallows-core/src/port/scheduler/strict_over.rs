@@ -3,10 +3,10 @@
 //! Operators "may reserve few (typically one) extra queues with strict higher priority"; the
 //! others share what is left by WRR or DWRR in the lowest priority.
 
-use super::{Discipline, RoundObserver, Service};
+use super::{Discipline, RoundObserver, Service, Sharing};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::{Queues, Store};
+use crate::port::queues::{Backlog, Queues};
 use crate::units::Time;
 
 /// Serves the `strict` queues in order of their number before it asks the round robin.
@@ -23,6 +23,10 @@ impl<R> StrictOver<R> {
 }
 
 impl<R: Discipline> Discipline for StrictOver<R> {
+    fn sharing(&self) -> Sharing {
+        self.rest.sharing()
+    }
+
     #[inline]
     fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
         if !self.strict.contains(queue) {
@@ -41,13 +45,13 @@ impl<R: Discipline> Discipline for StrictOver<R> {
         &mut self,
         now: Time,
         ready: QueueSet,
-        queues: (&mut Queues, &mut Store<P>),
+        backlog: Backlog<'_, P>,
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         let urgent = ready.intersection(self.strict).lowest();
         urgent.or_else(|| {
             let below = ready.difference(self.strict);
-            self.rest.select(now, below, queues, rounds)
+            self.rest.select(now, below, backlog, rounds)
         })
     }
 

@@ -7,10 +7,10 @@
 //! one with the smallest F sends. V advances by the bytes sent and never lags behind the smallest
 //! S. Tags count bytes of the whole port with 24 fraction bits; equal tags go to the lower queue.
 
-use super::{Discipline, RoundObserver, Service};
+use super::{Discipline, RoundObserver, Service, Sharing};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::{Queues, Store};
+use crate::port::queues::{Backlog, Queues};
 use crate::units::Time;
 
 const FRACTION_BITS: u32 = 24;
@@ -58,6 +58,10 @@ impl Wfq {
 }
 
 impl Discipline for Wfq {
+    fn sharing(&self) -> Sharing {
+        Sharing::Weights
+    }
+
     #[inline]
     fn activate(&mut self, _now: Time, queue: usize, queues: &mut Queues) {
         let lane = &mut self.lanes[queue];
@@ -70,7 +74,7 @@ impl Discipline for Wfq {
         &mut self,
         _now: Time,
         ready: QueueSet,
-        _queues: (&mut Queues, &mut Store<P>),
+        _backlog: Backlog<'_, P>,
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         let earliest = ready.iter().map(|q| self.lanes[q].start).min()?;

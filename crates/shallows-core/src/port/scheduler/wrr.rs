@@ -6,10 +6,10 @@
 //! way, so it is sent alone in its visit, the one case in which a queue exceeds its quantum: keep
 //! quanta at an MTU or more.
 
-use super::{Discipline, RoundObserver, Service};
+use super::{Discipline, RoundObserver, Service, Sharing};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::{Queues, Store};
+use crate::port::queues::{Backlog, Queues};
 use crate::units::Time;
 
 /// Weighted round robin in a fixed cyclic order.
@@ -21,6 +21,10 @@ pub struct Wrr {
 }
 
 impl Discipline for Wrr {
+    fn sharing(&self) -> Sharing {
+        Sharing::Rounds
+    }
+
     #[inline]
     fn activate(&mut self, now: Time, queue: usize, queues: &mut Queues) {
         let lane = queues.lane(queue);
@@ -32,7 +36,7 @@ impl Discipline for Wrr {
         &mut self,
         now: Time,
         ready: QueueSet,
-        (queues, _): (&mut Queues, &mut Store<P>),
+        Backlog { queues, .. }: Backlog<'_, P>,
         rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         if !ready.contains(self.current) {

@@ -11,6 +11,8 @@
 //! What the RFC leaves open: the least window after a reduction is one segment, the least threshold
 //! two, as in the simulations of MQ-ECN. Those start with alpha 0; the RFC with 1 (§4.2).
 
+use std::fmt::Debug;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::ConfigError;
@@ -56,7 +58,7 @@ impl DctcpConfig {
 }
 
 /// Tells which ACKs are signs of congestion.
-pub(crate) trait Judge {
+pub(crate) trait Judge: Debug + Send {
     /// Judges one ACK.
     fn judge(&mut self, ack: &AckSample) -> Signal;
 }

@@ -24,13 +24,15 @@ pub mod reno;
 mod window;
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Formatter};
+use std::fmt::Debug;
 
+use serde::de::Error;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer};
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ConfigError, EcnEcho};
+use crate::registry::open::{self, OpenEnum};
+use crate::registry::{Custom, MakeController, Parameters};
 use crate::units::Time;
 pub use cubic::CubicConfig;
 use dctcp::Dctcp;
@@ -39,32 +41,32 @@ pub use delay_dctcp::DelayDctcpConfig;
 use delay_dctcp::DelayThreshold;
 use ear::MarksAndDelay;
 pub use pfabric::PfabricConfig;
-pub(crate) use window::Window;
+pub use window::Window;
 
 /// One ACK of new data, as the controller sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AckSample {
+pub struct AckSample {
     /// When it arrived.
-    pub(crate) now: Time,
+    pub now: Time,
     /// Bytes that it acknowledged.
-    pub(crate) acked: u64,
+    pub acked: u64,
     /// The next byte that the receiver expects.
-    pub(crate) ack: u64,
+    pub ack: u64,
     /// The next byte to send (SND.NXT): where a window of data that starts now will end.
-    pub(crate) next: u64,
+    pub next: u64,
     /// Bytes in flight before it arrived.
-    pub(crate) flight: u64,
+    pub flight: u64,
     /// ECN-Echo.
-    pub(crate) ece: bool,
+    pub ece: bool,
     /// One-way delay of the segment that it answers.
-    pub(crate) one_way_delay: Time,
+    pub one_way_delay: Time,
     /// Smoothed round-trip time.
-    pub(crate) srtt: Time,
+    pub srtt: Time,
 }
 
 /// What an ACK says about the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// Nothing.
     Clear,
     /// A queue is too long: the segment was marked.
@@ -76,33 +78,33 @@ pub(crate) enum Signal {
 impl Signal {
     /// The signal of ECN-Echo alone.
     #[inline]
-    fn of_echo(ece: bool) -> Self {
+    pub fn of_echo(ece: bool) -> Self {
         if ece { Self::Mark } else { Self::Clear }
     }
 
     /// Whether the signal is one of congestion.
     #[inline]
-    pub(crate) fn is_congestion(self) -> bool {
+    pub fn is_congestion(self) -> bool {
         self != Self::Clear
     }
 }
 
 /// A loss found by duplicate ACKs, or by the timer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Loss {
+pub struct Loss {
     /// FlightSize of RFC 5681.
-    pub(crate) flight: u64,
+    pub flight: u64,
     /// Whether this window of data has already been answered: with a reduction for its marks, or
     /// by a timeout before this one.
-    pub(crate) answered: bool,
+    pub answered: bool,
     /// The next byte to send.
-    pub(crate) next: u64,
+    pub next: u64,
 }
 
 /// What a congestion controller does. The sender calls [`observe`](Self::observe) for each ACK of
 /// new data, then at most once a window [`on_congestion`](Self::on_congestion), and
 /// [`grow`](Self::grow) if the ACK may grow the window.
-pub(crate) trait Control {
+pub trait Control: Debug + Send {
     /// Takes the measurements of an ACK and judges it.
     fn observe(&mut self, ack: &AckSample) -> Signal {
         Signal::of_echo(ack.ece)
@@ -167,6 +169,9 @@ pub enum ControllerConfig {
     Ear(DelayDctcpConfig),
     /// See [`pfabric`].
     Pfabric(PfabricConfig),
+    /// A controller of another crate.
+    #[serde(skip)]
+    Custom(Custom<MakeController>),
 }
 
 impl Default for ControllerConfig {
@@ -177,43 +182,55 @@ impl Default for ControllerConfig {
 
 impl Serialize for ControllerConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, serializer)
+        match self {
+            Self::Custom(custom) => open::write(custom, serializer),
+            known => Self::serialize(known, serializer),
+        }
+    }
+}
+
+impl<'de> OpenEnum<'de> for ControllerConfig {
+    const EXPECTED: &'static str =
+        "the name of a congestion controller or { name = { parameters } }";
+
+    fn known<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+
+    fn custom(name: String, parameters: Parameters) -> Self {
+        Self::Custom(Custom::new(name, parameters))
+    }
+
+    /// A bare name has the default parameters.
+    fn bare<E: Error>(name: &str) -> Result<Self, E> {
+        let no_parameters = BTreeMap::<&str, ()>::new();
+        let map = MapDeserializer::new(std::iter::once((name, no_parameters)));
+        Self::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
 impl<'de> Deserialize<'de> for ControllerConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = ControllerConfig;
-
-            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a congestion controller or { name = { parameters } }")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-                let no_parameters = BTreeMap::<&str, ()>::new();
-                let map = MapDeserializer::new(std::iter::once((name, no_parameters)));
-                ControllerConfig::deserialize(MapAccessDeserializer::new(map))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                ControllerConfig::deserialize(MapAccessDeserializer::new(map))
-            }
-        }
-
-        deserializer.deserialize_any(Reader)
+        open::read(deserializer)
     }
 }
 
 impl ControllerConfig {
+    /// The names of the controllers in this crate, each of which stands for its defaults too.
+    pub fn names() -> &'static [&'static str] {
+        open::names::<Self>()
+    }
+
     /// The echo that the controller is made for.
     pub fn native_echo(&self) -> EcnEcho {
         match self {
             Self::Reno {} | Self::Cubic(_) | Self::DelayDctcp(_) | Self::Pfabric(_) => EcnEcho::Off,
             Self::EcnStar {} => EcnEcho::Classic,
             Self::Dctcp(_) | Self::Ear(_) => EcnEcho::Precise,
+            Self::Custom(custom) => custom
+                .maker
+                .as_ref()
+                .map_or(EcnEcho::Off, |maker| maker.echo),
         }
     }
 
@@ -237,13 +254,22 @@ impl ControllerConfig {
             Self::DelayDctcp(config) => config.validate(),
             Self::Ear(config) => config.validate().and(need_precise("ear")),
             Self::Pfabric(config) => config.validate(),
+            Self::Custom(custom) => {
+                let Some(maker) = &custom.maker else {
+                    return Err(custom
+                        .unknown("congestion controller", Self::names())
+                        .into());
+                };
+                (maker.make)(&custom.parameters, &mut Window::new(1, 1, 1, 1))?;
+                Ok(())
+            }
         }
     }
 }
 
 /// A running controller. With a tag of its own: one hidden in a field would have to be decoded at
 /// every dispatch.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum Controller {
     Reno(reno::Reno),
@@ -253,6 +279,7 @@ pub(crate) enum Controller {
     DelayDctcp(Dctcp<DelayThreshold>),
     Ear(Dctcp<MarksAndDelay>),
     Pfabric(pfabric::Pfabric),
+    Custom(Box<dyn Control>),
 }
 
 impl Controller {
@@ -273,6 +300,14 @@ impl Controller {
             ControllerConfig::Pfabric(config) => {
                 Self::Pfabric(pfabric::Pfabric::new(*config, window))
             }
+            ControllerConfig::Custom(custom) => {
+                let maker = custom
+                    .maker
+                    .as_ref()
+                    .expect("validated configurations have one");
+                let made = (maker.make)(&custom.parameters, window);
+                Self::Custom(made.expect("validated parameters fit"))
+            }
         }
     }
 }
@@ -288,6 +323,7 @@ macro_rules! each_controller {
             Controller::DelayDctcp($controller) => $call,
             Controller::Ear($controller) => $call,
             Controller::Pfabric($controller) => $call,
+            Controller::Custom($controller) => $call,
         }
     };
 }

@@ -3,7 +3,7 @@
 /// Congestion window and slow-start threshold in bytes. Real numbers, since congestion avoidance
 /// adds fractions of a byte.
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
+pub struct Window {
     cwnd: f64,
     ssthresh: f64,
     segment: f64,
@@ -29,32 +29,32 @@ impl Window {
 
     /// Congestion window in bytes.
     #[inline]
-    pub(crate) fn cwnd(&self) -> f64 {
+    pub fn cwnd(&self) -> f64 {
         self.cwnd
     }
 
     /// Slow-start threshold in bytes; infinite before the first sign of congestion.
     #[inline]
-    pub(crate) fn ssthresh(&self) -> f64 {
+    pub fn ssthresh(&self) -> f64 {
         self.ssthresh
     }
 
     /// Bytes of data in a full segment.
     #[inline]
-    pub(crate) fn segment(&self) -> f64 {
+    pub fn segment(&self) -> f64 {
         self.segment
     }
 
     /// Whether the window is below the threshold.
     #[inline]
-    pub(crate) fn in_slow_start(&self) -> bool {
+    pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
     /// Grows for `acked` bytes: by as many in slow start (RFC 5681 eq. 2), by one segment for each
     /// window of them in congestion avoidance (eq. 3, by bytes).
     #[inline]
-    pub(crate) fn grow(&mut self, acked: u64) {
+    pub fn grow(&mut self, acked: u64) {
         let acked = acked.min(self.counted) as f64;
         if self.in_slow_start() {
             self.set(self.cwnd + acked);
@@ -65,30 +65,30 @@ impl Window {
 
     /// Takes this window, within one segment and the receive window.
     #[inline]
-    pub(crate) fn set(&mut self, cwnd: f64) {
+    pub fn set(&mut self, cwnd: f64) {
         self.cwnd = cwnd.clamp(self.segment, self.most);
     }
 
     /// Takes this threshold, at least two segments (RFC 5681 eq. 4).
-    pub(crate) fn set_ssthresh(&mut self, bytes: f64) {
+    pub fn set_ssthresh(&mut self, bytes: f64) {
         self.ssthresh = bytes.max(2.0 * self.segment);
     }
 
     /// Goes on with `bytes` after congestion: threshold and window. The threshold stays at least
     /// two segments, the window at least one.
-    pub(crate) fn reduce(&mut self, bytes: f64) {
+    pub fn reduce(&mut self, bytes: f64) {
         self.set_ssthresh(bytes);
         self.set(bytes);
     }
 
     /// After a loss: half of what was in flight, at least two segments (RFC 5681 §3.2).
-    pub(crate) fn halve_flight(&mut self, flight: u64) {
+    pub fn halve_flight(&mut self, flight: u64) {
         self.set_ssthresh(flight as f64 / 2.0);
         self.set(self.ssthresh);
     }
 
     /// After a timeout: one segment (RFC 5681 §3.1).
-    pub(crate) fn collapse(&mut self) {
+    pub fn collapse(&mut self) {
         self.set(self.segment);
     }
 

@@ -24,7 +24,7 @@ use crate::units::Time;
 use recovery::SackState;
 
 /// Sends one direction of a connection's data. The [module](super) has the driving contract.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, which may be true in several phases"
