@@ -41,6 +41,10 @@ pub struct Percentile {
 }
 
 impl Percentile {
+    /// The 10th percentile.
+    pub const P10: Self = Self::from_per_mille(100);
+    /// The 90th percentile.
+    pub const P90: Self = Self::from_per_mille(900);
     /// The median.
     pub const P50: Self = Self::from_per_mille(500);
     /// The 95th percentile.

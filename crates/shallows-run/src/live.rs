@@ -2,6 +2,7 @@
 
 mod controller;
 mod plan;
+mod record;
 mod results;
 mod scale;
 
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use shallows_live::experiment::Observed;
-use shallows_results::flows::write_flows;
+use shallows_results::RunRecord;
 use shallows_results::record::Completeness;
 use shallows_results::run_record::clear;
 use shallows_results::summary::Summary;
@@ -20,6 +21,7 @@ use crate::run::{Options, nothing, write_resolved};
 use crate::scenario::{Built, Scenario};
 use controller::Chosen;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
+pub use record::{link_name, roles};
 pub use results::{facts, records};
 use scale::Scale;
 
@@ -29,8 +31,8 @@ const MOST_STEAL: f64 = 0.03;
 /// What a live run came to.
 #[derive(Debug)]
 pub struct LiveFinished {
-    /// Of its flows, if it had any.
-    pub summary: Option<Summary>,
+    /// What it left; without a summary if it had no flows.
+    pub record: RunRecord,
     /// Whether it came to its end.
     pub completeness: Completeness,
     /// What else there is to say, line by line.
@@ -63,28 +65,25 @@ pub fn run(
         Completeness::Complete
     };
 
-    results::write(out, &observed)?;
+    results::write(out, &observed, built)?;
     write_resolved(out, scenario)?;
     let records = records(&observed, built, &ideal);
     let mut summary = None;
     if !records.is_empty() {
-        let facts = facts(&observed, &records, wall);
+        let facts = facts(&observed, built, &records, wall);
         let rule = scenario.config.report.percentiles;
-        let whole = Summary::new(&records, completeness, built.size_classes, rule, facts);
-        let whole = whole.map_err(anyhow::Error::from)?;
-        let extension = format.extension();
-        let flows = out.join("flows").with_extension(extension);
-        write_flows(&flows, &records, completeness).map_err(anyhow::Error::from)?;
-        let json = whole.write_json(&out.join("summary.json"));
-        json.map_err(anyhow::Error::from)?;
-        summary = Some(whole);
+        let classes = built.size_classes;
+        summary = Some(Summary::new(&records, completeness, classes, rule, facts)?);
     } else if experiment.commands.is_empty() {
         return Err(nothing("started", scenario).into());
     }
+    let mut record = RunRecord::new(records, summary);
+    record::add_tables(&mut record, &observed, built)?;
+    record.write(out, format)?;
     Ok(LiveFinished {
-        summary,
+        record,
         completeness,
-        report: results::report(&observed, scenario),
+        report: results::report(&observed, scenario, built),
         observed,
     })
 }

@@ -7,6 +7,11 @@ use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
+use shallows_results::ports::LinkRole;
+use shallows_results::statistics::{Percentile, PercentileRule};
+use shallows_sim::topology::Fabric;
+
+use crate::live::roles;
 
 /// The part of a run, at its beginning, that goodput, queue lengths and round-trip times leave out.
 const WARM_UP: f64 = 0.2;
@@ -18,6 +23,8 @@ pub struct Sights {
     pub goodput: Goodput,
     /// Bytes in the queues.
     pub queues: Samples,
+    /// What the links of the queues are, by name.
+    pub roles: BTreeMap<String, LinkRole>,
     /// Pings, probe by probe.
     pub pings: Vec<Vec<Ping>>,
     /// How long it took.
@@ -38,6 +45,8 @@ pub struct ServiceGoodput {
 pub struct QueueLength {
     /// The port's link.
     pub link: String,
+    /// What the link joins.
+    pub role: LinkRole,
     /// Its number at the port.
     pub queue: usize,
     #[serde(flatten)]
@@ -77,7 +86,7 @@ pub struct Rtt {
 
 impl Sights {
     /// Of a live run, whose switch has seen more than the flows.
-    pub fn of(observed: &Observed) -> Self {
+    pub fn of(observed: &Observed, fabric: &Fabric) -> Self {
         let all = &observed.report.samples;
         let width = all.columns.len().max(1);
         let before = all.times.partition_point(|&time| time < observed.offset);
@@ -88,8 +97,10 @@ impl Sights {
                 columns: all.columns.clone(),
                 times: times.map(|&time| time - observed.offset).collect(),
                 bytes: all.bytes[before * width..].to_vec(),
+                packets: all.packets[before * width..].to_vec(),
                 thresholds: all.thresholds[before * width..].to_vec(),
             },
+            roles: roles(fabric),
             pings: observed.pings.clone(),
             duration: observed.duration,
         }
@@ -123,6 +134,7 @@ impl Sights {
             let length = Length::of(self.lengths(&[column]))?;
             Some(QueueLength {
                 link: link.clone(),
+                role: *self.roles.get(link)?,
                 queue: *queue,
                 length,
             })
@@ -173,8 +185,8 @@ impl Sights {
                 sent,
                 lost: sent - us.len(),
                 mean_us: us.iter().sum::<f64>() / us.len().max(1) as f64,
-                p50_us: at(&us, 0.5).unwrap_or(f64::NAN),
-                p99_us: at(&us, 0.99).unwrap_or(f64::NAN),
+                p50_us: at(&us, Percentile::P50).unwrap_or(f64::NAN),
+                p99_us: at(&us, Percentile::P99).unwrap_or(f64::NAN),
             }
         })
         .collect()
@@ -194,16 +206,14 @@ impl Length {
         let sum: f64 = values.iter().map(|&value| f64::from(value)).sum();
         Some(Self {
             mean: sum / values.len() as f64,
-            p10: at(&values, 0.1)?,
-            p50: at(&values, 0.5)?,
-            p90: at(&values, 0.9)?,
-            p99: at(&values, 0.99)?,
+            p10: at(&values, Percentile::P10)?,
+            p50: at(&values, Percentile::P50)?,
+            p90: at(&values, Percentile::P90)?,
+            p99: at(&values, Percentile::P99)?,
         })
     }
 }
 
-/// The value that this share of the sorted ones is at most.
-fn at<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
-    let last = sorted.len().checked_sub(1)?;
-    sorted.get((last as f64 * share).round() as usize).copied()
+fn at<T: Copy>(sorted: &[T], percentile: Percentile) -> Option<T> {
+    PercentileRule::NearestRank.select(sorted, percentile)
 }

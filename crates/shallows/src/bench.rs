@@ -156,16 +156,16 @@ impl Reference {
 
     /// Measured on a quiet machine; htsim has no DWRR, so its B has one queue a port.
     fn others(self) -> Vec<Other> {
-        let (ns_2, htsim) = match self {
-            Self::B => (0.33e6, 1.49e6),
-            _ => (0.6e6, 1.61e6),
+        let others: &[(&str, f64)] = match self {
+            Self::A => &[("ns-3", 0.045e6), ("ns-2", 0.6e6), ("htsim", 1.61e6)],
+            Self::B => &[("ns-2", 0.33e6), ("htsim", 1.49e6)],
+            Self::Large | Self::Idle => &[],
         };
-        [("ns-3", 0.045e6), ("ns-2", ns_2), ("htsim", htsim)]
-            .map(|(simulator, hops_per_cpu_s)| Other {
-                simulator,
-                hops_per_cpu_s,
-            })
-            .into()
+        let other = |&(simulator, hops_per_cpu_s)| Other {
+            simulator,
+            hops_per_cpu_s,
+        };
+        others.iter().map(other).collect()
     }
 }
 
@@ -214,7 +214,29 @@ fn apart(reference: Reference, threads: u32) -> anyhow::Result<Vec<u8>> {
 }
 
 fn measure_apart(reference: Reference, threads: u32) -> anyhow::Result<Measurement> {
-    serde_json::from_slice(&apart(reference, threads)?).context("a run did not report")
+    let run: Measurement =
+        serde_json::from_slice(&apart(reference, threads)?).context("a run did not report")?;
+    run.check(reference)?;
+    Ok(run)
+}
+
+impl Measurement {
+    /// Refuses a run that did not do all its work: it would look faster than it is.
+    fn check(&self, reference: Reference) -> anyhow::Result<()> {
+        let (name, useful) = (reference.name(), reference.useful_hops());
+        ensure!(
+            self.finished == self.flows,
+            "{name}: {} of {} flows finished; the others are missing from the measurement",
+            self.finished,
+            self.flows
+        );
+        ensure!(
+            self.packet_hops >= useful,
+            "{name}: {} packet-hops, and the work has {useful}",
+            self.packet_hops
+        );
+        Ok(())
+    }
 }
 
 /// Runs a workload once in this process.
@@ -437,5 +459,38 @@ impl Display for Scale {
             million(self.peak_memory_bytes as f64)
         )?;
         writeln!(f, "   {:.0} bytes per idle flow", self.bytes_per_idle_flow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ended_early_is_refused() {
+        let whole = Measurement {
+            threads: 1,
+            fingerprint: 0,
+            cpu_s: 1.0,
+            wall_s: 1.0,
+            packet_hops: Reference::A.useful_hops() + 10,
+            events: 1,
+            peak_memory_bytes: 1,
+            flows: 144,
+            finished: 144,
+            mean_fct_us: 1.0,
+            timeouts: 0,
+        };
+        assert!(whole.check(Reference::A).is_ok());
+        let unfinished = Measurement {
+            finished: 143,
+            ..whole.clone()
+        };
+        assert!(unfinished.check(Reference::A).is_err());
+        let early = Measurement {
+            packet_hops: Reference::A.useful_hops() - 1,
+            ..whole
+        };
+        assert!(early.check(Reference::A).is_err());
     }
 }

@@ -209,8 +209,9 @@ pub(crate) struct ReproArgs {
     /// Only these values of the x axis, such as 0.5,0.8 for loads.
     #[arg(long, value_name = "X,X", value_delimiter = ',')]
     pub(crate) at: Vec<f64>,
-    /// Set a key in every run, on top of what the figure says, such as transport.handshake=true.
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Set a key in every run, on top of what the figure says, such as transport.handshake=true;
+    /// with the id of a variant in front, as in mq-ecn:KEY=VALUE, in its runs.
+    #[arg(long, value_name = "[VARIANT:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Run figures on this machine too, scaled to what it carries, and show paper, simulation and
     /// live beside each other. Needs root.

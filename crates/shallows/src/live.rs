@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     let finished = live::run(&scenario, &built, &options)?;
     let mut text = String::new();
-    if let Some(summary) = &finished.summary {
+    if let Some(summary) = &finished.record.summary {
         text = if args.json {
             summary.to_json()
         } else {

@@ -15,6 +15,8 @@ pub struct Samples {
     pub times: Vec<Time>,
     /// Bytes in the queue, row by row.
     pub bytes: Vec<u32>,
+    /// Packets in the queue, row by row.
+    pub packets: Vec<u32>,
     /// The marker's threshold, row by row; not a number where it has none.
     pub thresholds: Vec<f32>,
 }
@@ -65,6 +67,7 @@ impl Sampler {
                 samples
                     .bytes
                     .push(link.port.queue_bytes(queue).get() as u32);
+                samples.packets.push(link.port.queue_packets(queue));
                 samples
                     .thresholds
                     .push(threshold.map_or(f32::NAN, |value| value as f32));

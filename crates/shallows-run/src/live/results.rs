@@ -1,7 +1,7 @@
 //! What a live run leaves behind: the same records as a simulated one, and what only it has.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,12 +10,13 @@ use serde::Serialize;
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::switch::{LinkSnapshot, Snapshot};
+use shallows_results::ports::LinkRole;
 use shallows_results::record::FlowRecord;
-use shallows_results::series::{Kind, Series, Value};
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
 use shallows_results::write_text;
 use shallows_sim::workload::FlowSpec;
 
+use super::record::roles;
 use crate::failure::Failure;
 use crate::report::unclassified;
 use crate::scenario::{Built, Scenario};
@@ -56,7 +57,12 @@ pub fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRe
 }
 
 /// What only the switch can tell.
-pub fn facts(observed: &Observed, records: &[FlowRecord], wall: Duration) -> RunFacts {
+pub fn facts(
+    observed: &Observed,
+    built: &Built,
+    records: &[FlowRecord],
+    wall: Duration,
+) -> RunFacts {
     let snapshot = &observed.report.snapshot;
     let queues = || snapshot.links.iter().flat_map(|link| &link.queues);
     let sum = |counts: Vec<&Vec<(String, u64)>>| {
@@ -81,25 +87,29 @@ pub fn facts(observed: &Observed, records: &[FlowRecord], wall: Duration) -> Run
         wall: Some(wall),
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).collect()),
-        utilisation: utilisation(snapshot, observed.duration),
+        utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
 }
 
 /// How busy links were, by what they are; without framing.
-fn utilisation(snapshot: &Snapshot, span: Time) -> Vec<Utilisation> {
+fn utilisation(
+    snapshot: &Snapshot,
+    span: Time,
+    roles: &BTreeMap<String, LinkRole>,
+) -> Vec<Utilisation> {
     let share = |link: &LinkSnapshot| {
         let bytes: u64 = link.queues.iter().map(|queue| queue.accepted_bytes).sum();
         bytes as f64 * 8.0 / (link.rate_bps as f64 * span.as_secs_f64())
     };
-    let kind = |link: &LinkSnapshot| match &link.name {
-        name if name.ends_with("uplink") => "host to switch",
-        name if name.starts_with("trunk") => "switch to switch",
-        _ => "switch to host",
-    };
     let mut groups: Vec<Utilisation> = Vec::new();
-    for name in ["host to switch", "switch to host", "switch to switch"] {
-        let links = snapshot.links.iter().filter(|link| kind(link) == name);
+    for (role, name) in [
+        (LinkRole::HostUp, "host to switch"),
+        (LinkRole::HostDown, "switch to host"),
+        (LinkRole::Core, "switch to switch"),
+    ] {
+        let links = snapshot.links.iter();
+        let links = links.filter(|link| roles.get(&link.name) == Some(&role));
         let shares: Vec<f64> = links.map(share).collect();
         if !shares.is_empty() {
             groups.push(Utilisation {
@@ -125,8 +135,8 @@ struct Live<'a> {
     switch: &'a Snapshot,
 }
 
-fn live(observed: &Observed) -> Live<'_> {
-    let sights = Sights::of(observed);
+fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
+    let sights = Sights::of(observed, &built.fabric);
     Live {
         steal: observed.steal,
         goodput: sights.goodput(),
@@ -142,74 +152,17 @@ fn live(observed: &Observed) -> Live<'_> {
 }
 
 /// Writes what only live runs have.
-pub(super) fn write(out: &Path, observed: &Observed) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(&live(observed)).context("cannot write live.json")?;
+pub(super) fn write(out: &Path, observed: &Observed, built: &Built) -> Result<(), Failure> {
+    let json =
+        serde_json::to_string_pretty(&live(observed, built)).context("cannot write live.json")?;
     write_text(&out.join("live.json"), &(json + "\n")).map_err(anyhow::Error::from)?;
-    let written = queue_series(observed).write(&out.join("queues.parquet"));
-    written.map_err(anyhow::Error::from)?;
-    let written = goodput_series(observed).write(&out.join("goodput.parquet"));
-    written.map_err(anyhow::Error::from)?;
-    for (number, pings) in observed.pings.iter().enumerate() {
-        // Real, because a ping that was lost has none.
-        let mut series = Series::new(&[TIME, ("rtt_ms", Kind::Real)]);
-        for ping in pings {
-            let rtt = ping.rtt.map(|rtt| rtt.as_secs_f64() * 1e3);
-            series.push(&[ping.sent.into(), rtt.into()]);
-        }
-        let written = series.write(&out.join(format!("rtt-{number}.parquet")));
-        written.map_err(anyhow::Error::from)?;
-    }
     Ok(())
 }
 
-/// The column that every series begins with.
-const TIME: (&str, Kind) = ("time_us", Kind::Time);
-
-/// Columns of whole numbers after that of the time.
-fn columns(names: &[String]) -> Vec<(&str, Kind)> {
-    let numbers = names.iter().map(|name| (name.as_str(), Kind::Integer));
-    iter::once(TIME).chain(numbers).collect()
-}
-
-/// Bytes in each queue.
-fn queue_series(observed: &Observed) -> Series {
-    let samples = Sights::of(observed).queues;
-    let names = samples
-        .columns
-        .iter()
-        .map(|(link, queue)| format!("{link} {queue} bytes"));
-    let names: Vec<String> = names.collect();
-    let mut series = Series::new(&columns(&names));
-    let rows = samples.bytes.chunks(names.len().max(1));
-    for (time, row) in samples.times.iter().zip(rows) {
-        let bytes = row.iter().map(|&bytes| Value::from(bytes));
-        let row: Vec<Value> = iter::once((*time).into()).chain(bytes).collect();
-        series.push(&row);
-    }
-    series
-}
-
-/// Bytes that have arrived in each service.
-fn goodput_series(observed: &Observed) -> Series {
-    let names = observed
-        .goodput
-        .dscps
-        .iter()
-        .map(|dscp| format!("service {dscp} bytes"));
-    let names: Vec<String> = names.collect();
-    let mut series = Series::new(&columns(&names));
-    for (time, row) in &observed.goodput.rows {
-        let bytes = row.iter().map(|&bytes| Value::from(bytes));
-        let row: Vec<Value> = iter::once((*time).into()).chain(bytes).collect();
-        series.push(&row);
-    }
-    series
-}
-
 /// Lines for people.
-pub(super) fn report(observed: &Observed, scenario: &Scenario) -> String {
+pub(super) fn report(observed: &Observed, scenario: &Scenario, built: &Built) -> String {
     let mut text = String::new();
-    let facts = live(observed);
+    let facts = live(observed, built);
     let mut line = |words: String| {
         text += &words;
         text.push('\n');
@@ -224,7 +177,7 @@ pub(super) fn report(observed: &Observed, scenario: &Scenario) -> String {
     for queue in facts
         .queues
         .iter()
-        .filter(|queue| !queue.link.ends_with("uplink"))
+        .filter(|queue| queue.role != LinkRole::HostUp)
     {
         let length = &queue.length;
         if length.p90 > 0 {

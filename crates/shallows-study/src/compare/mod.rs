@@ -70,8 +70,13 @@ pub fn compare(
     }
     let ideal = live::ideal_fcts(&scenario, &built)?;
     let records = live::records(&observed, &built, &ideal);
-    let facts = live::facts(&observed, &records, wall);
-    let live = World::new(Sights::of(&observed), records, facts, (&scenario, &built))?;
+    let facts = live::facts(&observed, &built, &records, wall);
+    let live = World::new(
+        Sights::of(&observed, &built.fabric),
+        records,
+        facts,
+        (&scenario, &built),
+    )?;
     let simulated = simulated::run(scenario, &built, &live.sights)?;
 
     let scenario = simulated.name;

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicBool;
 
 use shallows_core::units::Time;
-use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
 use shallows_sim::topology::{Fabric, Node};
@@ -11,7 +10,7 @@ use shallows_sim::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
 use shallows_sim::{Completion, Connections, Simulation};
 
 use super::{NO_WALL, World};
-use shallows_run::live::{SAMPLE_EVERY, ideal_fcts};
+use shallows_run::live::{SAMPLE_EVERY, ideal_fcts, link_name, roles};
 use shallows_run::report;
 use shallows_run::scenario::{Built, Scenario};
 use shallows_run::sights::Sights;
@@ -61,6 +60,7 @@ pub(super) fn run(
     let sights = Sights {
         goodput: watcher.goodput,
         queues: watcher.samples,
+        roles: roles(&built.fabric),
         pings,
         duration: simulation.progress().now,
     };
@@ -184,7 +184,7 @@ impl<'a> Watcher<'a> {
         let links: Vec<u32> = from_switches.map(|(number, _)| number).collect();
         let columns = links.iter().flat_map(|&link| {
             let queues = 0..simulation.port(link).queue_count();
-            queues.map(move |queue| (name(fabric, link), queue))
+            queues.map(move |queue| (link_name(fabric, link), queue))
         });
         let flows = simulation.flows().zip(origins);
         let flows = flows.filter(|(_, origin)| origin.is_flow());
@@ -216,6 +216,7 @@ impl<'a> Watcher<'a> {
             for queue in 0..port.queue_count() {
                 let bytes = port.queue_bytes(queue).get() as u32;
                 self.samples.bytes.push(bytes);
+                self.samples.packets.push(port.queue_packets(queue));
                 self.samples.thresholds.push(f32::NAN);
             }
         }
@@ -269,16 +270,6 @@ impl Observer for Watcher<'_> {
         self.ticks.is_due(now);
         let done = self.look(now, simulation) == self.own;
         Ok(if done { Step::End } else { Step::Continue })
-    }
-}
-
-/// What the live switch calls a link.
-fn name(fabric: &Fabric, link: u32) -> String {
-    let link = fabric.link(link);
-    match (link.from, link.to) {
-        (_, Node::Host(host)) => lab::port(host as usize),
-        (Node::Switch(from), Node::Switch(to)) => format!("trunk {from}-{to}"),
-        (Node::Host(host), Node::Switch(_)) => format!("{} uplink", lab::port(host as usize)),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use shallows_results::compare as summaries;
+use shallows_results::ports::LinkRole;
 
 use super::{Comparison, World};
 use shallows_run::sights::Length;
@@ -86,7 +87,7 @@ fn goodput(simulated: &World, live: &World) -> Vec<Row> {
 fn queues(simulated: &World, live: &World) -> Vec<Row> {
     let of = |world: &World| -> BTreeMap<String, Length> {
         let queues = world.sights.queue_lengths().into_iter();
-        let queues = queues.filter(|queue| !queue.link.ends_with("uplink"));
+        let queues = queues.filter(|queue| queue.role != LinkRole::HostUp);
         let queues = queues.map(|queue| {
             (
                 format!("{} queue {}", queue.link, queue.queue),
@@ -94,7 +95,8 @@ fn queues(simulated: &World, live: &World) -> Vec<Row> {
             )
         });
         let ports = world.sights.port_lengths().into_iter();
-        let ports = ports.filter(|(link, _)| !link.ends_with("uplink"));
+        let ports =
+            ports.filter(|(link, _)| world.sights.roles.get(*link) != Some(&LinkRole::HostUp));
         let ports = ports.filter_map(|(link, lengths)| {
             Some((format!("{link} all queues"), Length::of(lengths)?))
         });

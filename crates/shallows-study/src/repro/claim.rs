@@ -125,18 +125,25 @@ fn reduce(claim: &ClaimSpec, values: &[f64]) -> Vec<f64> {
 }
 
 fn verdict(claim: &ClaimSpec, values: &[f64], points: &[f64]) -> Verdict {
-    let bound = |holds: &dyn Fn(f64) -> bool| {
+    let neutral = claim.neutral.or(claim.measure.neutral());
+    let bound = |holds: &dyn Fn(f64) -> bool, turned: &dyn Fn(f64) -> bool| {
         if values.iter().all(|&value| holds(value)) {
             Verdict::Reproduced
-        } else if holds(mean(points)) {
+        } else if holds(mean(points)) && !values.iter().any(|&value| turned(value)) {
             Verdict::SameDirection
         } else {
             Verdict::NotReproduced
         }
     };
     match claim.paper {
-        PaperValue::AtMost(most) => bound(&|value| value <= most + TOLERANCE * most.abs()),
-        PaperValue::AtLeast(least) => bound(&|value| value >= least - TOLERANCE * least.abs()),
+        PaperValue::AtMost(most) => {
+            let turned = |value| neutral.is_some_and(|neutral| most <= neutral && value > neutral);
+            bound(&|value| value <= most + TOLERANCE * most.abs(), &turned)
+        }
+        PaperValue::AtLeast(least) => {
+            let turned = |value| neutral.is_some_and(|neutral| least >= neutral && value < neutral);
+            bound(&|value| value >= least - TOLERANCE * least.abs(), &turned)
+        }
         PaperValue::About(paper) => effect(claim, values, [paper, paper]),
         PaperValue::Range(range) => effect(claim, values, range),
     }
@@ -311,6 +318,10 @@ mod tests {
         );
         assert_eq!(
             judge("at-least = 0", least, &[-0.5, 2.0]),
+            Verdict::NotReproduced
+        );
+        assert_eq!(
+            judge("at-least = 4", least, &[2.0, 8.0]),
             Verdict::SameDirection
         );
         assert_eq!(

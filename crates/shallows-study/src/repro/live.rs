@@ -204,7 +204,7 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         record.start = shrunk(record.start, scale);
         record.fct = record.fct.map(|fct| shrunk(fct, scale));
     }
-    let facts = live::facts(observed, &records, Duration::ZERO);
+    let facts = live::facts(observed, &built, &records, Duration::ZERO);
     let (classes, complete) = (built.size_classes, Completeness::Complete);
     let rule = scenario.config.report.percentiles;
     let summary = Summary::new(&records, complete, classes, rule, facts)?;

@@ -43,8 +43,8 @@ pub struct Request {
     pub seeds: Option<u64>,
     /// Only these values of x; all if empty.
     pub at: Vec<f64>,
-    /// Settings of every run on top of the figure's, such as `ports.switch.queues=4`. A later one
-    /// wins, also over seed and x.
+    /// Settings of every run on top of the figure's, such as `ports.switch.queues=4`, or of the runs
+    /// of one variant, such as `mq-ecn:ports.switch.queues=4`. They win over all others.
     pub set: Vec<String>,
     /// How many runs at a time.
     pub threads: usize,

@@ -10,7 +10,7 @@ use shallows_results::report::{Paper, Size};
 use shallows_sim::workload::WorkloadConfig;
 
 use super::library::Library;
-use super::spec::{FigureSpec, GoodputSpec};
+use super::spec::{FigureSpec, GoodputSpec, Variant};
 use shallows_run::BUILD_ID;
 use shallows_run::Failure;
 use shallows_run::scenario::{Scenario, Setting};
@@ -76,10 +76,11 @@ impl Plan {
             for &x in &xs {
                 for seed in 1..=seeds {
                     let mut settings = settings(&spec, size, x, &variant.set, seed);
-                    settings.extend(wanted.set.iter().map(|assignment| Setting {
-                        shown: format!("--set {assignment}"),
-                        assignment: assignment.clone(),
-                    }));
+                    let on_top = wanted
+                        .set
+                        .iter()
+                        .filter_map(|set| on_top(set, &spec, variant));
+                    settings.extend(on_top);
                     let scenario = Scenario::parse(Path::new(&file), &text, &settings)?;
                     jobs.push(Job::new(scenario, spec.goodput)?);
                 }
@@ -173,6 +174,19 @@ fn chosen_xs(id: &str, spec: &FigureSpec, wanted: &Wanted) -> anyhow::Result<Vec
         "{id} has no point at these values of x; it has {values}"
     );
     Ok(xs)
+}
+
+/// A setting on top of the figure's, if it is for this variant: `mq-ecn:key=value` is for the one
+/// with that id, and `key=value` for all.
+fn on_top(set: &str, spec: &FigureSpec, variant: &Variant) -> Option<Setting> {
+    let (id, assignment) = match set.split_once(':') {
+        Some((id, rest)) if spec.variant.iter().any(|of| of.id == id) => (Some(id), rest),
+        _ => (None, set),
+    };
+    id.is_none_or(|id| id == variant.id).then(|| Setting {
+        shown: format!("--set {set}"),
+        assignment: assignment.to_owned(),
+    })
 }
 
 /// In the order in which they are applied: a later one wins.

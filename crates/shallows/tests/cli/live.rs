@@ -5,6 +5,11 @@ use std::process::{Command as Process, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use shallows_results::RunRecord;
+use shallows_results::ports::LinkRole;
+use shallows_results::summary::World;
+use tempfile::TempDir;
+
 use crate::{directory, read_text, shallows, shipped, with_tiny, write};
 
 fn stderr(output: &Output) -> String {
@@ -100,6 +105,36 @@ fn a_scenario_runs_live() {
     assert!(live["rtts"][0]["sent"].as_u64() > Some(0));
     let resolved = read_text(&directory, "out/tiny/scenario.toml");
     assert!(resolved.contains("rate = \"50Mbps\""), "{resolved}");
+    one_reader_opens_both_worlds(&directory);
+}
+
+/// The live run in `out/tiny` has the tables of a simulated one: the same columns, and ports with
+/// the same names and roles.
+fn one_reader_opens_both_worlds(directory: &TempDir) {
+    let probes = "probes={queues={links=\"all\",interval=\"20us\"},goodput={interval=\"20us\"}}";
+    let simulate = ["run", "tiny.toml", "--out", "simulated", "--set", probes];
+    shallows(directory).args(simulate).assert().success();
+    let open = |name: &str| RunRecord::open(&directory.path().join(name)).unwrap();
+    let (live, simulated) = (open("out/tiny"), open("simulated"));
+    assert_eq!(live.flows.len(), simulated.flows.len());
+    let summary = |record: &RunRecord| record.summary.clone().expect("there are flows");
+    assert_eq!(summary(&live).facts.world, World::Live);
+    assert_eq!(summary(&simulated).facts.world, World::Simulated);
+    let ports = |record: &RunRecord| -> Vec<(String, LinkRole)> {
+        let ports = record.ports.iter();
+        ports.map(|port| (port.name.clone(), port.role)).collect()
+    };
+    assert_eq!(ports(&live), ports(&simulated));
+    for name in ["queues", "goodput"] {
+        let columns = |record: &RunRecord| -> Vec<String> {
+            let table = record.table(name).unwrap().expect("both have it");
+            assert!(table.rows() > 0, "{name}");
+            let columns = table.columns().iter();
+            columns.map(|column| column.name.clone()).collect()
+        };
+        assert_eq!(columns(&live), columns(&simulated), "{name}");
+    }
+    assert!(live.table("pings").unwrap().is_some());
 }
 
 /// Two services into one host at 50 Mbps: one flow against four.

@@ -295,6 +295,44 @@ fn ctrl_c_keeps_the_runs_that_are_done() {
     assert_eq!(results(&directory).len(), 1);
 }
 
+#[test]
+fn settings_on_top_are_for_all_variants_or_one() {
+    let directory = with_paper();
+    let repro = |out: &str, set: &str| {
+        let args = ["repro", "toy", "--quick", "--from", "papers", "--at", "0.3"];
+        let run = shallows(&directory)
+            .args(args)
+            .args(["--seeds", "1", "--out", out]);
+        run.args(["--set", set]).assert().success();
+        let runs = directory.path().join(out).join("runs");
+        fs::read_dir(runs).expect("there are runs").count()
+    };
+    assert_eq!(repro("both", "ports.switch.buffer.shared.size=50KB"), 2);
+    // With the marker of the other variant it is the same run, and is made once.
+    assert_eq!(repro("one", "low:ports.switch.marker.scheme=none"), 1);
+}
+
+#[test]
+fn goodput_without_an_end_is_no_endless_run() {
+    let directory = with_paper();
+    let with =
+        |goodput: &str| format!("{FIGURE}\n[goodput]\nto = 0\nafter = \"10us\"\n{goodput}\n");
+    let args = [
+        "repro", "toy", "--quick", "--from", "papers", "--at", "0.3", "--seeds", "1",
+    ];
+    write(
+        &directory,
+        "papers/toy/fig1.toml",
+        &with("every = \"10us\""),
+    );
+    shallows(&directory).args(args).assert().success();
+    write(&directory, "papers/toy/fig1.toml", &with("every = \"0s\""));
+    let output = shallows(&directory).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("goodput.every is zero"), "{said}");
+}
+
 /// Where a browser is, if there is one.
 fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];

@@ -1,0 +1,98 @@
+//! What a live run saw over time, in the tables that a simulated one has.
+
+use std::collections::BTreeMap;
+
+use shallows_live::experiment::Observed;
+use shallows_live::lab;
+use shallows_results::ports::LinkRole;
+use shallows_results::probes::{GoodputSample, PingSample, QueueSample, Sample, SampleWriter};
+use shallows_results::{ResultsError, RunRecord};
+use shallows_sim::topology::{Fabric, Node};
+
+use crate::recorder::ports;
+use crate::scenario::Built;
+use crate::sights::Sights;
+
+/// Adds queues, goodput and pings to the record, and the ports that they are about.
+pub(super) fn add_tables(
+    record: &mut RunRecord,
+    observed: &Observed,
+    built: &Built,
+) -> Result<(), ResultsError> {
+    record.ports = ports(&built.fabric);
+    add(record, queues(observed, &built.fabric))?;
+    let rows = observed.goodput.rows.iter();
+    let goodput = rows.flat_map(|(time, bytes)| {
+        let services = observed.goodput.dscps.iter().zip(bytes);
+        services.map(|(&dscp, &bytes)| GoodputSample {
+            time: *time,
+            service: dscp.into(),
+            bytes,
+        })
+    });
+    add(record, goodput)?;
+    let probes = (0..).zip(&observed.pings);
+    let pings = probes.flat_map(|(probe, pings)| {
+        pings.iter().map(move |ping| PingSample {
+            time: ping.sent,
+            probe,
+            rtt: ping.rtt,
+        })
+    });
+    if !observed.pings.is_empty() {
+        add(record, pings)?;
+    }
+    Ok(())
+}
+
+fn add<S: Sample>(
+    record: &mut RunRecord,
+    samples: impl Iterator<Item = S>,
+) -> Result<(), ResultsError> {
+    let mut writer = SampleWriter::in_memory();
+    for sample in samples {
+        writer.write(&sample)?;
+    }
+    if let Some(table) = writer.finish()? {
+        record.insert(S::FILE, table);
+    }
+    Ok(())
+}
+
+fn queues(observed: &Observed, fabric: &Fabric) -> impl Iterator<Item = QueueSample> {
+    let samples = Sights::of(observed, fabric).queues;
+    let links = (0..).zip(fabric.links());
+    let numbers: BTreeMap<String, u32> = links
+        .map(|(number, _)| (link_name(fabric, number), number))
+        .collect();
+    let width = samples.columns.len();
+    (0..samples.times.len() * width).filter_map(move |cell| {
+        let (link, queue) = &samples.columns[cell % width];
+        Some(QueueSample {
+            time: samples.times[cell / width],
+            port: *numbers.get(link)?,
+            queue: *queue as u32,
+            bytes: samples.bytes[cell].into(),
+            packets: samples.packets[cell],
+            threshold: Some(f64::from(samples.thresholds[cell])).filter(|of| !of.is_nan()),
+        })
+    })
+}
+
+/// What the links are, by the names that the live switch has for them.
+pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
+    let links = (0..).zip(ports(fabric));
+    links
+        .map(|(number, port)| (link_name(fabric, number), port.role))
+        .collect()
+}
+
+/// What the live switch calls a link.
+pub fn link_name(fabric: &Fabric, link: u32) -> String {
+    let link = fabric.link(link);
+    match (link.from, link.to) {
+        (_, Node::Host(host)) => lab::port(host as usize),
+        (Node::Switch(from), Node::Switch(to)) => format!("trunk {from}-{to}"),
+        (Node::Host(host), Node::Switch(_)) => format!("{} uplink", lab::port(host as usize)),
+    }
+}
