@@ -161,6 +161,21 @@ fn boxes_and_logarithmic_axes_are_drawn() {
 }
 
 #[test]
+fn a_scatter_has_a_dot_for_each_point_and_the_diagonal() {
+    let mut figure = figure();
+    let Plot::Points(curves) = figure.panels[0].plot.clone() else {
+        unreachable!("the figure of this file begins with points");
+    };
+    figure.panels[0].plot = Plot::Scatter(curves);
+    figure.panels[0].x = axis("ns-2", Extent::Data).logarithmic();
+    figure.panels[0].y = axis("ours", Extent::Data).logarithmic();
+    let svg = figure.to_svg();
+    assert_eq!(svg.matches("h0").count(), 4);
+    assert_eq!(svg.matches("class=\"dots ").count(), 2);
+    assert!(!svg.contains("NaN"));
+}
+
+#[test]
 fn data_has_a_row_for_each_point() {
     let csv = figure().to_csv();
     let lines: Vec<&str> = csv.lines().collect();

@@ -8,7 +8,7 @@ pub(super) fn write(figure: &Figure) -> String {
     let mut rows = vec![["panel", "curve", "x", "y", "low", "high"].map(str::to_owned)];
     for panel in &figure.panels {
         match &panel.plot {
-            Plot::Points(curves) | Plot::Lines(curves) => {
+            Plot::Points(curves) | Plot::Lines(curves) | Plot::Scatter(curves) => {
                 for curve in curves {
                     rows.extend(curve.points.iter().map(|point| {
                         let [x, y, low, high] =

@@ -111,6 +111,8 @@ pub enum Plot {
     Points(Vec<Curve>),
     /// Many points a curve, as over time.
     Lines(Vec<Curve>),
+    /// Unjoined dots: one measurement against another, with the diagonal where both are equal.
+    Scatter(Vec<Curve>),
     /// One value a row, with a bar for its spread.
     Rows(Vec<Row>),
     /// One distribution a row, as a box with whiskers.
@@ -238,7 +240,7 @@ impl Panel {
     /// Its curves, if it has any.
     pub fn curves(&self) -> &[Curve] {
         match &self.plot {
-            Plot::Points(curves) | Plot::Lines(curves) => curves,
+            Plot::Points(curves) | Plot::Lines(curves) | Plot::Scatter(curves) => curves,
             Plot::Rows(_) | Plot::Boxes(_) => &[],
         }
     }

@@ -55,6 +55,7 @@ const SHAPES: &str = "\
 .fig .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}\
 .fig .mark{stroke-width:1}\
 .fig .bar{stroke-width:1.1;fill:none}\
+.fig .dots{fill:none;stroke-width:2.2;stroke-linecap:round;stroke-opacity:.45}\
 .fig .axis{fill:none;stroke-width:1}\
 .fig .grid{stroke-width:.7}\
 .fig .reference{stroke-width:1;stroke-dasharray:4 3}";

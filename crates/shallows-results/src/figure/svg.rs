@@ -114,7 +114,9 @@ fn describe(panel: &Panel) -> String {
         format!("{} from {} to {}", curve.label, short(low), short(high))
     };
     let parts: Vec<String> = match &panel.plot {
-        Plot::Points(curves) | Plot::Lines(curves) => curves.iter().map(ends).collect(),
+        Plot::Points(curves) | Plot::Lines(curves) | Plot::Scatter(curves) => {
+            curves.iter().map(ends).collect()
+        }
         Plot::Rows(rows) => rows
             .iter()
             .map(|row| format!("{} {}", row.label, short(row.value)))
@@ -157,7 +159,7 @@ fn row_labels(plot: &Plot) -> Option<Vec<&str>> {
     match plot {
         Plot::Rows(rows) => Some(rows.iter().map(|row| row.label.as_str()).collect()),
         Plot::Boxes(rows) => Some(rows.iter().map(|row| row.label.as_str()).collect()),
-        Plot::Points(_) | Plot::Lines(_) => None,
+        Plot::Points(_) | Plot::Lines(_) | Plot::Scatter(_) => None,
     }
 }
 
@@ -288,6 +290,12 @@ fn draw(panel: &Panel, out: &mut String) {
                 draw_curve(curve, &frame, dash(curve.style), out);
             }
         }
+        Plot::Scatter(curves) => {
+            draw_diagonal(&frame, out);
+            for curve in curves {
+                draw_dots(curve, &frame, out);
+            }
+        }
         Plot::Rows(rows) => draw_rows(rows, panel.x.spacing, &frame, out),
         Plot::Boxes(rows) => draw_boxes(rows, &frame, out),
     }
@@ -307,7 +315,7 @@ fn frame(panel: &Panel) -> Frame {
         }
         _ if panel.x.spacing == Spacing::Logarithmic => Scale::logarithmic(xs(), panel.x.extent),
         Plot::Points(_) => Scale::measured(xs()),
-        Plot::Lines(_) => Scale::tight(xs(), panel.x.extent, 5),
+        Plot::Lines(_) | Plot::Scatter(_) => Scale::tight(xs(), panel.x.extent, 5),
     };
     let labels = row_labels(&panel.plot);
     let (y, height) = if let Some(labels) = &labels {
@@ -422,6 +430,29 @@ fn draw_curve(curve: &Curve, frame: &Frame, dash: &str, out: &mut String) {
         out,
         "<path class=\"curve {class}\" stroke-dasharray=\"{dash}\" d=\"{path}\"/>"
     );
+}
+
+/// One path for all dots, because there may be thousands.
+fn draw_dots(curve: &Curve, frame: &Frame, out: &mut String) {
+    let _ = write!(out, "<path class=\"dots {}\" d=\"", class(curve.style));
+    for point in &curve.points {
+        let _ = write!(out, "M{:.1} {:.1}h0", frame.x(point.x), frame.y(point.y));
+    }
+    *out += "\"/>";
+}
+
+/// Where both measurements are the same.
+fn draw_diagonal(frame: &Frame, out: &mut String) {
+    let low = frame.x.low.max(frame.y.low);
+    let high = frame.x.high.min(frame.y.high);
+    if low < high {
+        let [x1, x2] = [low, high].map(|value| frame.x(value));
+        let [y1, y2] = [low, high].map(|value| frame.y(value));
+        let _ = write!(
+            out,
+            "<path class=\"reference\" d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\"/>"
+        );
+    }
 }
 
 fn draw_spread(curve: &Curve, frame: &Frame, out: &mut String) {

@@ -164,7 +164,7 @@ fn tables(outcome: &FigureOutcome) -> Vec<Table> {
     let mut tables = Vec::new();
     for panel in &outcome.figure.panels {
         let (heads, rows) = match &panel.plot {
-            Plot::Lines(_) => continue,
+            Plot::Lines(_) | Plot::Scatter(_) => continue,
             Plot::Rows(rows) => {
                 let heads = vec![String::new(), panel.x.label.clone()];
                 let cells = rows
