@@ -8,3 +8,4 @@
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod compare;
 pub mod repro;
+pub mod validate;

@@ -50,6 +50,8 @@ pub(crate) enum Command {
         #[arg(value_name = "DIR", default_value = "out/repro")]
         directory: PathBuf,
     },
+    /// Run flows that the authors of MQ-ECN simulated and compare with what their simulator gave.
+    Validate(ValidateArgs),
     /// Print the JSON schema of scenario files, for editors.
     Schema,
     /// Print a script that completes commands and options in a shell.
@@ -240,4 +242,17 @@ pub(crate) enum BenchCommand {
         #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Runs of each scheme; after the first, the start of each flow moves by up to 1 us.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: u32,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Directory of the figure and of the table as JSON.
+    #[arg(long, value_name = "DIR", default_value = "out/validate")]
+    pub(crate) out: PathBuf,
 }

@@ -16,6 +16,7 @@ mod repro;
 mod run;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod switch;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
             Some(BenchCommand::Live { json, seconds }) => live::bench(json, seconds),
             None => bench::bench(&args),
         },
+        Command::Validate(args) => validate::validate(&args),
         Command::Schema => output::print(shallows_run::SCHEMA).map_err(Failure::from),
         Command::Completions { shell } => {
             let mut script = Vec::new();
