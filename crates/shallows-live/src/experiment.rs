@@ -1,16 +1,15 @@
 //! One live run: a lab, a switch, traffic, and what was seen of them.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SIGTERM, killpg};
-use nix::unistd::Pid;
 use shallows_core::units::Time;
 use thiserror::Error;
 
-use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
+use crate::command::{self, CommandOutcome, CommandPlan};
+use crate::lab::{Lab, LabError, LabPlan, Namespace, StealClock};
 use crate::switch::{
     Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice, sharpen_timers,
 };
@@ -29,7 +28,7 @@ pub(crate) const HOSTS_NICE: i32 = -10;
 pub struct Experiment {
     /// The hosts.
     pub lab: LabPlan,
-    /// The switch, whose port `n` is [`lab::port`]`(n)`.
+    /// The switch, whose port `n` is [`lab::port`](crate::lab::port)`(n)`.
     pub switch: SwitchConfig,
     /// The flows.
     pub flows: Vec<Flow>,
@@ -39,21 +38,10 @@ pub struct Experiment {
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
     pub commands: Vec<CommandPlan>,
+    /// A directory for what they print, which is made anew; none if it is not to be kept.
+    pub outputs: Option<PathBuf>,
     /// When the run ends, if not with its last flow and command.
     pub until: Option<Time>,
-}
-
-/// A program to run at a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommandPlan {
-    /// Where.
-    pub host: usize,
-    /// When it starts.
-    pub start: Time,
-    /// A line for the shell. `{h3}` is the address of host 3.
-    pub line: String,
-    /// Whether the run waits for its end. What still runs then is terminated.
-    pub awaited: bool,
 }
 
 /// What was seen of a run.
@@ -65,8 +53,8 @@ pub struct Observed {
     pub goodput: Goodput,
     /// The pings of each probe.
     pub pings: Vec<Vec<Ping>>,
-    /// What each command printed.
-    pub outputs: Vec<Output>,
+    /// What became of each command.
+    pub commands: Vec<CommandOutcome>,
     /// The switch's own report.
     pub report: Report,
     /// From the switch's first instant to the flows'.
@@ -145,14 +133,19 @@ impl Experiment {
         let go_on = || !interrupted.load(Ordering::Relaxed) && !switch.has_ended();
         let until = self.until;
         let over = AtomicBool::new(false);
-        let (traffic, outputs) = thread::scope(|scope| {
-            let commands = self.commands.iter().map(|command| {
+        let directory = self.outputs.as_deref();
+        directory.map_or(Ok(()), command::remove_directory)?;
+        let directory = directory.filter(|_| !self.commands.is_empty());
+        directory.map_or(Ok(()), command::create_directory)?;
+        let (traffic, outcomes_of_commands) = thread::scope(|scope| {
+            let commands = self.commands.iter().enumerate().map(|(number, command)| {
                 let (go_on, over) = (&go_on, &over);
                 let stop = move || {
                     let late = until.is_some_and(|until| since(epoch) >= until);
                     !go_on() || late || (over.load(Ordering::Relaxed) && !command.awaited)
                 };
-                scope.spawn(move || command.run(lab.host(command.host), epoch, stop))
+                let host = lab.host(command.host);
+                scope.spawn(move || command.run(number, host, epoch, directory, stop))
             });
             let commands: Vec<_> = commands.collect();
             let traffic = traffic.run(epoch, until, go_on);
@@ -173,10 +166,10 @@ impl Experiment {
         });
         let pings = probers.into_iter().map(Prober::finish).collect();
         let (outcomes, goodput) = traffic?;
-        let mut printed = Vec::new();
-        for (_, output) in outputs {
-            match output {
-                Ok(output) => printed.push(output?),
+        let mut commands = Vec::new();
+        for (_, outcome) in outcomes_of_commands {
+            match outcome {
+                Ok(outcome) => commands.push(outcome?),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -184,7 +177,7 @@ impl Experiment {
             outcomes,
             goodput,
             pings,
-            outputs: printed,
+            commands,
             epoch,
             duration: since(epoch),
         })
@@ -195,7 +188,7 @@ struct Seen {
     outcomes: Vec<Outcome>,
     goodput: Goodput,
     pings: Vec<Vec<Ping>>,
-    outputs: Vec<Output>,
+    commands: Vec<CommandOutcome>,
     epoch: Instant,
     duration: Time,
 }
@@ -206,7 +199,7 @@ impl Seen {
             outcomes: self.outcomes,
             goodput: self.goodput,
             pings: self.pings,
-            outputs: self.outputs,
+            commands: self.commands,
             report,
             offset: Time::ZERO,
             steal: None,
@@ -272,58 +265,6 @@ impl RunningSwitch {
 impl Drop for RunningSwitch {
     fn drop(&mut self) {
         self.control.stop();
-    }
-}
-
-impl CommandPlan {
-    fn run(
-        &self,
-        host: &Namespace,
-        epoch: Instant,
-        stop: impl Fn() -> bool,
-    ) -> Result<Output, ExperimentError> {
-        let tick = Duration::from_millis(5);
-        while since(epoch) < self.start && !stop() {
-            let left = Duration::from_nanos((self.start.saturating_sub(since(epoch))).ps() / 1_000);
-            thread::sleep(left.min(tick));
-        }
-        let child = self.spawn(host)?;
-        let group = Pid::from_raw(child.id().cast_signed());
-        let reader = thread::spawn(move || child.wait_with_output());
-        while !stop() && !reader.is_finished() {
-            thread::sleep(tick);
-        }
-        if !reader.is_finished() {
-            // The whole group, because the shell has children; it may end by itself just now.
-            let _ = killpg(group, SIGTERM);
-        }
-        match reader.join() {
-            Ok(output) => output.map_err(|error| {
-                let what = format!("running {:?}", self.line);
-                LabError::File { what, error }.into()
-            }),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-
-    fn spawn(&self, host: &Namespace) -> Result<Child, LabError> {
-        use std::os::unix::process::CommandExt as _;
-        let mut line = self.line.clone();
-        for number in 0..lab::MOST_HOSTS {
-            line = line.replace(&format!("{{h{number}}}"), &lab::address(number).to_string());
-        }
-        Command::new("ip")
-            .args(["netns", "exec", host.name(), "sh", "-c", &line])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| LabError::Program {
-                program: "ip".to_owned(),
-                package: "iproute2",
-                error,
-            })
     }
 }
 

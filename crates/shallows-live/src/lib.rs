@@ -7,10 +7,12 @@
 //! | [`switch`] | the userspace switch: configuration, forwarding, the loop, its counters |
 //! | [`lab`] | hosts as network namespaces, cabled to a switch and removed on every way out |
 //! | [`traffic`] | flows over persistent connections between the hosts of a lab, and ping |
+//! | [`command`] | programs at the hosts |
 //! | [`experiment`] | one run of all that |
 //! | [`mod@bench`] | how many frames a second the switch carries |
 
 pub mod bench;
+pub mod command;
 pub mod experiment;
 pub mod frame;
 pub mod io;

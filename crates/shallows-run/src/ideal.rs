@@ -342,20 +342,20 @@ mod tests {
             flows = [{{ src = 0, dst = 1, size = '{bytes}B' }}]",
             rates[0], rates[1],
         );
-        let loaded = Loaded::parse(std::path::Path::new("lone.toml"), &text, &[]);
-        let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
-        let built = loaded.build().unwrap_or_else(|error| panic!("{error}"));
+        let scenario = Scenario::parse(std::path::Path::new("lone.toml"), &text, &[]);
+        let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+        let built = scenario.build().unwrap_or_else(|error| panic!("{error}"));
         let ideal = fcts(
-            &loaded,
+            &scenario,
             &built,
             if handshake {
                 Handshake::Syn
             } else {
                 Handshake::None
             },
-            loaded.scenario.completion,
+            scenario.config.completion,
         );
-        let mut simulation = loaded
+        let mut simulation = scenario
             .simulation(&built, 1)
             .unwrap_or_else(|error| panic!("{error}"));
         while simulation.run(Time::MAX, u64::MAX) == shallows_sim::Status::Running {}

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
+use shallows_live::command::{CommandOutcome, CommandPlan};
 use shallows_live::experiment::Observed;
 use shallows_results::RunRecord;
 use shallows_results::record::Completeness;
@@ -18,7 +19,7 @@ use shallows_results::summary::Summary;
 
 use crate::failure::Failure;
 use crate::run::{Options, nothing, write_resolved};
-use crate::scenario::{Built, Scenario};
+use crate::scenario::{Built, LiveCommand, Scenario, ScenarioConfig};
 use controller::Chosen;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
 pub use record::{link_name, roles};
@@ -48,12 +49,13 @@ pub fn run(
     options: &Options<'_>,
 ) -> Result<LiveFinished, Failure> {
     let controller = Chosen::new(scenario)?;
-    let experiment = plan::experiment(scenario, built, &controller)?;
+    let mut experiment = plan::experiment(scenario, built, &controller)?;
     let ideal = ideal_fcts(scenario, built)?;
     let Some((out, format)) = options.out else {
         return Err(anyhow!("a live run needs a directory for its results").into());
     };
     clear(out)?;
+    experiment.outputs = Some(out.join("commands"));
 
     let begun = Instant::now();
     let observed = experiment.run(options.interrupted);
@@ -115,8 +117,12 @@ pub fn observe(
     Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
 }
 
-/// Refuses results that the machine was too busy for.
+/// Refuses results of a run in which a command failed, or that the machine was too busy for.
 pub fn believe(observed: &Observed) -> anyhow::Result<()> {
+    let mut commands = observed.commands.iter();
+    if let Some(failed) = commands.find(|outcome| outcome.failed() && !outcome.plan.may_fail) {
+        return Err(failure(failed));
+    }
     let verdict = observed.report.snapshot.verdict;
     if !verdict.faithful {
         return Err(anyhow!(
@@ -133,4 +139,33 @@ pub fn believe(observed: &Observed) -> anyhow::Result<()> {
         )),
         _ => Ok(()),
     }
+}
+
+fn failure(of: &CommandOutcome) -> anyhow::Error {
+    let CommandPlan { line, host, .. } = &of.plan;
+    let said = String::from_utf8_lossy(&of.stderr.last);
+    let said = match said.lines().last() {
+        Some(last) => format!("; it said: {last}"),
+        None => String::new(),
+    };
+    let file = match &of.stderr.file {
+        Some(file) if of.stderr.bytes > 0 => format!(", more in {}", file.display()),
+        _ => String::new(),
+    };
+    anyhow!(
+        "the command `{line}` at host {host} failed ({}){said}{file}; may-fail = true lets it",
+        of.ending
+    )
+}
+
+/// What the commands of a scenario are, one a line, for people to read before they run.
+pub fn describe_commands(scenario: &ScenarioConfig) -> String {
+    let commands = scenario.live.commands.iter();
+    let line = |command: &LiveCommand| {
+        let root = if command.as_root { " as root" } else { "" };
+        let host = toml::Value::try_from(&command.host);
+        let host = host.map_or_else(|_| "?".to_owned(), |host| host.to_string());
+        format!("  host {host}{root}: {}\n", command.run)
+    };
+    commands.map(line).collect()
 }

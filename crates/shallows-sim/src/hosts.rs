@@ -155,14 +155,19 @@ impl QjumpConfig {
         host: u32,
         seed: u64,
     ) -> Result<QjumpGate<P>, LimiterError> {
-        let start = match self.phase {
+        let start = self.first_epoch(limits, host, seed);
+        QjumpGate::new(limits, start, self.hold_limit)
+    }
+
+    /// When the first epoch of a host begins.
+    pub fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
+        match self.phase {
             Phase::Synchronized => Time::ZERO,
             Phase::Mesochronous => {
                 let mut stream = Stream::new(seed, Purpose::Epoch, u64::from(host));
                 Time::from_ps(stream.below(limits.epoch.ps()))
             }
-        };
-        QjumpGate::new(limits, start, self.hold_limit)
+        }
     }
 }
 

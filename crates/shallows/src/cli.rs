@@ -99,6 +99,9 @@ pub(crate) struct RunArgs {
     /// buffers and thresholds stay what they are in packets.
     #[arg(long, value_name = "X", requires = "live")]
     pub(crate) scale: Option<f64>,
+    /// Leave out the programs of `live.commands`.
+    #[arg(long, requires = "live")]
+    pub(crate) no_commands: bool,
 }
 
 #[derive(Debug, Args)]
@@ -108,6 +111,9 @@ pub(crate) struct CompareArgs {
     /// Run both so much slower, as `shallows run --live` does.
     #[arg(long, value_name = "X")]
     pub(crate) scale: Option<f64>,
+    /// Leave out the programs of `live.commands`.
+    #[arg(long)]
+    pub(crate) no_commands: bool,
     /// Set a key of the scenario, such as seed=2 or transport.controller=reno.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

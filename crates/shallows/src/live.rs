@@ -1,5 +1,7 @@
 //! The live world's commands: `run --live`, `compare`, `lab` and `bench live`.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -8,6 +10,7 @@ use shallows_live::io::{IoError, IoKind};
 use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
 use shallows_results::record::Completeness;
+use shallows_run::scenario::ScenarioConfig;
 use shallows_run::{Options, live};
 use shallows_study::compare;
 
@@ -19,7 +22,8 @@ use crate::run::{load, loads, out, set, settings};
 
 /// `shallows run --live`.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &settings(args)?)?;
+    let mut scenario = load(&args.scenario, &settings(args)?)?;
+    choose_commands(&mut scenario.config, &args.scenario, args.no_commands);
     let (scenario, built) = live::scaled(scenario, args.scale)?;
     let interrupted = watch_for_ctrl_c()?;
     let out = out(args, &scenario);
@@ -50,7 +54,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// `shallows compare`.
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &set(&args.set))?;
+    let mut scenario = load(&args.scenario, &set(&args.set))?;
+    choose_commands(&mut scenario.config, &args.scenario, args.no_commands);
     let interrupted = watch_for_ctrl_c()?;
     let compared = compare::compare(scenario, args.scale, args.out.as_deref(), &interrupted)?;
     output::print(if args.json {
@@ -59,6 +64,23 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
         &compared.text
     })?;
     Ok(compared.believed?)
+}
+
+/// Takes the commands of a scenario out, or shows those of a file that is somebody else's.
+fn choose_commands(config: &mut ScenarioConfig, path: &Path, leave_out: bool) {
+    if leave_out {
+        config.live.commands.clear();
+    }
+    let commands = live::describe_commands(config);
+    let Ok(file) = path.metadata() else { return };
+    if !commands.is_empty() && file.uid() != lab::calling_user() {
+        eprint!(
+            "{} belongs to user {}, not to you, and runs on this machine:\n{commands}\
+             --no-commands leaves them out\n",
+            path.display(),
+            file.uid()
+        );
+    }
 }
 
 /// `shallows lab clean`.

@@ -70,12 +70,14 @@ impl<T: Quantity> Visitor<'_> for TextVisitor<T> {
     }
 }
 
-/// Serializes a [`Quantity`] as its printed form.
+/// Serializes a [`Quantity`] as its printed form, in a newtype by which a serializer can tell it from
+/// a text.
 macro_rules! serde_as_text {
     ($quantity:ty) => {
         impl serde::Serialize for $quantity {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                let name = stringify!($quantity);
+                serializer.serialize_newtype_struct(name, &self.to_string())
             }
         }
 

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,7 +22,11 @@ read -r _
 file=$1
 shift
 for name in "$@"; do
-    for process in $(ip netns pids "$name" 2>/dev/null); do kill -9 "$process"; done
+    for _ in 1 2 3 4 5; do
+        processes=$(ip netns pids "$name" 2>/dev/null)
+        if [ -z "$processes" ]; then break; fi
+        kill -9 $processes
+    done
     ip netns delete "$name" 2>/dev/null
 done
 if [ -n "$nice" ]; then echo "$nice" > /proc/self/autogroup; fi
@@ -85,12 +90,16 @@ pub struct Cleaned {
 
 /// Removes the namespaces of labs whose programs are gone.
 pub fn clean() -> Result<Cleaned, LabError> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(LabError::Root);
+    }
     let mut cleaned = Cleaned::default();
     let mut living = BTreeSet::new();
     let mut files: Vec<(PathBuf, Flock<File>)> = Vec::new();
     for entry in fs::read_dir(DIRECTORY).into_iter().flatten().flatten() {
         match lock(&entry.path()) {
             Ok(lock) => files.push((entry.path(), lock)),
+            // Another process has it.
             Err(_) => {
                 living.insert(entry.file_name().to_string_lossy().into_owned());
             }
@@ -140,6 +149,9 @@ fn remove(namespace: &str) -> Result<(), LabError> {
 
 /// The file at `path`, locked; an error if another process has it.
 fn lock(path: &Path) -> std::io::Result<Flock<File>> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let mut options = OpenOptions::new();
+    // Nobody else may lock it, and so make a lab that is dead look alive.
+    options.create(true).append(true).mode(0o600);
+    let file = options.open(path)?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
 }

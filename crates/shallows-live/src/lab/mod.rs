@@ -14,6 +14,7 @@ mod cpus;
 mod guard;
 mod namespace;
 mod steal;
+mod unprivileged;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -31,6 +32,8 @@ use guard::Guard;
 pub use guard::{Cleaned, clean};
 pub use namespace::Namespace;
 pub use steal::StealClock;
+pub(crate) use unprivileged::Unprivileged;
+pub use unprivileged::calling_user;
 
 /// What the names of our namespaces begin with.
 pub(crate) const PREFIX: &str = "shallows-";
@@ -63,7 +66,7 @@ pub struct LabPlan {
 #[derive(Debug, Error)]
 pub enum LabError {
     /// Not allowed.
-    #[error("a live lab makes network namespaces, which needs root: run it with sudo")]
+    #[error("network namespaces of a live lab need root: run it with sudo")]
     Root,
     /// Too many hosts.
     #[error("a live lab has 2 to {MOST_HOSTS} hosts, not {0}")]
@@ -194,6 +197,9 @@ impl Lab {
     fn set_up_host(&self, number: usize, plan: &LabPlan) -> Result<(), LabError> {
         let host = &self.hosts[number];
         host.set("net.ipv6.conf.all.disable_ipv6", "1")?;
+        // What programs there need root for elsewhere: ping, and ports below 1024.
+        host.set("net.ipv4.ping_group_range", "0 2147483647")?;
+        host.set("net.ipv4.ip_unprivileged_port_start", "0")?;
         host.enter(|| without_offloads(DEVICE))??;
         let mut commands = format!(
             "link set lo up\naddr add {}/16 dev {DEVICE}\nlink set {DEVICE} up\n",

@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
+use shallows_core::host::qjump::{LimiterConfig, LimiterError};
 use shallows_core::port::{self, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
@@ -122,6 +123,22 @@ pub struct UplinkPlan {
     pub delay: Time,
     /// The port of the host.
     pub egress: PortConfig,
+    /// What holds the host's frames back before that port.
+    #[serde(default)]
+    pub gate: Option<GatePlan>,
+}
+
+/// QJUMP's limits of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GatePlan {
+    /// The limits; a frame's level is what classifiers see of it.
+    pub limits: LimiterConfig,
+    /// When the first epoch begins.
+    #[serde(default)]
+    pub start: Time,
+    /// Bytes that may wait at each level; any number if not given.
+    pub hold_limit: Option<Bytes>,
 }
 
 /// A link between two bridges of this switch.
@@ -218,6 +235,14 @@ pub enum SwitchError {
         of: String,
         /// The reason.
         error: port::ConfigError,
+    },
+    /// A host's gate cannot be built.
+    #[error("{of}: {error}")]
+    Gate {
+        /// Which port.
+        of: String,
+        /// The reason.
+        error: LimiterError,
     },
     /// An address does not read as one.
     #[error("{0}")]

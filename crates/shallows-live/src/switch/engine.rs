@@ -1,8 +1,12 @@
+mod gates;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
+
+use gates::HostGate;
 
 use super::bridge::{Bridge, StationCounters, Way};
 use super::{Classify, Forwarding, SwitchConfig, SwitchError};
@@ -23,6 +27,7 @@ pub struct Engine {
     pools: Vec<Pool<Frame>>,
     /// What each device's frames enter.
     entries: Vec<Entry>,
+    gates: Vec<HostGate>,
     agenda: BinaryHeap<Reverse<(Time, Event)>>,
     classify: Classify,
     store: FrameStore,
@@ -80,6 +85,7 @@ enum End {
 /// Where a device's frames go first.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
+    Gate(usize),
     Uplink(usize),
     Bridge { bridge: usize, back: usize },
 }
@@ -88,6 +94,7 @@ enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Ready(usize),
+    Gate(usize),
     Arrival(usize),
 }
 
@@ -102,6 +109,7 @@ impl Engine {
             bridges: (0..count).map(|_| Bridge::new(config.forwarding)).collect(),
             pools: (0..count).map(|_| pool()).collect(),
             entries: Vec::new(),
+            gates: Vec::new(),
             agenda: BinaryHeap::new(),
             classify: config.classify,
             store: FrameStore::new(longest, MOST_FRAMES),
@@ -156,7 +164,13 @@ impl Engine {
                 bridge: port.bridge,
                 back: device,
             };
-            self.entries[device] = Entry::Uplink(link);
+            self.entries[device] = match &uplink.gate {
+                Some(gate) => {
+                    self.gates.push(HostGate::new(&port.device, gate, link)?);
+                    Entry::Gate(self.gates.len() - 1)
+                }
+                None => Entry::Uplink(link),
+            };
         }
         Ok(())
     }
@@ -263,6 +277,7 @@ impl Engine {
             frame.class = header.pcp.unwrap_or(0);
         }
         match self.entries[device] {
+            Entry::Gate(gate) => self.enter(now, gate, frame),
             Entry::Uplink(link) => self.offer(now, link, frame),
             Entry::Bridge { bridge, back } => self.forward(now, bridge, back, frame),
         }
@@ -279,6 +294,7 @@ impl Engine {
             self.agenda.pop();
             match event {
                 Event::Ready(link) => self.serve(at, link),
+                Event::Gate(gate) => self.open_gate(at, gate),
                 Event::Arrival(link) => self.deliver(at, link, deliveries),
             }
         }
@@ -322,6 +338,10 @@ impl Engine {
     /// Copies of flooded frames that found no memory.
     pub fn lost_copies(&self) -> u64 {
         self.lost_copies
+    }
+
+    fn ask_gate_again(&mut self, at: Time, gate: usize) {
+        self.agenda.push(Reverse((at, Event::Gate(gate))));
     }
 
     fn offer(&mut self, now: Time, link: usize, frame: Frame) {

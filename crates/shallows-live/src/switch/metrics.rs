@@ -108,6 +108,13 @@ fn switch(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     to.counter("filtered_frames", filtered, of.filtered)?;
     let lost = "Copies of flooded frames that found no memory";
     to.counter("lost_copies", lost, of.lost_copies)?;
+    let gates = of.gate_drops.iter();
+    let gates = gates.map(|(reason, count)| (vec![("reason", reason.as_str())], *count));
+    to.counters(
+        "gate_dropped_frames",
+        "Frames dropped by hosts' gates",
+        gates,
+    )?;
     let stations = &of.stations;
     let known = stations.known as f64;
     to.gauge("stations", "Addresses in the forwarding tables", known)?;

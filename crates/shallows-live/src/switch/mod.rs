@@ -30,8 +30,8 @@ mod snapshot;
 
 pub use bridge::StationCounters;
 pub use config::{
-    Classify, FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
-    SwitchError, TrunkPlan, UplinkPlan, Wait,
+    Classify, FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig,
+    SwitchConfig, SwitchError, TrunkPlan, UplinkPlan, Wait,
 };
 pub use control::Control;
 pub use counters::IngressCounters;

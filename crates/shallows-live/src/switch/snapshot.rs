@@ -1,6 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
+use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, EgressPort, MarkReason};
 use shallows_core::units::Time;
 
@@ -24,6 +25,8 @@ pub struct Snapshot {
     pub filtered: u64,
     /// Copies of flooded frames that found no memory.
     pub lost_copies: u64,
+    /// Frames that the gates of hosts dropped, by reason.
+    pub gate_drops: Vec<(String, u64)>,
     /// Learned addresses.
     pub stations: StationCounters,
     /// How late frames were sent.
@@ -82,6 +85,10 @@ impl Snapshot {
             frames: engine.frames() as u64,
             filtered: engine.filtered(),
             lost_copies: engine.lost_copies(),
+            gate_drops: engine
+                .gate_drops()
+                .map(|(reason, count)| (refusal_name(reason).to_owned(), count))
+                .into(),
             stations: engine.stations(Time::from_ns((uptime_s * 1e9) as u64)),
             lateness: fidelity.lateness(),
             gaps: fidelity.gaps(),
@@ -154,6 +161,14 @@ fn mark_name(reason: MarkReason) -> &'static str {
         MarkReason::Pool => "pool",
         MarkReason::Probability => "probability",
         MarkReason::Sojourn => "sojourn",
+    }
+}
+
+fn refusal_name(reason: Refusal) -> &'static str {
+    match reason {
+        Refusal::OverLimit => "over-limit",
+        Refusal::NeverFits => "never-fits",
+        Refusal::Full => "gate-full",
     }
 }
 

@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
 
 use super::server::{PORT, Senders, set_dscp};
 use super::tcp_info::TcpInfo;
-use super::{Outcome, REQUEST, TrafficError};
+use super::{Outcome, REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
 
 /// Bytes read at once.
 const CHUNK: usize = 1 << 17;
+
+/// How long a handshake may take: five SYNs.
+const LONGEST_CONNECT: Duration = Duration::from_secs(31);
 
 /// What a client is to fetch.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ impl Connection {
     ) -> Result<Self, TrafficError> {
         let failed = |error| TrafficError::new(format!("connecting to {server}:{PORT}"), error);
         let stream = host
-            .enter(|| TcpStream::connect((server, PORT)))?
+            .enter(|| TcpStream::connect_timeout(&(server, PORT).into(), LONGEST_CONNECT))?
             .map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let stream = Arc::new(stream);
@@ -96,6 +99,7 @@ struct Fetcher {
 
 impl Fetcher {
     fn run(mut self, tasks: &Receiver<Task>, done: &Sender<Done>) {
+        give_up_root();
         while let Ok(task) = tasks.recv() {
             let (outcome, result) = self.fetch(&task);
             let told = done.send(Done {

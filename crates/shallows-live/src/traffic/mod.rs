@@ -17,7 +17,7 @@ mod tcp_info;
 use shallows_core::units::Time;
 use thiserror::Error;
 
-use crate::lab::LabError;
+use crate::lab::{LabError, Unprivileged};
 
 pub use prober::{Ping, ProbePlan, Prober};
 pub use run::{Goodput, Traffic};
@@ -84,6 +84,12 @@ pub enum TrafficError {
         /// What the system said.
         error: std::io::Error,
     },
+}
+
+/// Makes the calling thread an unprivileged user's: its sockets are open, and it needs no more.
+fn give_up_root() {
+    // Without root there is nothing to give up.
+    let _ = Unprivileged::find().become_on_this_thread();
 }
 
 impl TrafficError {

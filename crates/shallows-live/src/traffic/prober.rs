@@ -10,7 +10,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, socko
 use shallows_core::units::Time;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::TrafficError;
+use super::{TrafficError, give_up_root};
 use crate::lab::Namespace;
 
 /// An answer that takes longer is lost.
@@ -54,6 +54,7 @@ impl Prober {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let ping = move || {
+            give_up_root();
             let mut pings = Vec::new();
             let mut next = Instant::now();
             while !seen.load(Ordering::Relaxed) {

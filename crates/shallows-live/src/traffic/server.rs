@@ -6,7 +6,7 @@ use std::thread;
 
 use socket2::SockRef;
 
-use super::{REQUEST, TrafficError};
+use super::{REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
 
 /// Where every server listens.
@@ -70,6 +70,7 @@ pub(super) fn start(
         listener: Arc::clone(&listener),
     };
     let accept = move || {
+        give_up_root();
         for stream in listener.incoming() {
             let Ok(stream) = stream else { return };
             let stream = Arc::new(stream);

@@ -3,6 +3,7 @@
 //! Each test takes a few seconds. Without root they say so and pass; nothing here looks at how fast
 //! the machine is.
 
+mod commands;
 mod leftovers;
 mod loss;
 mod ports;

@@ -2,7 +2,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use shallows_core::units::{Rate, Time};
-use shallows_live::experiment::{CommandPlan, Experiment, Observed};
+use shallows_live::command::{CommandPlan, CommandUser, Ending};
+use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
 use shallows_live::traffic::{Barrier, Flow, ProbePlan};
 
@@ -21,6 +22,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
         barriers: Vec::new(),
         probes: Vec::new(),
         commands: Vec::new(),
+        outputs: None,
         until: None,
     }
 }
@@ -127,18 +129,21 @@ fn pings_and_programs_run_beside_flows() {
         start: Time::from_ms(10),
         line: line.to_owned(),
         awaited,
+        timeout: Time::from_secs(600),
+        user: CommandUser::Unprivileged,
+        may_fail: false,
     };
     experiment.commands = vec![
         command("ip -4 addr show eth0; sleep 0.3; echo {h1}", true),
         command("sleep 1000", false),
     ];
     let observed = run(&experiment);
-    let printed = String::from_utf8_lossy(&observed.outputs[0].stdout).into_owned();
+    let printed = String::from_utf8_lossy(&observed.commands[0].stdout.last).into_owned();
     assert!(
         printed.contains("10.83.0.1/16") && printed.contains("10.83.0.2\n"),
         "{printed}"
     );
-    assert!(!observed.outputs[1].status.success(), "it was terminated");
+    assert_eq!(observed.commands[1].ending, Ending::Stopped);
     let answered = observed.pings[0]
         .iter()
         .filter(|ping| ping.rtt.is_some())

@@ -1,6 +1,8 @@
 //! The congestion controller of the hosts: one that the kernel has, or ours while the run lasts.
 
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use shallows_bpf::{Controller, Held, Parameters};
 use shallows_core::tcp::ControllerConfig;
@@ -8,6 +10,9 @@ use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
 use shallows_core::units::Time;
 
 use crate::scenario::{Diagnostic, Scenario};
+
+/// How long the kernel may take to forget a controller once its program has ended.
+const LONGEST_RELEASE: Duration = Duration::from_secs(3);
 
 /// A controller that the kernel has. One that was loaded for the run goes as this is dropped, or
 /// as the program is killed.
@@ -69,6 +74,7 @@ impl Chosen {
         controller: Controller,
         parameters: Parameters,
     ) -> Result<Self, Diagnostic> {
+        wait_for_others(scenario, controller)?;
         let available = controllers("available");
         let has = |name: &str| available.iter().any(|known| known == name);
         if has(controller.kernel_name()) {
@@ -120,9 +126,29 @@ fn delay_dctcp(config: &DelayDctcpConfig) -> Parameters {
     }
 }
 
+/// A controller that another live run has brought along goes with that run, in the middle of ours:
+/// waits a moment for its end, in which the kernel forgets it, or refuses.
+fn wait_for_others(scenario: &Scenario, controller: Controller) -> Result<(), Diagnostic> {
+    let deadline = Instant::now() + LONGEST_RELEASE;
+    let has = || controllers("available").contains(&controller.kernel_name().to_owned());
+    let pinned = || shallows_bpf::is_loaded(controller).unwrap_or(true);
+    while has() && !pinned() {
+        if Instant::now() >= deadline {
+            let problem = format!("another live run has loaded {controller} and takes it along");
+            let help = format!(
+                "wait for its end; `shallows cc load {controller}` before the next runs lets them \
+                 share it"
+            );
+            return Err(scenario.error("transport.controller", problem).help(help));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 /// What the user has loaded stays as it is, for it may be in use.
 fn warn_of_other_parameters(controller: Controller, wanted: &Parameters) {
-    // Loaded by another live run, it is not pinned and cannot be asked.
+    // Without libbpf it cannot be asked.
     let Ok(loaded) = shallows_bpf::parameters(controller) else {
         return;
     };

@@ -5,11 +5,12 @@ use std::time::Duration;
 use shallows_core::port::SchedulerConfig;
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
 use shallows_core::units::{Rate, Time};
-use shallows_live::experiment::{CommandPlan, Experiment};
+use shallows_live::command::{CommandPlan, CommandUser};
+use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
 use shallows_live::switch::{
-    FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig, TrunkPlan,
-    UplinkPlan, Wait,
+    FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
+    TrunkPlan, UplinkPlan, Wait,
 };
 use shallows_live::traffic::{Barrier, Flow, ProbePlan};
 use shallows_sim::topology::{Fabric, Node, TopologyConfig};
@@ -86,6 +87,8 @@ fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
 /// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
 fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
     let config = &scenario.config;
+    // What is new here has to be set up below or refused.
+    let HostSetup { stages, qjump: _ } = &config.hosts;
     let trunks = 2 * built.fabric.hosts()..;
     let refused = [
         (
@@ -94,9 +97,20 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "links with faults are simulated only",
         ),
         (
-            config.hosts != HostSetup::default(),
+            !config.application.is_empty(),
+            "application",
+            "applications are simulated only",
+        ),
+        (
+            !config.transports.is_empty(),
+            "transports",
+            "transports of some services or hosts are simulated only: a lab's hosts are all alike",
+        ),
+        (
+            stages.is_some(),
             "hosts",
-            "what hosts do to their packets before the NIC is simulated only",
+            "stages are simulated only: how much of a flow a packet of the kernel carries is known \
+             too late to tag it",
         ),
         (
             !built.workload.datagrams.is_empty(),
@@ -132,6 +146,7 @@ pub(super) fn experiment(
         barriers: barriers(built),
         probes: probes(scenario, &built.fabric)?,
         commands: commands(scenario, &built.fabric)?,
+        outputs: None,
         until: scenario.config.until,
     })
 }
@@ -194,23 +209,37 @@ fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
         }),
         pool: built.ports.pool,
         egress: built.ports.switches.clone(),
-        ports: hosts.map(|host| port(built, host)).collect(),
+        ports: hosts.map(|host| port(scenario, built, host)).collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
     }
 }
 
-fn port(built: &Built, host: u32) -> PortPlan {
+/// QJUMP's limits of a host, which stand before its uplink in the switch: the kernel has no qdisc
+/// that holds packets back by level.
+fn gate(scenario: &Scenario, built: &Built, host: u32) -> Option<GatePlan> {
+    let qjump = scenario.config.hosts.qjump.as_ref()?;
+    // Limits that make no sense were refused with the scenario.
+    let limits = qjump.limits(&built.fabric).ok()?;
+    Some(GatePlan {
+        start: qjump.first_epoch(&limits, host, scenario.config.seed),
+        hold_limit: qjump.hold_limit,
+        limits,
+    })
+}
+
+fn port(scenario: &Scenario, built: &Built, host: u32) -> PortPlan {
     let fabric = &built.fabric;
     let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
     let (up, down) = (fabric.link(uplink), fabric.link(downlink));
     let number = host as usize;
     PortPlan {
-        delay: down.propagation,
+        delay: built.ports.delay(fabric, downlink),
         bridge: bridge(down.from),
         uplink: Some(UplinkPlan {
             rate: up.rate,
             delay: up.propagation,
             egress: built.ports.config(fabric, uplink).clone(),
+            gate: gate(scenario, built, host),
         }),
         egress: built.ports.special.get(&downlink).cloned(),
         stations: vec![lab::station(number).to_string()],
@@ -280,6 +309,13 @@ fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Di
                 start: command.start,
                 line: command.run.clone(),
                 awaited: command.role == Role::Client,
+                timeout: command.timeout,
+                user: if command.as_root {
+                    CommandUser::Root
+                } else {
+                    CommandUser::Unprivileged
+                },
+                may_fail: command.may_fail,
             });
         }
     }

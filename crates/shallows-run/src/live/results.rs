@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::Serialize;
 use shallows_core::units::Time;
+use shallows_live::command::{Captured, CommandOutcome};
 use shallows_live::experiment::Observed;
 use shallows_live::switch::{LinkSnapshot, Snapshot};
 use shallows_results::ports::LinkRole;
@@ -78,6 +79,8 @@ pub fn facts(
         }
         sums
     };
+    let gated = Some(&snapshot.gate_drops);
+    let gated = gated.filter(|drops| drops.iter().any(|(_, count)| *count > 0));
     let finish = records.iter().filter_map(FlowRecord::finish).max();
     RunFacts {
         world: World::Live,
@@ -86,7 +89,7 @@ pub fn facts(
         events: 0,
         wall: Some(wall),
         marks: sum(queues().map(|queue| &queue.marks).collect()),
-        drops: sum(queues().map(|queue| &queue.drops).collect()),
+        drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
@@ -131,8 +134,49 @@ struct Live<'a> {
     goodput: Vec<ServiceGoodput>,
     queues: Vec<QueueLength>,
     rtts: Vec<Rtt>,
-    outputs: Vec<String>,
+    commands: Vec<LiveCommand<'a>>,
     switch: &'a Snapshot,
+}
+
+/// A command and how it ended; what it printed is in files beside.
+#[derive(Serialize)]
+struct LiveCommand<'a> {
+    host: usize,
+    run: &'a str,
+    ending: String,
+    failed: bool,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+#[derive(Serialize)]
+struct Stream {
+    bytes: u64,
+    /// In the directory of the results.
+    file: Option<String>,
+}
+
+impl<'a> LiveCommand<'a> {
+    fn new(of: &'a CommandOutcome) -> Self {
+        Self {
+            host: of.plan.host,
+            run: &of.plan.line,
+            ending: of.ending.to_string(),
+            failed: of.failed(),
+            stdout: Stream::new(&of.stdout),
+            stderr: Stream::new(&of.stderr),
+        }
+    }
+}
+
+impl Stream {
+    fn new(of: &Captured) -> Self {
+        let name = of.file.as_deref().and_then(Path::file_name);
+        Self {
+            bytes: of.bytes,
+            file: name.map(|name| format!("commands/{}", name.display())),
+        }
+    }
 }
 
 fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
@@ -142,11 +186,7 @@ fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
         goodput: sights.goodput(),
         queues: sights.queue_lengths(),
         rtts: sights.rtts(),
-        outputs: observed
-            .outputs
-            .iter()
-            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-            .collect(),
+        commands: observed.commands.iter().map(LiveCommand::new).collect(),
         switch: &observed.report.snapshot,
     }
 }
@@ -198,6 +238,12 @@ pub(super) fn report(observed: &Observed, scenario: &Scenario, built: &Built) ->
             "round trip: mean {:.0} us, p50 {:.0}, p99 {:.0} us; {} of {} pings lost",
             rtt.mean_us, rtt.p50_us, rtt.p99_us, rtt.lost, rtt.sent
         ));
+    }
+    for command in &facts.commands {
+        let LiveCommand {
+            host, run, ending, ..
+        } = command;
+        line(format!("command at host {host}: {ending}: {run}"));
     }
     let steal = facts.steal.map_or("unknown".to_owned(), |steal| {
         format!("{:.2}%", 100.0 * steal)

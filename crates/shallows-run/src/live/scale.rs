@@ -5,11 +5,12 @@
 //! bandwidth-delay product, the share of marked packets, the slowdown of flows. What the kernel
 //! itself takes, some tens of microseconds a packet, is not scaled, and so weighs less than before.
 
+mod typed;
+
 use anyhow::{Context as _, ensure};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
 use shallows_sim::workload::{FlowSpec, Workload};
-use toml::Value;
 
 use crate::scenario::ScenarioConfig;
 
@@ -44,32 +45,16 @@ impl Scale {
         Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// Every rate and time of a scenario, by what their texts are.
+    /// A scenario with every rate and time scaled.
     pub(super) fn scenario(self, scenario: &ScenarioConfig) -> anyhow::Result<ScenarioConfig> {
-        let mut value = Value::try_from(scenario).context("cannot scale the scenario")?;
-        self.value(&mut value);
+        let value = typed::value(self, scenario).context("cannot scale the scenario")?;
+        let value = value.context("a scenario is a table")?;
         let scaled: Result<ScenarioConfig, _> = value.try_into();
         let mut scaled = scaled.context("cannot scale the scenario")?;
         // A longer one makes no difference to anybody, and would be refused.
         let longest = &mut scaled.transport.rto.maximum;
         *longest = TcpConfig::LONGEST_TIMER.min(*longest);
         Ok(scaled)
-    }
-
-    fn value(self, value: &mut Value) {
-        match value {
-            // A number without a unit, such as "0", is a host.
-            Value::String(text) if text.ends_with(char::is_alphabetic) => {
-                if let Ok(rate) = text.parse::<Rate>() {
-                    *text = self.rate(rate).to_string();
-                } else if let Ok(time) = text.parse::<Time>() {
-                    *text = self.time(time).to_string();
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Table(table) => table.iter_mut().for_each(|(_, item)| self.value(item)),
-            _ => {}
-        }
     }
 
     pub(super) fn workload(self, mut workload: Workload) -> Workload {
@@ -137,6 +122,46 @@ mod tests {
             "from = \"0\"",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+
+    /// Strings that could be read as times and rates, but are not.
+    #[test]
+    fn names_and_commands_are_not_times() {
+        let text = r#"
+            name = "10ms"
+            topology.star = { hosts = 2, rate = "1Gbps", delay = "50us" }
+            workload.poisson = { load = 0.5, size = "20KB", flows = 3, load-of = "1Gbps" }
+            live.commands = [{ host = 0, run = "1s", start = "1s" }]
+            [ports.switch]
+            buffer = "unlimited"
+            scheduler = "fifo"
+        "#;
+        let scenario = Scenario::parse(Path::new("x.toml"), text, &[])
+            .unwrap()
+            .config;
+        let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
+        assert_eq!(scaled.name.as_deref(), Some("10ms"));
+        let command = &scaled.live.commands[0];
+        assert_eq!((&*command.run, command.start), ("1s", Time::from_secs(5)));
+        let text = toml::to_string(&scaled).unwrap();
+        assert!(text.contains("load-of = \"200Mbps\""), "{text}");
+    }
+
+    /// With a factor of one nothing changes, whatever a scenario has.
+    #[test]
+    fn shipped_scenarios_survive() {
+        let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        for entry in std::fs::read_dir(scenarios).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
+                let scenario = Scenario::read(&path, &[]).unwrap().config;
+                let same = Scale::new(1.0).unwrap().scenario(&scenario).unwrap();
+                assert_eq!(same, scenario, "{}", path.display());
+            }
         }
     }
 

@@ -44,6 +44,15 @@ pub struct LiveCommand {
     /// Whether the run lasts until it ends.
     #[serde(default)]
     pub role: Role,
+    /// How long it may take.
+    #[serde(default = "default_timeout")]
+    pub timeout: Time,
+    /// Whether the run may go on and count if it fails.
+    #[serde(default)]
+    pub may_fail: bool,
+    /// Whether it runs as root, and not as the user who called sudo or as nobody.
+    #[serde(default)]
+    pub as_root: bool,
 }
 
 /// Whether a program ends by itself.
@@ -55,6 +64,10 @@ pub enum Role {
     Client,
     /// It does not, and is terminated with the run.
     Server,
+}
+
+fn default_timeout() -> Time {
+    Time::from_secs(600)
 }
 
 fn default_every() -> Time {

@@ -1,10 +1,12 @@
 //! Live runs and the live switch, as far as they can be seen from outside.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::{Command as Process, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{Flock, FlockArg};
 use shallows_results::RunRecord;
 use shallows_results::ports::LinkRole;
 use shallows_results::summary::World;
@@ -14,6 +16,173 @@ use crate::{directory, read_text, shallows, shipped, with_tiny, write};
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// One live run at a time, or they would take each other's CPUs and controllers; the lock is that of
+/// the tests of `shallows-live`. None without root, which says itself that it is missing.
+fn turn() -> Option<Flock<File>> {
+    let file = File::create("/run/shallows-test-turn").ok()?;
+    Some(Flock::lock(file, FlockArg::LockExclusive).unwrap())
+}
+
+/// A live run of nothing but commands, of 0.3 s unless they take longer.
+fn with_commands(commands: &str) -> TempDir {
+    let directory = directory();
+    let text = format!(
+        "topology.star = {{ hosts = 2, rate = \"100Mbps\", delay = \"1us\" }}
+         transport = {{ controller = \"reno\", ecn = \"classic\" }}
+         live.commands = [{commands}]
+         [ports.switch]
+         buffer = {{ shared = {{ size = \"100KB\" }} }}
+         scheduler = \"fifo\"\n"
+    );
+    write(&directory, "commands.toml", &text);
+    directory
+}
+
+fn run_commands(commands: &str, options: &[&str]) -> Option<(TempDir, Output)> {
+    let _turn = turn();
+    let directory = with_commands(commands);
+    let run = ["run", "commands.toml", "--live"];
+    let output = shallows(&directory).args(run).args(options).output();
+    let output = output.unwrap();
+    let said = stderr(&output);
+    if said.contains("need root") {
+        println!("skipped: {said}");
+        return None;
+    }
+    Some((directory, output))
+}
+
+#[test]
+fn a_command_that_fails_fails_the_run_unless_it_may() {
+    let fails = r#"{ host = 1, run = "echo out; echo the reason >&2; exit 7" }"#;
+    let Some((directory, output)) = run_commands(fails, &[]) else {
+        return;
+    };
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("at host 1 failed (exit status 7); it said: the reason"),
+        "{said}"
+    );
+    let kept = read_text(&directory, "out/commands/commands/0-h1.stderr");
+    assert_eq!(kept, "the reason\n");
+
+    let may = fails.replace("host = 1,", "host = 1, may-fail = true,");
+    let (directory, output) = run_commands(&may, &[]).unwrap();
+    let said = stderr(&output);
+    assert!(!said.contains("the reason"), "{said}");
+    let live = read_text(&directory, "out/commands/live.json");
+    assert!(live.contains("\"ending\": \"exit status 7\""), "{live}");
+
+    let missing = r#"{ host = 0, run = "no-such-program" }"#;
+    let (_, output) = run_commands(missing, &[]).unwrap();
+    assert!(stderr(&output).contains("failed (exit status 127)"));
+}
+
+#[test]
+fn commands_can_be_left_out() {
+    let commands = r#"{ host = 0, run = "exit 1" }, { host = 1, run = "exit 1" }"#;
+    let flows = "workload.poisson={ load = 0.1, size = \"10KB\", flows = 5 }";
+    let options = ["--no-commands", "--set", flows];
+    let Some((directory, output)) = run_commands(commands, &options) else {
+        return;
+    };
+    assert!(!directory.path().join("out/commands/commands").exists());
+    let live = read_text(&directory, "out/commands/live.json");
+    assert!(live.contains("\"commands\": []"), "{live}");
+    assert!(!stderr(&output).contains("failed"), "{}", stderr(&output));
+}
+
+#[test]
+fn what_another_users_file_runs_is_shown() {
+    let _turn = turn();
+    let directory = with_commands(r#"{ host = 0, as-root = true, run = "echo a; echo b" }"#);
+    let path = directory.path().join("commands.toml");
+    let run = || {
+        let run = ["run", "commands.toml", "--live"];
+        stderr(&shallows(&directory).args(run).output().unwrap())
+    };
+    let own = run();
+    if own.contains("need root") {
+        println!("skipped: {own}");
+        return;
+    }
+    assert!(!own.contains("echo a"), "{own}");
+    std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
+    let said = run();
+    assert!(said.contains("belongs to user 12345, not to you"), "{said}");
+    assert!(
+        said.contains("host \"0\" as root: echo a; echo b\n"),
+        "{said}"
+    );
+}
+
+/// The first signal ends it, with results, whatever its commands do with theirs.
+#[test]
+fn a_live_run_ends_at_the_first_signal() {
+    let _turn = turn();
+    let directory = with_commands(
+        r#"{ host = 0, run = "(setsid sleep 1000 &); trap '' TERM; echo up; sleep 1000; sleep 1000" }"#,
+    );
+    let mut run = Process::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args(["run", "commands.toml", "--live"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let printed = directory.path().join("out/commands/commands/0-h0.stdout");
+    while std::fs::read_to_string(&printed)
+        .unwrap_or_default()
+        .is_empty()
+    {
+        if let Some(status) = run.try_wait().unwrap() {
+            println!("skipped: it cannot run here ({status})");
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let id = run.id().to_string();
+    assert!(
+        Process::new("kill")
+            .args(["-TERM", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let live = read_text(&directory, "out/commands/live.json");
+    assert!(live.contains("stopped at the end of the run"), "{live}");
+}
+
+#[test]
+fn cleaning_up_is_for_root() {
+    let directory = directory();
+    if Process::new("setpriv").arg("--version").output().is_err() {
+        println!("skipped: there is no setpriv");
+        return;
+    }
+    // Where everybody may run it.
+    let program = directory.path().join("shallows");
+    std::fs::copy(env!("CARGO_BIN_EXE_shallows"), &program).unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let output = Process::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["lab", "clean"])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    if said.contains("setpriv") {
+        println!("skipped: {said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("need root"), "{said}");
 }
 
 #[test]
@@ -65,6 +234,7 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
 
 #[test]
 fn a_scenario_runs_live() {
+    let _turn = turn();
     let directory = with_tiny();
     let run = shallows(&directory)
         .args([
@@ -86,7 +256,7 @@ fn a_scenario_runs_live() {
         .args(["--set", "live.commands=[{host=2, run=\"echo at {h2}\"}]"]);
     let output = run.output().unwrap();
     let said = stderr(&output);
-    if said.contains("needs root") {
+    if said.contains("need root") {
         println!("skipped: {said}");
         return;
     }
@@ -101,7 +271,11 @@ fn a_scenario_runs_live() {
     );
     let live: serde_json::Value =
         serde_json::from_str(&read_text(&directory, "out/tiny/live.json")).unwrap();
-    assert_eq!(live["outputs"][0], "at 10.83.0.3\n");
+    let command = &live["commands"][0];
+    assert_eq!(command["ending"], "exit status 0");
+    assert_eq!(command["stdout"]["file"], "commands/0-h2.stdout");
+    let printed = read_text(&directory, "out/tiny/commands/0-h2.stdout");
+    assert_eq!(printed, "at 10.83.0.3\n");
     assert!(live["rtts"][0]["sent"].as_u64() > Some(0));
     let resolved = read_text(&directory, "out/tiny/scenario.toml");
     assert!(resolved.contains("rate = \"50Mbps\""), "{resolved}");
@@ -160,6 +334,7 @@ const STATIC_FLOWS: &str = r#"
 /// on a quiet machine, and where the machine was too busy nothing is judged.
 #[test]
 fn both_worlds_agree_on_dctcp() {
+    let _turn = turn();
     let directory = directory();
     write(&directory, "static.toml", STATIC_FLOWS);
     let compare = ["compare", "static.toml", "--scale", "0.05", "--json"];
@@ -175,7 +350,13 @@ fn both_worlds_agree_on_dctcp() {
         return;
     }
     if !output.status.success() {
-        let reasons = ["needs root", "BTF", "Linux 6.4", "not to be believed"];
+        let reasons = [
+            "need root",
+            "needs root",
+            "BTF",
+            "Linux 6.4",
+            "not to be believed",
+        ];
         assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
         println!("skipped: {said}");
         return;
@@ -217,6 +398,7 @@ fn is_loaded_by_hand(controller: &str) -> bool {
 
 #[test]
 fn a_killed_run_takes_its_controller_along() {
+    let _turn = turn();
     let name = "shl_ear";
     if !cfg!(feature = "bpf") || is_loaded_by_hand(name) {
         println!("skipped: it needs a build with BPF, and {name} not to be loaded");

@@ -1,8 +1,11 @@
+use shallows_core::host::gate::Refusal;
+use shallows_core::host::qjump::{Excess, LimiterConfig};
 use shallows_core::packet::Ecn;
 use shallows_core::port::{BufferConfig, Framing};
+use shallows_core::units::Bytes;
 
 use super::*;
-use crate::switch::{PortPlan, TrunkPlan, UplinkPlan};
+use crate::switch::{GatePlan, PortPlan, TrunkPlan, UplinkPlan};
 
 const SLOT: usize = 1522;
 
@@ -80,6 +83,7 @@ fn an_uplink_and_delays_add_up() {
             rate: Rate::from_mbps(200),
             delay: Time::from_us(5),
             egress: fifo(),
+            gate: None,
         });
     }
     let mut engine = Engine::new(&config, SLOT).unwrap();
@@ -171,5 +175,44 @@ fn dropped_frames_give_their_memory_back() {
     arrive(&mut engine, Time::ZERO, 0, &frame(0, 9));
     assert_eq!(engine.filtered(), 1);
     assert_eq!(leaving(&mut engine, Time::MAX).len(), 3);
+    assert_eq!(engine.frames(), 0);
+}
+
+/// Two packets of 1500 B an epoch of 1 ms. Of six that come at once two pass, three wait for the next
+/// epochs and the last finds the gate full.
+#[test]
+fn a_gate_holds_a_hosts_frames_back_before_its_uplink() {
+    let mut config = config(2, fifo());
+    let limits = LimiterConfig {
+        epoch: Time::from_ms(1),
+        levels: vec![Bytes::new(3000)],
+        excess: Excess::Hold,
+        ..LimiterConfig::default()
+    };
+    config.ports[0].uplink = Some(UplinkPlan {
+        rate: Rate::from_mbps(100),
+        delay: Time::ZERO,
+        egress: fifo(),
+        gate: Some(GatePlan {
+            limits,
+            start: Time::ZERO,
+            hold_limit: Some(Bytes::new(4500)),
+        }),
+    });
+    let mut engine = Engine::new(&config, SLOT).unwrap();
+    for _ in 0..6 {
+        arrive(&mut engine, Time::ZERO, 0, &frame(0, 1));
+    }
+    // Over the uplink and over the port: two transmissions each.
+    let epoch = |number| Time::from_ms(number);
+    let expected = [
+        (1, FULL * 2),
+        (1, FULL * 3),
+        (1, epoch(1) + FULL * 2),
+        (1, epoch(1) + FULL * 3),
+        (1, epoch(2) + FULL * 2),
+    ];
+    assert_eq!(leaving(&mut engine, Time::from_ms(10)), expected);
+    assert_eq!(engine.gate_drops()[2], (Refusal::Full, 1));
     assert_eq!(engine.frames(), 0);
 }
