@@ -272,9 +272,9 @@ impl Marker {
         let mut needs = each_scheme!(&scheme, s => s.needs());
         needs.dequeue |= point == MarkPoint::Dequeue;
         Ok(Self {
+            point,
             needs,
             scheme,
-            point,
         })
     }
 
