@@ -257,15 +257,11 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
             assert!(!self.is_broken(), "another part has panicked");
             holds()
         };
-        for look in 0..P::SPINS + P::YIELDS {
+        for _ in 0..P::SPINS {
             if holds() {
                 return;
             }
-            if look < P::SPINS {
-                P::spin();
-            } else {
-                P::yield_now();
-            }
+            P::spin();
         }
         let sleeper = &self.sleepers[part].0;
         loop {

@@ -7,6 +7,9 @@
 //! that has gone further several times and found nothing to do asks for a barrier, at which all
 //! clocks are set to the earliest event of all.
 //!
+//! Pieces of a run that are too short for that, such as between two samples of a probe, run on the
+//! calling thread.
+//!
 //! None of this changes a result. Which events a part sees in which order depends on their times
 //! and keys alone.
 
@@ -18,7 +21,7 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::{io, panic, thread};
+use std::{io, mem, panic, thread};
 
 use shallows_core::units::Time;
 
@@ -33,7 +36,20 @@ use worker::{Limit, Outcome, Part, Worker};
 pub(crate) struct Crew {
     exchange: Arc<Exchange<Std, Mail>>,
     helpers: Vec<Helper>,
+    lookaheads: Vec<Vec<Time>>,
+    /// What the last piece had to do.
+    last: Option<Piece>,
 }
+
+/// Some of a run: how many events it had in how much time.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    events: u64,
+    span: Time,
+}
+
+/// Pieces of fewer events take less time on one thread than it takes to wake the others.
+const SHORT: u64 = 2_000;
 
 /// A thread that runs a part when it is given it.
 #[derive(Debug)]
@@ -52,12 +68,31 @@ impl Crew {
         Ok(Self {
             helpers: helpers.collect::<io::Result<_>>()?,
             exchange,
+            lookaheads: lookaheads.to_vec(),
+            last: None,
         })
     }
 
     /// Handles about `events` events a part before `end`; true if there are none left.
     pub(crate) fn run(&mut self, shards: &mut Vec<Shard>, end: Time, events: u64) -> bool {
+        let handled = |shards: &[Shard]| shards.iter().map(Shard::handled).sum::<u64>();
+        let (from, before) = (earliest(shards), handled(shards));
         let limit = Limit { end, events };
+        let outcome = match self.last {
+            Some(last) if last.expected(end.saturating_sub(from)) < u128::from(SHORT) => {
+                run_alone(shards, &self.lookaheads, limit)
+            }
+            _ => self.run_together(shards, limit),
+        };
+        self.last = Some(Piece {
+            events: handled(shards) - before,
+            span: earliest(shards).min(end).saturating_sub(from),
+        });
+        outcome == Outcome::Finished
+    }
+
+    /// Handles events on all threads.
+    fn run_together(&mut self, shards: &mut Vec<Shard>, limit: Limit) -> Outcome {
         let mut shards_of_helpers = shards.drain(1..);
         for (helper, shard) in self.helpers.iter().zip(&mut shards_of_helpers) {
             helper.start(shard, limit);
@@ -74,8 +109,50 @@ impl Crew {
             shards.push(helper.finish());
         }
         match ran {
-            Ok(outcome) => outcome == Outcome::Finished,
+            Ok(outcome) => outcome,
             Err(panic) => panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Piece {
+    /// How many events a piece of this length has, if it is like this one.
+    fn expected(self, span: Time) -> u128 {
+        u128::from(self.events) * u128::from(span.ps()) / u128::from(self.span.ps()).max(1)
+    }
+}
+
+/// When the first event of all is, or the greatest time.
+fn earliest(shards: &[Shard]) -> Time {
+    let times = shards.iter().filter_map(Shard::next_time);
+    times.min().unwrap_or(Time::MAX)
+}
+
+/// Handles events on the calling thread: in turns, each part up to the time before which no other
+/// can send it anything.
+fn run_alone(shards: &mut [Shard], lookaheads: &[Vec<Time>], limit: Limit) -> Outcome {
+    let mut handled = 0;
+    loop {
+        let earliest = earliest(shards);
+        if earliest >= limit.end {
+            return Outcome::Finished;
+        }
+        if handled >= limit.events {
+            return Outcome::Stopped;
+        }
+        for to in 0..shards.len() {
+            let others = (0..shards.len()).filter(|&from| from != to);
+            let horizon = others.fold(limit.end, |horizon, from| {
+                horizon.min(earliest.saturating_add(lookaheads[from][to]))
+            });
+            handled += shards[to].run(horizon, u64::MAX);
+        }
+        for from in 0..shards.len() {
+            for to in 0..shards.len() {
+                let mut mail = mem::take(&mut shards[from].outbox[to]);
+                shards[to].receive(&mut mail);
+                shards[from].outbox[to] = mail;
+            }
         }
     }
 }

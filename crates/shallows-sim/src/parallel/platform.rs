@@ -15,11 +15,9 @@ pub(super) trait Platform: Debug + 'static {
     /// A thread that can be woken.
     type Thread: Clone + Debug + Send;
 
-    /// Looks at a condition before a waiting thread offers its processor to others.
-    const SPINS: u32 = 32;
-    /// Looks after that, with such an offer each, before it goes to sleep. On an idle machine both
-    /// together take about as long as it takes to wake a thread.
-    const YIELDS: u32 = 64;
+    /// Looks at a condition before a waiting thread goes to sleep: about as long as it takes to
+    /// wake it. A thread that yields instead loses its turn to everybody else on the machine.
+    const SPINS: u32 = 256;
     /// A defect to put back, for a test that must find it.
     const MUTANT: Option<Mutant> = None;
 
@@ -33,8 +31,6 @@ pub(super) trait Platform: Debug + 'static {
     fn fence();
     /// Passes a few cycles.
     fn spin();
-    /// Offers the processor to other threads.
-    fn yield_now();
 }
 
 /// Defects that the tests put back into the exchange.
@@ -88,10 +84,6 @@ impl Platform for Std {
     #[inline]
     fn spin() {
         hint::spin_loop();
-    }
-
-    fn yield_now() {
-        thread::yield_now();
     }
 }
 

@@ -181,7 +181,6 @@ mod explored {
         type Thread = shuttle::thread::Thread;
 
         const SPINS: u32 = 1;
-        const YIELDS: u32 = 1;
         const MUTANT: Option<Mutant> = match MUTANT {
             LATE_STOP => Some(Mutant::LateStop),
             HASTY_SLEEP => Some(Mutant::HastySleep),
@@ -207,10 +206,6 @@ mod explored {
 
         fn spin() {
             shuttle::hint::spin_loop();
-        }
-
-        fn yield_now() {
-            shuttle::thread::yield_now();
         }
     }
 
@@ -328,7 +323,6 @@ impl Platform for Interrupted {
     type Thread = thread::Thread;
 
     const SPINS: u32 = 2;
-    const YIELDS: u32 = 2;
 
     fn current() -> thread::Thread {
         Std::current()
@@ -352,10 +346,6 @@ impl Platform for Interrupted {
 
     fn spin() {
         interrupt();
-    }
-
-    fn yield_now() {
-        Std::yield_now();
     }
 }
 
