@@ -8,7 +8,7 @@ use shallows_core::port::{
 };
 use shallows_core::units::{Bytes, Time};
 
-use crate::engine::{Arena, Class, Event, Key, Meeting, SLOT, Wheel};
+use crate::engine::{Arena, Class, Collision, Event, Key, SLOT, Wheel};
 use crate::packet::{Packet, Ticket};
 use crate::partition::Partition;
 use crate::topology::{Fabric, Node};
@@ -34,8 +34,8 @@ struct Port {
     to: u32,
     pool: u32,
     /// The last slot in which an event concerned it, and the number of that event.
-    met: u32,
-    met_at: u32,
+    last_slot: u32,
+    last_event: u32,
     /// Whether an event that the port is ready is set.
     awaited: bool,
     /// When the port sends the next of the packets that it holds; the greatest time if it has none.
@@ -187,8 +187,8 @@ impl Network {
                 link: number,
                 to: if watched(number) { WATCHED } else { to },
                 awaited: false,
-                met: u32::MAX,
-                met_at: 0,
+                last_slot: u32::MAX,
+                last_event: 0,
             })
         };
         let links = partition.links(part);
@@ -315,17 +315,17 @@ impl Network {
         }
     }
 
-    /// What says how an event of a slot, with its number there, meets others at a port.
+    /// What says how an event of a slot, with its number there, collides with others at a port.
     #[inline]
-    pub(crate) fn meetings(&mut self) -> impl FnMut(u32, (u64, u32)) -> Meeting {
+    pub(crate) fn collisions(&mut self) -> impl FnMut(u32, (u64, u32)) -> Collision {
         let ports = &mut self.ports[..];
         move |port, (slot, at)| {
             let port = &mut ports[port as usize];
-            let before = mem::replace(&mut port.met_at, at);
-            if mem::replace(&mut port.met, slot as u32) == slot as u32 {
-                Meeting::Again(before)
+            let before = mem::replace(&mut port.last_event, at);
+            if mem::replace(&mut port.last_slot, slot as u32) == slot as u32 {
+                Collision::Again(before)
             } else {
-                Meeting::First
+                Collision::First
             }
         }
     }

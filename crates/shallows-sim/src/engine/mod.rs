@@ -6,4 +6,4 @@ mod wheel;
 
 pub(crate) use arena::Arena;
 pub(crate) use order::{Class, Key};
-pub(crate) use wheel::{Event, Meeting, SLOT, Wheel};
+pub(crate) use wheel::{Collision, Event, SLOT, Wheel};

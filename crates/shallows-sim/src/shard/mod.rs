@@ -26,7 +26,7 @@ use shallows_core::units::Time;
 
 use crate::applications::ApplicationPlan;
 use crate::control::{Carriage, Channel};
-use crate::engine::{Arena, Class, Event, Key, Meeting, Wheel};
+use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -207,14 +207,14 @@ impl Shard {
     fn next_slot(&mut self, end: Time) -> bool {
         let is_there = {
             let read_ahead = self.packets.reader(|packet| packet.route);
-            let (mut meet, is_strict) = (self.network.meetings(), self.is_strict);
+            let (mut collide, is_strict) = (self.network.collisions(), self.is_strict);
             self.events.next_slot(end, |event, number| {
                 let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
                 if is_rare || is_strict {
-                    return Meeting::Ordered;
+                    return Collision::Ordered;
                 }
                 read_ahead(event.packet);
-                meet(event.port & !ARRIVED, number)
+                collide(event.port & !ARRIVED, number)
             })
         };
         if is_there && self.is_large {

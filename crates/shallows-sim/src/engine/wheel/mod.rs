@@ -8,16 +8,23 @@
 //! When the time of a slot has come, all of its events are looked at before the first one happens:
 //! so there is time to fetch what they will need into the cache. Most slots need not be sorted,
 //! because nothing that happens at a port can matter at another one within the slot, see
-//! [`Meeting`].
+//! [`Collision`].
 
-use std::cmp::{Ordering, Reverse};
+mod chunk;
+mod event;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::{hint, iter, mem};
 
 use shallows_core::units::Time;
 
-use super::Key;
-use crate::paths::ARRIVED;
+use chunk::{CHUNK, Chunk, List};
+use event::Entry;
+
+pub(crate) use event::{Collision, Event};
 
 /// A slot spans 2^15 ps, about 33 ns: some twenty events of a busy fabric of 144 hosts.
 const SLOT_BITS: u32 = 15;
@@ -30,103 +37,6 @@ const SLOTS: usize = 2 << TURN_BITS;
 const WORDS: usize = SLOTS / 64;
 /// Turns that have a list: together 34 ms.
 const TURNS: usize = 1 << 10;
-
-/// Something that will happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    pub(crate) time: Time,
-    pub(crate) key: Key,
-    /// The packet that it is about, and the port that it concerns next, if any.
-    pub(crate) packet: u32,
-    pub(crate) port: u32,
-}
-
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.time, self.key).cmp(&(other.time, other.key))
-    }
-}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// An event of a slot: its time within the slot, key, packet and port, as one number that is
-/// ordered like events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry(u128);
-
-impl Entry {
-    #[inline]
-    fn new(event: Event) -> Self {
-        let rank = (event.time.ps() % (1 << SLOT_BITS)) << 32 | u64::from(event.key.bits());
-        let about = u64::from(event.packet) << 32 | u64::from(event.port);
-        Self(u128::from(rank) << 64 | u128::from(about))
-    }
-
-    /// Time within the slot and key.
-    #[inline]
-    fn rank(self) -> u64 {
-        (self.0 >> 64) as u64
-    }
-
-    /// The port, whether the packet goes on there or has arrived.
-    fn port(self) -> u32 {
-        self.0 as u32 & !ARRIVED
-    }
-
-    /// The event, in a slot that begins at `start`.
-    #[inline]
-    fn event(self, start: Time) -> Event {
-        Event {
-            time: start + Time::from_ps(self.rank() >> 32),
-            key: Key::from_bits(self.rank() as u32),
-            packet: (self.0 >> 32) as u32,
-            port: self.0 as u32,
-        }
-    }
-}
-
-/// What an event finds at its port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
-    /// It is the first of its slot there, and may come before or after all others.
-    First,
-    /// It has to keep its place among those of its slot at this port, of which the last one shown
-    /// has this number.
-    Again(u32),
-    /// It has to keep its place among all of its slot.
-    Ordered,
-}
-
-/// Events that fit into a chunk.
-const CHUNK: u32 = 7;
-
-/// Some events of a slot, and in the last place the four lists that follow: two cache lines.
-#[derive(Clone, Debug)]
-#[repr(align(128))]
-struct Chunk([Entry; CHUNK as usize + 1]);
-
-/// A list of chunks of which all but the first are full: the number of the first, and how many
-/// events it has. The empty list has as many as fit, so that the next one needs a chunk of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct List(u32);
-
-impl List {
-    const EMPTY: Self = Self(u32::MAX);
-
-    #[inline]
-    fn chunk(self) -> usize {
-        (self.0 / (CHUNK + 1)) as usize
-    }
-
-    #[inline]
-    fn len(self) -> usize {
-        (self.0 % (CHUNK + 1)) as usize
-    }
-}
 
 /// A queue of events ordered by time and key.
 #[derive(Debug)]
@@ -285,13 +195,13 @@ impl Wheel {
     }
 
     /// Goes on to the next slot with events, once all of this one are past; false if there is none
-    /// that begins before `end`. `meet` is shown its events with the numbers of their slot and their
+    /// that begins before `end`. `collide` is shown its events with the numbers of their slot and their
     /// own in it, and says how they have to be ordered.
     #[inline]
     pub(crate) fn next_slot(
         &mut self,
         end: Time,
-        mut meet: impl FnMut(Event, (u64, u32)) -> Meeting,
+        mut collide: impl FnMut(Event, (u64, u32)) -> Collision,
     ) -> bool {
         let last = slot_of(end);
         if self.past < self.current.len() || self.advance(last).is_none() {
@@ -321,10 +231,10 @@ impl Wheel {
         // Only a part of the last slot may be asked for.
         let mut in_order = slot == last;
         for at in 0..self.current.len() {
-            match meet(self.current[at].event(start), (slot, at as u32)) {
-                Meeting::First => {}
-                Meeting::Again(before) => self.put_in_place(at, before as usize),
-                Meeting::Ordered => in_order = true,
+            match collide(self.current[at].event(start), (slot, at as u32)) {
+                Collision::First => {}
+                Collision::Again(before) => self.put_in_place(at, before as usize),
+                Collision::Ordered => in_order = true,
             }
         }
         self.sorted_from = self.current.len();
@@ -461,189 +371,4 @@ fn slot_of(time: Time) -> u64 {
 
 fn start_of(slot: u64) -> Time {
     Time::from_ps(slot << SLOT_BITS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Class;
-    use super::*;
-    use proptest::prelude::*;
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Push { after: u64, link: u32 },
-        Pop,
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        // Spans inside a slot, across the wheel, and far beyond it.
-        let after = prop_oneof![
-            0..1_500u64,
-            0..40_000_000u64,
-            33_000_000..34_000_000u64,
-            0..20_000_000_000u64
-        ];
-        let step = prop_oneof![
-            3 => (after, 0..50u32).prop_map(|(after, link)| Step::Push { after, link }),
-            3 => Just(Step::Pop),
-        ];
-        prop::collection::vec(step, 1..400)
-    }
-
-    fn event(time: Time, key: Key, packet: u32) -> Event {
-        Event {
-            time,
-            key,
-            packet,
-            port: 0,
-        }
-    }
-
-    fn pop(wheel: &mut Wheel, end: Time) -> Option<Event> {
-        if let Some(event) = wheel.pop_before(end) {
-            return Some(event);
-        }
-        wheel
-            .next_slot(end, |_, _| Meeting::Ordered)
-            .then(|| wheel.pop_before(end))?
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
-
-        /// The wheel gives what a binary heap gives.
-        #[test]
-        fn agrees_with_a_heap(steps in steps()) {
-            let mut wheel = Wheel::new();
-            let mut heap = BinaryHeap::new();
-            let mut now = Time::ZERO;
-            let pop_both = |wheel: &mut Wheel, heap: &mut BinaryHeap<_>, now: &mut Time| {
-                let expected = heap.pop().map(|Reverse(event)| event);
-                prop_assert_eq!(wheel.next_time(), expected.map(|event: Event| event.time));
-                let got = pop(wheel, Time::MAX);
-                if let Some(event) = got {
-                    *now = event.time;
-                }
-                prop_assert_eq!(got, expected);
-                Ok(())
-            };
-            for (number, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Push { after, link } => {
-                        let time = now + Time::from_ps(after);
-                        // Identities are unique at an instant, as the order demands.
-                        let key = Key::new(Class::Arrival, link * 1000 + number as u32);
-                        let event = event(time, key, number as u32);
-                        wheel.push(event);
-                        heap.push(Reverse(event));
-                    }
-                    Step::Pop => pop_both(&mut wheel, &mut heap, &mut now)?,
-                }
-            }
-            while !heap.is_empty() {
-                pop_both(&mut wheel, &mut heap, &mut now)?;
-            }
-        }
-    }
-
-    fn start(flow: u32) -> Key {
-        Key::new(Class::Start, flow)
-    }
-
-    #[test]
-    fn an_end_holds_events_back() {
-        let mut wheel = Wheel::new();
-        let first = event(Time::from_us(5), start(1), 7);
-        wheel.push(first);
-        assert_eq!(pop(&mut wheel, Time::from_us(5)), None);
-        assert_eq!(pop(&mut wheel, Time::from_ps(5_000_001)), Some(first));
-        assert_eq!(pop(&mut wheel, Time::MAX), None);
-    }
-
-    #[test]
-    fn an_event_may_be_added_before_the_next_one_seen() {
-        let mut wheel = Wheel::new();
-        wheel.push(event(Time::from_us(9), start(1), 0));
-        assert_eq!(pop(&mut wheel, Time::from_us(1)), None);
-        wheel.push(event(Time::from_us(3), start(2), 0));
-        let order: Vec<_> = iter::from_fn(|| pop(&mut wheel, Time::MAX))
-            .map(|event| event.key.identity())
-            .collect();
-        assert_eq!(order, [2, 1]);
-    }
-
-    proptest! {
-        /// The events of a slot are all shown, and those of a port come in their order.
-        #[test]
-        fn ports_keep_their_order(events in prop::collection::vec((0..1u64 << SLOT_BITS, 0..6u32), 1..60)) {
-            let mut wheel = Wheel::new();
-            for (number, &(ps, port)) in (0..).zip(&events) {
-                let time = Time::from_us(1) + Time::from_ps(ps);
-                wheel.push(Event { port, ..event(time, start(number), 0) });
-            }
-            let (mut met, mut shown) = ([(u64::MAX, 0); 6], 0);
-            let mut last = [None; 6];
-            loop {
-                while let Some(event) = wheel.pop_before(Time::MAX) {
-                    prop_assert!(last[event.port as usize].replace(event) < Some(event));
-                    shown -= 1;
-                }
-                let more = wheel.next_slot(Time::MAX, |event, (slot, at)| {
-                    shown += 1;
-                    match mem::replace(&mut met[event.port as usize], (slot, at)) {
-                        (last, before) if last == slot => Meeting::Again(before),
-                        _ => Meeting::First,
-                    }
-                });
-                if !more {
-                    break;
-                }
-            }
-            prop_assert_eq!(shown, 0);
-        }
-
-        /// An end within a slot holds back what comes after it, however late it is known.
-        #[test]
-        fn an_end_may_come_in_the_middle_of_a_slot(
-            events in prop::collection::vec(0..1u64 << SLOT_BITS, 1..30),
-            taken in 0..30usize,
-            end in 0..1u64 << SLOT_BITS,
-        ) {
-            let mut wheel = Wheel::new();
-            let at = |ps| start_of(7) + Time::from_ps(ps);
-            for (number, &ps) in (0..).zip(&events) {
-                wheel.push(event(at(ps), start(number), 0));
-            }
-            wheel.next_slot(Time::MAX, |_, _| Meeting::First);
-            for _ in 0..taken {
-                wheel.pop_before(Time::MAX);
-            }
-            wheel.hold(at(end));
-            while wheel.pop_before(at(end)).is_some() {}
-            prop_assert!(wheel.next_time().is_none_or(|time| time >= at(end)));
-        }
-    }
-
-    #[test]
-    fn a_number_of_another_slot_does_no_harm() {
-        let mut wheel = Wheel::new();
-        for number in [2, 0, 1] {
-            wheel.push(event(Time::from_us(1), start(number), 0));
-        }
-        wheel.next_slot(Time::MAX, |_, _| Meeting::Again(1_000));
-        let order: Vec<_> = wheel.coming().map(|event| event.key.identity()).collect();
-        assert_eq!(order, [0, 1, 2]);
-    }
-
-    #[test]
-    fn chunks_are_used_again() {
-        let mut wheel = Wheel::new();
-        for round in 1..100 {
-            for number in 0..20 {
-                wheel.push(event(Time::from_us(round), start(number), 0));
-            }
-            while pop(&mut wheel, Time::MAX).is_some() {}
-        }
-        assert_eq!(wheel.chunks.len(), 3);
-    }
 }
