@@ -407,7 +407,7 @@ fn threads_that_share_a_processor_come_to_an_end() {
         sched_setaffinity(this, &one).expect("fewer are always allowed");
     }
     let count = 3 + 2 * thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut players = players(count, 200);
+    let mut players = players(count, 50);
     let exchange = exchange::<Interrupted>(&players);
     loop {
         let outcomes: Vec<_> = thread::scope(|scope| {
@@ -424,5 +424,5 @@ fn threads_that_share_a_processor_come_to_an_end() {
             break;
         }
     }
-    assert_eq!(caught(players), caught_alone(count, 200));
+    assert_eq!(caught(players), caught_alone(count, 50));
 }
