@@ -7,13 +7,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "dctcp",
     "delay_dctcp",
     "ear",
     "ecn_star",
     "marker",
     "model",
+    "qjump",
     "sockets",
 ];
 
@@ -24,7 +25,7 @@ fn main() {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let include = env::var("DEP_BPF_INCLUDE").ok().filter(|_| runs(&clang));
     if include.is_none() && env::var_os("CARGO_FEATURE_LIBBPF").is_some() {
-        println!("cargo:warning=no clang: `shallows cc` will not work until it is installed");
+        println!("cargo:warning=no clang: `shallows cc` and `qjump apply` will not work until it is installed");
     }
     let out = env::var("OUT_DIR").expect("cargo sets it");
     for program in PROGRAMS {

@@ -1,4 +1,5 @@
-//! The congestion controllers of the papers in the Linux kernel, as BPF struct_ops.
+//! What the papers put into the Linux kernel, as BPF programs: congestion controllers (struct_ops)
+//! and QJUMP's limiter.
 //!
 //! [`load`] registers a controller under its [kernel name](Controller::kernel_name). From then on a
 //! socket (`TCP_CONGESTION`), a route (`congctl`) or a network namespace
@@ -8,8 +9,10 @@
 //! The programs are in `bpf/`: one file a controller, `control.h` between the kernel and the control
 //! law, `law.h` with the arithmetic of `shallows_core::tcp::congestion` in fixed point. A test runs
 //! both over the same ACKs.
+//!
+//! [`qjump`] has QJUMP's rate limiter for the egress of a device.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod controller;
 mod counters;
@@ -20,6 +23,7 @@ mod kernel;
 #[path = "without_libbpf.rs"]
 mod kernel;
 mod parameters;
+pub mod qjump;
 mod socket;
 
 pub use controller::{Controller, UnknownController};

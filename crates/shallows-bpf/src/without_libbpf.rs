@@ -52,3 +52,25 @@ pub fn counters(_: Controller) -> Result<Counters, Error> {
 pub fn sockets() -> Result<Vec<Socket>, Error> {
     Err(Error::NoLibbpf)
 }
+
+pub(crate) mod qjump {
+    //! QJUMP's limiter: here there is none.
+
+    use crate::qjump::{Device, Error, Hook, Limits, Report, Status};
+
+    /// Puts a limiter at the egress of a device.
+    pub fn apply(_: &Device, limits: &Limits, _: Option<Hook>) -> Result<Report, Error> {
+        limits.validate()?;
+        Err(crate::Error::NoLibbpf.into())
+    }
+
+    /// The limiters of this machine.
+    pub fn status() -> Result<Vec<Status>, Error> {
+        Err(crate::Error::NoLibbpf.into())
+    }
+
+    /// Removes the limiter of a device.
+    pub fn remove(_: &Device) -> Result<(), Error> {
+        Err(crate::Error::NoLibbpf.into())
+    }
+}

@@ -4,6 +4,7 @@ pub(crate) mod layout;
 mod namespaces;
 pub(crate) mod objects;
 mod pins;
+pub(crate) mod qjump;
 mod sockets;
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::thread;
 
 use nix::sched::{CloneFlags, setns};
 
-const OURS: &str = "/proc/thread-self/ns/net";
+pub(super) const OURS: &str = "/proc/thread-self/ns/net";
 
 /// This one and every other that has a name.
 pub(super) fn all() -> io::Result<Vec<File>> {
@@ -21,7 +21,11 @@ pub(super) fn all() -> io::Result<Vec<File>> {
 
 /// The name of this one, if it has one.
 pub(super) fn name_of_ours() -> Option<String> {
-    let inode = fs::metadata(OURS).ok()?.ino();
+    name_of(fs::metadata(OURS).ok()?.ino())
+}
+
+/// The name of the one with this inode, if it has one.
+pub(super) fn name_of(inode: u64) -> Option<String> {
     let entry = named().find(|entry| inode_of(entry) == Some(inode))?;
     Some(entry.file_name().to_string_lossy().into_owned())
 }

@@ -12,6 +12,7 @@ macro_rules! object {
 }
 
 const SOCKETS: &[u8] = object!("sockets");
+pub(super) const QJUMP: &[u8] = object!("qjump");
 #[cfg(test)]
 pub(crate) const MODEL: &[u8] = object!("model");
 
@@ -33,6 +34,11 @@ pub(super) fn open(controller: Controller) -> Result<Object, Error> {
 /// Loads the program that reads sockets.
 pub(super) fn open_sockets() -> Result<Object, Error> {
     open_bytes(SOCKETS)
+}
+
+/// Loads QJUMP's limiter.
+pub(super) fn open_qjump() -> Result<Object, Error> {
+    open_bytes(QJUMP)
 }
 
 pub(crate) fn open_bytes(bytes: &[u8]) -> Result<Object, Error> {

@@ -11,7 +11,7 @@ use super::namespaces;
 use crate::{Controller, Error};
 
 /// Where distributions mount the BPF file system.
-const BPF_FS: &str = "/sys/fs/bpf";
+pub(super) const BPF_FS: &str = "/sys/fs/bpf";
 
 /// The pinned objects of a controller.
 pub(super) struct Pins {
@@ -55,14 +55,14 @@ impl Pins {
     }
 }
 
-fn if_there(result: io::Result<()>) -> io::Result<()> {
+pub(super) fn if_there(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         result => result,
     }
 }
 
-fn mount_if_missing(path: &Path) -> Result<(), Error> {
+pub(super) fn mount_if_missing(path: &Path) -> Result<(), Error> {
     let found = statfs(path).map_err(|errno| file("look at", path)(errno.into()))?;
     if found.filesystem_type() == BPF_FS_MAGIC {
         return Ok(());
@@ -81,7 +81,7 @@ fn mount_if_missing(path: &Path) -> Result<(), Error> {
     .map_err(|errno| file("mount the BPF file system at", path)(errno.into()))
 }
 
-fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(super) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::File {
         doing,

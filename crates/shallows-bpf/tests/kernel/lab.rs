@@ -241,7 +241,7 @@ fn new_socket(congestion: Option<&str>) -> Socket {
 }
 
 /// Does `work` in a network namespace.
-fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     let file = File::open(format!("/run/netns/{namespace}")).unwrap();
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -252,7 +252,7 @@ fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-fn run(line: &str) {
+pub(crate) fn run(line: &str) {
     let mut words = line.split_whitespace();
     let output = Command::new(words.next().unwrap())
         .args(words)

@@ -5,6 +5,7 @@
 #![cfg(feature = "libbpf")]
 
 mod lab;
+mod limiter;
 
 use shallows_bpf::{Controller, Counters, Delay, Parameters, Socket};
 use shallows_core::units::Time;

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * QJUMP's rate limiter (Listing 1) at the egress of a device: a bucket for each level, filled anew
+ * in each epoch. The level of a packet is its priority (SO_PRIORITY), and is written into its DSCP
+ * field, or into the PCP bits of its VLAN tag.
+ */
+#include "kernel.h"
+#include <bpf/bpf_endian.h>
+
+#define LEVELS 8
+#define UNLIMITED (~0ULL)
+/* Goes on to the device's other programs. */
+#define TC_ACT_UNSPEC (-1)
+#define TC_ACT_SHOT 2
+#define ETH_HLEN 14
+#define VLAN_HLEN 4
+#define ETH_P_IP 0x0800
+#define ETH_P_IPV6 0x86DD
+#define ETH_P_8021Q 0x8100
+#define ETH_P_8021AD 0x88A8
+#define PCP_SHIFT 13
+#define PCP_MASK 0xE000
+#define DSCP_SHIFT 2
+#define ECN_MASK 3
+#define IPV4_CHECKSUM 10
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct __sk_buff {
+	__u32 protocol;
+	__u32 vlan_present;
+	__u32 vlan_tci;
+	__u32 vlan_proto;
+	__u32 priority;
+	__u32 wire_len;
+};
+#pragma clang attribute pop
+
+struct bpf_spin_lock {
+	__u32 val;
+};
+
+/* The limits. Its twin is in kernel/qjump/layout.rs. */
+struct limits {
+	__u64 epoch_ns;
+	__u32 levels;
+	/* Whether an epoch begins at the first packet after the one before. */
+	__u32 reanchored;
+	/* The level that has this DSCP, 0 for none. */
+	__u8 level_of_dscp[64];
+};
+
+/* A level. Its twin is in kernel/qjump/layout.rs. */
+struct bucket {
+	struct bpf_spin_lock lock;
+	__u32 dscp;
+	__u64 allotment;
+	__u64 epoch_end;
+	__u64 tokens;
+	__u64 epochs;
+	__u64 passed_packets;
+	__u64 passed_bytes;
+	__u64 dropped_packets;
+	__u64 dropped_bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct limits);
+} limits SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LEVELS);
+	__type(key, __u32);
+	__type(value, struct bucket);
+} buckets SEC(".maps");
+
+/* What has to be known to remove it again. Its twin is in kernel/qjump/layout.rs. */
+struct installation {
+	char device[16];
+	__u32 ifindex;
+	/* gso_max_segs of the device before, 0 if it was left as it was. */
+	__u32 segments_before;
+	/* Whether the device had no clsact before. */
+	__u32 created_qdisc;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct installation);
+} installation SEC(".maps");
+
+/* What a packet has to carry its level in. */
+struct headers {
+	/* Offset of the tag in the packet if it is not beside it, else 0. */
+	__u32 inline_tag;
+	__u16 tci; /* of the inline tag, network order */
+	/* Offset of the IP header, and its version; 0 for others. */
+	__u32 ip;
+	__u32 version;
+	/* The first 16 bits of the IP header, host order: TOS or traffic class in them. */
+	__u16 word;
+	__u8 traffic_class;
+};
+
+static __always_inline void parse(struct __sk_buff *skb, struct headers *h)
+{
+	__u32 protocol = skb->protocol;
+	__u32 offset = ETH_HLEN;
+	__u16 word;
+
+	if (protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD)) {
+		if (bpf_skb_load_bytes(skb, ETH_HLEN, &h->tci, sizeof(h->tci)) ||
+		    bpf_skb_load_bytes(skb, ETH_HLEN + 2, &word, sizeof(word)))
+			return;
+		h->inline_tag = ETH_HLEN;
+		protocol = word;
+		offset += VLAN_HLEN;
+	}
+	if (protocol != bpf_htons(ETH_P_IP) && protocol != bpf_htons(ETH_P_IPV6))
+		return;
+	if (bpf_skb_load_bytes(skb, offset, &word, sizeof(word)))
+		return;
+	h->ip = offset;
+	h->word = bpf_ntohs(word);
+	if (protocol == bpf_htons(ETH_P_IP)) {
+		h->version = 4;
+		h->traffic_class = h->word;
+	} else {
+		h->version = 6;
+		h->traffic_class = h->word >> 4;
+	}
+}
+
+/*
+ * The priority if there is such a level. Kernel replies (ICMP echo), forwarded packets and programs
+ * that set IP_TOS alone have priority 0, and the level whose DSCP they carry. What can carry no
+ * level has the lowest.
+ */
+static __always_inline __u32 level_of(struct __sk_buff *skb, const struct limits *l,
+				      const struct headers *h)
+{
+	__u32 level = skb->priority;
+
+	if (!h->version && !h->inline_tag && !skb->vlan_present)
+		return 0;
+	if (level >= l->levels)
+		level = 0;
+	if (!level && h->version)
+		level = l->level_of_dscp[h->traffic_class >> DSCP_SHIFT];
+	return level;
+}
+
+/* Listing 1, for one level: whether the packet may go. */
+static __always_inline bool admit(struct bucket *b, const struct limits *l, __u64 bytes, __u64 now)
+{
+	bool passes;
+
+	if (b->allotment == UNLIMITED) {
+		__sync_fetch_and_add(&b->passed_packets, 1);
+		__sync_fetch_and_add(&b->passed_bytes, bytes);
+		return true;
+	}
+	/*
+	 * One CPU at a time, or two would spend the same tokens. A CPU that read the clock before the
+	 * other refilled spends those of the new epoch.
+	 */
+	bpf_spin_lock(&b->lock);
+	if ((__s64)(now - b->epoch_end) >= 0) {
+		b->tokens = b->allotment;
+		b->epochs++;
+		if (l->reanchored)
+			b->epoch_end = now + l->epoch_ns;
+		else
+			b->epoch_end += ((now - b->epoch_end) / l->epoch_ns + 1) * l->epoch_ns;
+	}
+	passes = bytes <= b->tokens;
+	if (passes) {
+		b->tokens -= bytes;
+		b->passed_packets++;
+		b->passed_bytes += bytes;
+	} else {
+		b->dropped_packets++;
+		b->dropped_bytes += bytes;
+	}
+	bpf_spin_unlock(&b->lock);
+	return passes;
+}
+
+/* Writes the level where switches look for it. */
+static __always_inline void tag(struct __sk_buff *skb, const struct headers *h, __u32 level,
+				__u32 dscp)
+{
+	__u8 class = dscp << DSCP_SHIFT | (h->traffic_class & ECN_MASK);
+	__u16 pcp = level << PCP_SHIFT;
+	__u16 before, after;
+
+	if (h->inline_tag) {
+		after = bpf_htons((bpf_ntohs(h->tci) & ~PCP_MASK) | pcp);
+		if (after != h->tci)
+			bpf_skb_store_bytes(skb, h->inline_tag, &after, sizeof(after), 0);
+	}
+	if (h->version && class != h->traffic_class) {
+		before = bpf_htons(h->word);
+		if (h->version == 4) {
+			after = bpf_htons((h->word & 0xFF00) | class);
+			bpf_l3_csum_replace(skb, h->ip + IPV4_CHECKSUM, before, after, sizeof(after));
+		} else {
+			after = bpf_htons((h->word & 0xF00F) | class << 4);
+		}
+		bpf_skb_store_bytes(skb, h->ip, &after, sizeof(after), 0);
+	}
+	if (skb->vlan_present && (skb->vlan_tci & PCP_MASK) != pcp) {
+		__u16 tci = (skb->vlan_tci & ~PCP_MASK) | pcp;
+		__be16 proto = skb->vlan_proto;
+
+		if (!bpf_skb_vlan_pop(skb))
+			bpf_skb_vlan_push(skb, proto, tci);
+	}
+}
+
+SEC("tcx/egress")
+int shallows_qjump(struct __sk_buff *skb)
+{
+	__u32 level, zero = 0;
+	struct headers h = {};
+	struct limits *l;
+	struct bucket *b;
+
+	l = bpf_map_lookup_elem(&limits, &zero);
+	if (!l)
+		return TC_ACT_UNSPEC;
+	parse(skb, &h);
+	level = level_of(skb, l, &h);
+	b = bpf_map_lookup_elem(&buckets, &level);
+	if (!b)
+		return TC_ACT_UNSPEC;
+	/* With the headers of every segment of a GSO packet, which passes whole or not at all. */
+	if (!admit(b, l, skb->wire_len, bpf_ktime_get_ns()))
+		return TC_ACT_SHOT;
+	tag(skb, &h, level, b->dscp);
+	return TC_ACT_UNSPEC;
+}

@@ -1,0 +1,139 @@
+//! The structs that the program and user space share, as `qjump.bpf.c` has them.
+
+use bytemuck::{Pod, Zeroable};
+use shallows_core::host::qjump::EpochClock;
+use shallows_core::units::{Bytes, Time};
+
+use crate::qjump::{Allotment, LevelStatus, Limits};
+
+pub(super) const UNLIMITED: u64 = u64::MAX;
+
+/// `struct limits`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RawLimits {
+    epoch_ns: u64,
+    levels: u32,
+    reanchored: u32,
+    level_of_dscp: [u8; 64],
+}
+
+/// `struct bucket`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RawBucket {
+    lock: u32,
+    dscp: u32,
+    allotment: u64,
+    pub(super) epoch_end: u64,
+    tokens: u64,
+    epochs: u64,
+    passed_packets: u64,
+    passed_bytes: u64,
+    dropped_packets: u64,
+    dropped_bytes: u64,
+}
+
+/// `struct installation`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RawInstallation {
+    device: [u8; 16],
+    pub(super) ifindex: u32,
+    pub(super) segments_before: u32,
+    pub(super) created_qdisc: u32,
+}
+
+impl From<&Limits> for RawLimits {
+    fn from(limits: &Limits) -> Self {
+        let mut level_of_dscp = [0; 64];
+        for level in 1..limits.levels.len() {
+            level_of_dscp[usize::from(limits.dscp_of(level))] = level as u8;
+        }
+        Self {
+            epoch_ns: limits.epoch.ps() / Time::from_ns(1).ps(),
+            levels: limits.levels.len() as u32,
+            reanchored: u32::from(limits.clock == EpochClock::Reanchored),
+            level_of_dscp,
+        }
+    }
+}
+
+impl RawLimits {
+    /// The levels that it has.
+    pub(super) fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// What it was made from.
+    pub(super) fn limits(&self, buckets: &[RawBucket]) -> Limits {
+        let allotment = |bucket: &RawBucket| match bucket.allotment {
+            UNLIMITED => Allotment::Unlimited,
+            bytes => Allotment::Bytes(Bytes::new(bytes)),
+        };
+        Limits {
+            epoch: Time::from_ns(self.epoch_ns),
+            levels: buckets.iter().map(allotment).collect(),
+            clock: match self.reanchored {
+                0 => EpochClock::Grid,
+                _ => EpochClock::Reanchored,
+            },
+            dscp: Some(buckets.iter().map(|bucket| bucket.dscp as u8).collect()),
+        }
+    }
+}
+
+impl RawBucket {
+    /// A level whose first epoch begins at `start_ns`.
+    pub(super) fn new(limits: &Limits, level: usize, start_ns: u64) -> Self {
+        let allotment = match limits.levels[level] {
+            Allotment::Bytes(bytes) => bytes.get(),
+            Allotment::Unlimited => UNLIMITED,
+        };
+        Self {
+            dscp: limits.dscp_of(level).into(),
+            allotment,
+            epoch_end: start_ns,
+            ..Self::zeroed()
+        }
+    }
+
+    /// What it has counted, at a time of the clock that epochs are measured by.
+    pub(super) fn status(&self, now_ns: u64) -> LevelStatus {
+        let tokens = match self.allotment {
+            UNLIMITED => None,
+            // The next packet will find the bucket filled anew.
+            allotment if now_ns >= self.epoch_end => Some(allotment),
+            _ => Some(self.tokens),
+        };
+        LevelStatus {
+            passed_packets: self.passed_packets,
+            passed_bytes: self.passed_bytes,
+            dropped_packets: self.dropped_packets,
+            dropped_bytes: self.dropped_bytes,
+            epochs: self.epochs,
+            tokens,
+        }
+    }
+}
+
+impl RawInstallation {
+    /// Names of devices have at most 15 bytes.
+    pub(super) fn new(device: &str, ifindex: u32) -> Self {
+        let mut name = [0; 16];
+        for (to, from) in name.iter_mut().zip(device.bytes()) {
+            *to = from;
+        }
+        Self {
+            device: name,
+            ifindex,
+            segments_before: 0,
+            created_qdisc: 0,
+        }
+    }
+
+    pub(super) fn device(&self) -> String {
+        let name = self.device.split(|&byte| byte == 0).next();
+        String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+    }
+}

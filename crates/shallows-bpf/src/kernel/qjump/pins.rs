@@ -1,0 +1,92 @@
+//! Where limiters live: a directory for each in the BPF file system.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{MapHandle, Object};
+
+use crate::kernel::pins::{BPF_FS, file, if_there, mount_if_missing};
+use crate::kernel::{kernel, map};
+use crate::qjump::Error;
+
+const MAPS: [&str; 3] = ["limits", "buckets", "installation"];
+
+/// The pinned objects of a limiter. Names in this file system have no dots, so it is the number of
+/// the device that stands in the path.
+#[derive(Clone, Debug)]
+pub(super) struct Pins {
+    directory: PathBuf,
+    /// Inode of the device's network namespace.
+    pub(super) namespace: u64,
+    pub(super) index: u32,
+}
+
+fn root() -> Result<PathBuf, Error> {
+    mount_if_missing(Path::new(BPF_FS)).map_err(|error| match error {
+        crate::Error::InNamespace(name) => Error::InNamespace(name),
+        error => error.into(),
+    })?;
+    Ok(Path::new(BPF_FS).join("shallows").join("qjump"))
+}
+
+impl Pins {
+    /// Where those of a device are, or will be.
+    pub(super) fn of(namespace: u64, index: u32) -> Result<Self, Error> {
+        Ok(Self {
+            directory: root()?.join(format!("{namespace}-{index}")),
+            namespace,
+            index,
+        })
+    }
+
+    /// Those that there are.
+    pub(super) fn all() -> Result<Vec<Self>, Error> {
+        let entries = fs::read_dir(root()?).into_iter().flatten().flatten();
+        let pins = entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (namespace, index) = name.split_once('-')?;
+            Some(Self {
+                directory: entry.path(),
+                namespace: namespace.parse().ok()?,
+                index: index.parse().ok()?,
+            })
+        });
+        Ok(pins.collect())
+    }
+
+    /// Holds the attachment at tcx; as it goes, the limiter goes.
+    pub(super) fn link(&self) -> PathBuf {
+        self.directory.join("link")
+    }
+
+    /// The program of a filter.
+    pub(super) fn program(&self) -> PathBuf {
+        self.directory.join("program")
+    }
+
+    pub(super) fn open(&self, map: &str) -> Result<MapHandle, Error> {
+        let opened = MapHandle::from_pinned_path(self.directory.join(map));
+        Ok(opened.map_err(kernel("open a map of the limiter"))?)
+    }
+
+    pub(super) fn create(&self, object: &mut Object) -> Result<(), Error> {
+        let directory = &self.directory;
+        fs::create_dir_all(directory).map_err(file("create", directory))?;
+        for name in MAPS {
+            let pinned = map(object, name).pin(directory.join(name));
+            pinned.map_err(kernel("pin a map of the limiter"))?;
+        }
+        Ok(())
+    }
+
+    /// Removes all of them, also those of somebody who was killed half-way.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        let maps = MAPS.map(|name| self.directory.join(name));
+        for path in [self.link(), self.program()].iter().chain(&maps) {
+            if_there(fs::remove_file(path)).map_err(file("remove", path))?;
+        }
+        let directory = &self.directory;
+        if_there(fs::remove_dir(directory)).map_err(file("remove", directory))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! The program by itself: the kernel runs it on frames that we make.
+
+use std::thread;
+
+use libbpf_rs::{ObjectBuilder, ProgramInput};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use shallows_core::host::qjump::EpochClock;
+use shallows_core::units::{Bytes, Time};
+
+use super::*;
+use crate::qjump::{Allotment, LevelStatus};
+
+const PASS: u32 = u32::MAX;
+const DROP: u32 = 2;
+/// Offsets in `struct __sk_buff`.
+const PRIORITY: usize = 32;
+const WIRE_LEN: usize = 160;
+const SK_BUFF: usize = 184;
+
+/// The program with some limits; none, with the reason printed, where the kernel does not take it.
+fn limiter(limits: &Limits) -> Option<Object> {
+    if let Err(reason) = check_readable() {
+        println!("skipped: {reason}");
+        return None;
+    }
+    limits.validate().unwrap();
+    let mut object = objects::open_qjump().unwrap();
+    set_up(&mut object, limits).unwrap();
+    Some(object)
+}
+
+fn limits(epoch: Time, levels: &[Option<u64>]) -> Limits {
+    let allotment = |bytes: &Option<u64>| match bytes {
+        Some(bytes) => Allotment::Bytes(Bytes::new(*bytes)),
+        None => Allotment::Unlimited,
+    };
+    Limits {
+        epoch,
+        levels: levels.iter().map(allotment).collect(),
+        clock: EpochClock::Grid,
+        dscp: None,
+    }
+}
+
+/// Sends a frame through the program: its answer, and the frame afterwards.
+fn send(object: &mut Object, priority: u32, wire_len: u32, frame: &[u8]) -> (u32, Vec<u8>) {
+    let mut context = [0; SK_BUFF];
+    context[PRIORITY..PRIORITY + 4].copy_from_slice(&priority.to_ne_bytes());
+    context[WIRE_LEN..WIRE_LEN + 4].copy_from_slice(&wire_len.to_ne_bytes());
+    let mut after = vec![0; frame.len() + 64];
+    let output = program(object)
+        .test_run(ProgramInput {
+            context_in: Some(&mut context),
+            data_in: Some(frame),
+            data_out: Some(&mut after),
+            ..ProgramInput::default()
+        })
+        .unwrap();
+    let after = output.data.unwrap()[..frame.len()].to_vec();
+    (output.return_value, after)
+}
+
+fn level(object: &mut Object, level: u32) -> LevelStatus {
+    let bucket: RawBucket = value(&map(object, "buckets"), level, MapFlags::LOCK).unwrap();
+    bucket.status(now_ns().unwrap())
+}
+
+/// An IPv4 frame of so many bytes with this TOS.
+fn ipv4(length: usize, tos: u8) -> Vec<u8> {
+    let mut frame = vec![0; length];
+    frame[12..14].copy_from_slice(&[0x08, 0x00]);
+    let total = (length - 14) as u16;
+    frame[14] = 0x45;
+    frame[15] = tos;
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    frame[22..24].copy_from_slice(&[64, 17]);
+    frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+    let checksum = !ones_sum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+    frame
+}
+
+/// RFC 1071.
+fn ones_sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let sum: u32 = words.sum();
+    ((sum & 0xFFFF) + (sum >> 16)) as u16
+}
+
+/// Ten seconds: no test lasts until the second epoch.
+const LONG: Time = Time::from_secs(10);
+
+#[test]
+fn a_level_sends_its_bytes_and_no_more() {
+    let Some(mut object) = limiter(&limits(LONG, &[None, Some(300), Some(128)])) else {
+        return;
+    };
+    let frame = ipv4(100, 0);
+    for answer in [PASS, PASS, PASS, DROP, DROP] {
+        assert_eq!(send(&mut object, 1, 100, &frame).0, answer);
+    }
+    // Another level has tokens of its own; a packet beyond its allotment never passes.
+    assert_eq!(send(&mut object, 2, 129, &frame).0, DROP);
+    assert_eq!(send(&mut object, 2, 128, &frame).0, PASS);
+    for _ in 0..10 {
+        assert_eq!(send(&mut object, 0, 100, &frame).0, PASS);
+    }
+    let one = level(&mut object, 1);
+    assert_eq!((one.passed_packets, one.passed_bytes), (3, 300));
+    assert_eq!((one.dropped_packets, one.dropped_bytes), (2, 200));
+    assert_eq!((one.epochs, one.tokens), (1, Some(0)));
+    let zero = level(&mut object, 0);
+    assert_eq!((zero.passed_packets, zero.tokens), (10, None));
+}
+
+#[test]
+fn after_idle_epochs_there_is_one_allotment() {
+    for clock in [EpochClock::Grid, EpochClock::Reanchored] {
+        let limits = Limits {
+            clock,
+            ..limits(LONG, &[None, Some(150)])
+        };
+        let Some(mut object) = limiter(&limits) else {
+            return;
+        };
+        let frame = ipv4(100, 0);
+        // As if the level had been idle for three epochs and a half.
+        let idle_since = now_ns().unwrap().wrapping_sub(35_000_000_000);
+        let bucket = RawBucket::new(&limits, 1, idle_since);
+        write(&map(&mut object, "buckets"), 1, &bucket).unwrap();
+        assert_eq!(send(&mut object, 1, 100, &frame).0, PASS);
+        assert_eq!(send(&mut object, 1, 100, &frame).0, DROP, "{clock:?}");
+        let bucket: RawBucket = value(&map(&mut object, "buckets"), 1, MapFlags::LOCK).unwrap();
+        assert_eq!(bucket.status(now_ns().unwrap()).epochs, 1);
+        // The grid goes on where it was; else the packet has opened the epoch.
+        let ends = bucket.epoch_end.wrapping_sub(idle_since);
+        match clock {
+            EpochClock::Grid => assert_eq!(ends, 40_000_000_000),
+            EpochClock::Reanchored => assert!(ends >= 45_000_000_000),
+        }
+    }
+}
+
+#[test]
+fn the_level_is_written_into_the_header() {
+    let Some(mut object) = limiter(&limits(LONG, &[None, None, None, None, None, None])) else {
+        return;
+    };
+    // ECT(0) stays; the checksum is right.
+    let (_, after) = send(&mut object, 5, 100, &ipv4(100, 0x02));
+    assert_eq!(after[15], 40 << 2 | 0x02);
+    assert_eq!(ones_sum(&after[14..34]), 0xFFFF);
+    // A priority that is no level is the lowest, whatever it says in the header.
+    let (_, after) = send(&mut object, 6, 100, &ipv4(100, 0xB8));
+    assert_eq!(after[15], 0);
+    assert_eq!(ones_sum(&after[14..34]), 0xFFFF);
+
+    let mut ipv6 = vec![0; 100];
+    ipv6[12..14].copy_from_slice(&[0x86, 0xDD]);
+    // Traffic class 3, flow label 0x54321.
+    ipv6[14..18].copy_from_slice(&[0x60, 0x35, 0x43, 0x21]);
+    let (_, after) = send(&mut object, 5, 100, &ipv6);
+    let class = 40 << 2 | 3;
+    assert_eq!(after[14..18], [0x60 | class >> 4, class << 4 | 0x5, 0x43, 0x21]);
+
+    let mut tagged = ipv4(100, 0);
+    tagged.splice(12..12, [0x81, 0x00, 0x20, 0x64]);
+    let (_, after) = send(&mut object, 5, 104, &tagged);
+    assert_eq!(after[14..16], [0xA0, 0x64], "PCP 5, VLAN 100");
+    assert_eq!(after[19], 40 << 2);
+}
+
+#[test]
+fn what_has_no_priority_has_the_level_that_it_carries() {
+    let Some(mut object) = limiter(&limits(LONG, &[None, None, Some(100)])) else {
+        return;
+    };
+    // A reply of the kernel with the TOS of the request: CS2 is level 2.
+    let (answer, after) = send(&mut object, 0, 100, &ipv4(100, 16 << 2));
+    assert_eq!((answer, after[15]), (PASS, 16 << 2));
+    assert_eq!(send(&mut object, 0, 100, &ipv4(100, 16 << 2)).0, DROP);
+    // ARP can carry none.
+    let mut arp = vec![0; 60];
+    arp[12..14].copy_from_slice(&[0x08, 0x06]);
+    assert_eq!(send(&mut object, 2, 60, &arp).0, PASS);
+    assert_eq!(level(&mut object, 0).passed_packets, 1);
+    assert_eq!(level(&mut object, 2).passed_packets, 1);
+}
+
+/// The same program once more, with the same maps, for a second thread.
+fn twin(object: &mut Object) -> Object {
+    let bytes = objects::QJUMP;
+    let mut open = ObjectBuilder::default().open_memory(bytes).unwrap();
+    for mut theirs in open.maps_mut() {
+        let name = theirs.name().to_owned();
+        let ours = map(object, name.to_str().unwrap());
+        theirs.reuse_fd(ours.as_fd()).unwrap();
+    }
+    open.load().unwrap()
+}
+
+/// Has two CPUs send at level 1 at once, each by `work`.
+fn on_two_cpus<T: Send>(object: &mut Object, work: impl Fn(&mut Object) -> T + Sync) -> Vec<T> {
+    let mut other = twin(object);
+    thread::scope(|scope| {
+        let senders = [(0, object), (1, &mut other)].map(|(cpu, object)| {
+            let work = &work;
+            scope.spawn(move || {
+                let mut cpus = CpuSet::new();
+                cpus.set(cpu).unwrap();
+                // Where there is one CPU only, they take turns on it.
+                let _ = sched_setaffinity(Pid::from_raw(0), &cpus);
+                work(object)
+            })
+        });
+        senders.map(|sender| sender.join().unwrap()).into()
+    })
+}
+
+/// Runs the program so many times on a packet of 100 bytes at level 1; the last answer.
+fn run(object: &mut Object, times: u32) -> u32 {
+    let mut context = [0; SK_BUFF];
+    context[PRIORITY..PRIORITY + 4].copy_from_slice(&1u32.to_ne_bytes());
+    let input = ProgramInput {
+        context_in: Some(&mut context),
+        data_in: Some(&ipv4(100, 8 << 2)),
+        repeat: times,
+        ..ProgramInput::default()
+    };
+    program(object).test_run(input).unwrap().return_value
+}
+
+#[test]
+fn two_cpus_lose_no_count_and_spend_no_token_twice() {
+    // 1,000 packets a millisecond: both CPUs offer many times that.
+    let Some(mut object) = limiter(&limits(Time::from_ms(1), &[None, Some(100_000)])) else {
+        return;
+    };
+    let started = now_ns().unwrap();
+    on_two_cpus(&mut object, |object| run(object, 1_000_000));
+    let elapsed = now_ns().unwrap() - started;
+    let status = level(&mut object, 1);
+    println!("{status:?} in {elapsed} ns");
+    assert_eq!(status.passed_packets + status.dropped_packets, 2_000_000);
+    assert!(status.dropped_packets > 0, "the limit was reached");
+    assert!(status.passed_bytes <= status.epochs * 100_000);
+    assert!(status.epochs <= elapsed / 1_000_000 + 2);
+}
+
+#[test]
+fn what_two_senders_see_pass_is_within_the_limit() {
+    // Counted by the senders, not by the program: 100 packets an epoch of 10 ms.
+    let Some(mut object) = limiter(&limits(Time::from_ms(10), &[None, Some(10_000)])) else {
+        return;
+    };
+    let started = now_ns().unwrap();
+    let passed = on_two_cpus(&mut object, |object| {
+        (0..100_000).filter(|_| run(object, 1) == PASS).count() as u64
+    });
+    let epochs = (now_ns().unwrap() - started) / 10_000_000 + 2;
+    println!("{passed:?} passed in at most {epochs} epochs");
+    assert!(passed.iter().sum::<u64>() <= 100 * epochs);
+    assert!(passed.iter().sum::<u64>() >= 100);
+}

@@ -1,0 +1,62 @@
+use std::io;
+
+use thiserror::Error as ThisError;
+
+use super::{Device, LimitsError};
+
+/// Why a limiter is not applied, found or removed.
+#[derive(Debug, ThisError)]
+pub enum Error {
+    /// The limits are impossible.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    /// BPF is not possible here.
+    #[error(transparent)]
+    Bpf(#[from] crate::Error),
+    /// Inside of `ip netns exec`.
+    #[error(
+        "this is the network namespace {0}, which has no /sys/fs/bpf: run the command outside of \
+         `ip netns exec`, with --netns {0}"
+    )]
+    InNamespace(String),
+    /// No such namespace.
+    #[error("there is no network namespace called {name}: {source}")]
+    NoNamespace {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// No such device.
+    #[error("there is no device {0}")]
+    NoDevice(Device),
+    /// Frames of the device have no Ethernet header.
+    #[error("{0} is no Ethernet device")]
+    NotEthernet(Device),
+    /// Neither tcx nor clsact.
+    #[error(
+        "the kernel has no place for a program at the egress of a device: it needs Linux 6.6 \
+         (tcx), or CONFIG_NET_CLS_ACT with CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF: {0}"
+    )]
+    NoHook(String),
+    /// The device has one.
+    #[error("{0} has a limiter; `shallows qjump remove` removes it")]
+    AlreadyThere(Device),
+    /// The device has none.
+    #[error("{0} has no limiter; `shallows qjump apply` makes one")]
+    NotThere(Device),
+    /// The clock is too coarse.
+    #[error("the kernel's clock advances by {resolution_ns} ns, which is longer than the epoch")]
+    CoarseClock {
+        /// By how much at a time.
+        resolution_ns: u64,
+    },
+    /// `ip` or `tc` failed.
+    #[error("`{command}` failed: {problem}")]
+    Command {
+        /// The command line.
+        command: String,
+        /// What it said.
+        problem: String,
+    },
+}

@@ -1,0 +1,216 @@
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use serde::Serialize;
+use shallows_core::units::{Bytes, Time};
+
+use super::{Allotment, Limits};
+
+/// A network device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// The named network namespace that it is in, if that is not ours.
+    pub netns: Option<String>,
+}
+
+impl Device {
+    /// A device of this network namespace.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            netns: None,
+        }
+    }
+}
+
+impl Display for Device {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match &self.netns {
+            Some(netns) => write!(f, "{} in {netns}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// Where the kernel calls the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hook {
+    /// A link of Linux 6.6 and later.
+    Tcx,
+    /// A filter of the clsact qdisc.
+    Clsact,
+}
+
+impl Display for Hook {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcx => "tcx",
+            Self::Clsact => "clsact",
+        })
+    }
+}
+
+/// What [`apply`](super::apply) did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Where the program is.
+    pub hook: Hook,
+    /// The device's MTU with its Ethernet header.
+    pub frame: Bytes,
+    /// The new `gso_max_segs` of the device, if it had to be lowered.
+    pub most_segments: Option<u32>,
+}
+
+/// A limiter in the kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Status {
+    /// Where it is.
+    pub device: Device,
+    /// How the kernel calls it; none if the device is gone.
+    pub hook: Option<Hook>,
+    /// Its limits.
+    pub limits: Limits,
+    /// For each level from 0.
+    pub levels: Vec<LevelStatus>,
+    /// What a packet costs, if the kernel measures it (`kernel.bpf_stats_enabled`).
+    pub cost: Option<Cost>,
+}
+
+/// A level of a limiter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LevelStatus {
+    /// Packets that passed; a GSO packet is one.
+    pub passed_packets: u64,
+    /// Their bytes on the link.
+    pub passed_bytes: u64,
+    /// Packets that were dropped.
+    pub dropped_packets: u64,
+    /// Their bytes.
+    pub dropped_bytes: u64,
+    /// Epochs in which it sent or tried to.
+    pub epochs: u64,
+    /// What is left in this epoch; none if it is not limited.
+    pub tokens: Option<u64>,
+}
+
+/// Time in the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Cost {
+    /// All of it.
+    pub time: Time,
+    /// Calls.
+    pub packets: u64,
+}
+
+impl Cost {
+    /// The mean of a packet, in nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        self.time.as_secs_f64() * 1e9 / self.packets as f64
+    }
+}
+
+/// Everything in Prometheus' text format.
+pub fn prometheus(limiters: &[Status]) -> String {
+    let mut text = String::new();
+    let mut metric = |name: &str, kind: &str, help: &str, value: &dyn Fn(&LevelStatus, &Allotment) -> Option<u64>| {
+        let _ = writeln!(text, "# HELP shallows_qjump_{name} {help}");
+        let _ = writeln!(text, "# TYPE shallows_qjump_{name} {kind}");
+        for limiter in limiters {
+            let Device { name: device, netns } = &limiter.device;
+            let netns = netns.as_deref().unwrap_or_default();
+            let levels = limiter.levels.iter().zip(&limiter.limits.levels);
+            for (number, (level, allotment)) in levels.enumerate() {
+                if let Some(value) = value(level, allotment) {
+                    let _ = writeln!(
+                        text,
+                        "shallows_qjump_{name}{{device=\"{device}\",netns=\"{netns}\",\
+                         level=\"{number}\"}} {value}"
+                    );
+                }
+            }
+        }
+    };
+    metric("passed_packets_total", "counter", "Packets within the limit.", &|level, _| {
+        Some(level.passed_packets)
+    });
+    metric("passed_bytes_total", "counter", "Bytes within the limit.", &|level, _| {
+        Some(level.passed_bytes)
+    });
+    metric("dropped_packets_total", "counter", "Packets over the limit.", &|level, _| {
+        Some(level.dropped_packets)
+    });
+    metric("dropped_bytes_total", "counter", "Bytes over the limit.", &|level, _| {
+        Some(level.dropped_bytes)
+    });
+    metric("epochs_total", "counter", "Epochs in which the level sent.", &|level, _| {
+        Some(level.epochs)
+    });
+    metric("tokens_bytes", "gauge", "Bytes left in the epoch.", &|level, _| level.tokens);
+    metric("allotment_bytes", "gauge", "Bytes that the level may send in an epoch.", &|_, allotment| {
+        match allotment {
+            Allotment::Bytes(bytes) => Some(bytes.get()),
+            Allotment::Unlimited => None,
+        }
+    });
+    text += "# HELP shallows_qjump_epoch_seconds Length of an epoch.\n\
+             # TYPE shallows_qjump_epoch_seconds gauge\n";
+    for limiter in limiters {
+        let Device { name: device, netns } = &limiter.device;
+        let netns = netns.as_deref().unwrap_or_default();
+        let epoch = limiter.limits.epoch.as_secs_f64();
+        let _ = writeln!(
+            text,
+            "shallows_qjump_epoch_seconds{{device=\"{device}\",netns=\"{netns}\"}} {epoch}"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use shallows_core::host::qjump::EpochClock;
+
+    use super::*;
+
+    #[test]
+    fn metrics_have_a_line_for_each_level() {
+        let status = Status {
+            device: Device::named("eth0"),
+            hook: Some(Hook::Tcx),
+            limits: Limits {
+                epoch: Time::from_us(100),
+                levels: vec![Allotment::Unlimited, Allotment::Bytes(Bytes::new(256))],
+                clock: EpochClock::Grid,
+                dscp: None,
+            },
+            levels: vec![
+                LevelStatus {
+                    passed_packets: 3,
+                    ..LevelStatus::default()
+                },
+                LevelStatus {
+                    dropped_bytes: 128,
+                    tokens: Some(17),
+                    ..LevelStatus::default()
+                },
+            ],
+            cost: None,
+        };
+        let text = prometheus(&[status]);
+        for line in [
+            "shallows_qjump_passed_packets_total{device=\"eth0\",netns=\"\",level=\"0\"} 3",
+            "shallows_qjump_dropped_bytes_total{device=\"eth0\",netns=\"\",level=\"1\"} 128",
+            "shallows_qjump_tokens_bytes{device=\"eth0\",netns=\"\",level=\"1\"} 17",
+            "shallows_qjump_allotment_bytes{device=\"eth0\",netns=\"\",level=\"1\"} 256",
+            "shallows_qjump_epoch_seconds{device=\"eth0\",netns=\"\"} 0.0001",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("tokens_bytes{device=\"eth0\",netns=\"\",level=\"0\"}"));
+    }
+}
