@@ -7,11 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 9] = [
     "dctcp",
     "delay_dctcp",
     "ear",
     "ecn_star",
+    "mark",
     "marker",
     "model",
     "qjump",
@@ -25,7 +26,9 @@ fn main() {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let include = env::var("DEP_BPF_INCLUDE").ok().filter(|_| runs(&clang));
     if include.is_none() && env::var_os("CARGO_FEATURE_LIBBPF").is_some() {
-        println!("cargo:warning=no clang: `shallows cc` and `qjump apply` will not work until it is installed");
+        println!(
+            "cargo:warning=no clang: `shallows cc`, `qjump apply` and `exec` as root will not work until it is installed"
+        );
     }
     let out = env::var("OUT_DIR").expect("cargo sets it");
     for program in PROGRAMS {

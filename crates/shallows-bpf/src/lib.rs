@@ -10,7 +10,8 @@
 //! law, `law.h` with the arithmetic of `shallows_core::tcp::congestion` in fixed point. A test runs
 //! both over the same ACKs.
 //!
-//! [`qjump`] has QJUMP's rate limiter for the egress of a device.
+//! [`qjump`] has QJUMP's rate limiter for the egress of a device, [`mark`] gives the sockets of
+//! unmodified programs a level.
 
 #![deny(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod kernel;
 #[cfg(not(feature = "libbpf"))]
 #[path = "without_libbpf.rs"]
 mod kernel;
+pub mod mark;
 mod parameters;
 pub mod qjump;
 mod socket;

@@ -74,3 +74,16 @@ pub(crate) mod qjump {
         Err(crate::Error::NoLibbpf.into())
     }
 }
+
+pub(crate) mod mark {
+    //! Marks by a cgroup: here there are none.
+
+    use std::process::{Command, ExitStatus};
+
+    use crate::mark::{Error, Mark};
+
+    /// Runs a command whose sockets are marked.
+    pub fn run(_: &Mark, _: &mut Command, _: impl FnOnce()) -> Result<ExitStatus, Error> {
+        Err(crate::Error::NoLibbpf.into())
+    }
+}

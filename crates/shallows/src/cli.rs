@@ -40,6 +40,12 @@ pub(crate) enum Command {
     /// Congestion controllers for this machine's TCP, as BPF programs in the kernel.
     #[command(subcommand)]
     Cc(crate::cc::CcCommand),
+    /// QJUMP for this machine: plan levels, limit what devices send by them.
+    #[command(subcommand)]
+    Qjump(crate::qjump::QjumpCommand),
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    /// Run a command whose sockets have a QJUMP level, and those of all that it starts.
+    Exec(crate::exec::ExecArgs),
     /// Reproduce the figures of a paper and compare its claims with what comes out.
     ///
     /// Finished runs are kept and not made again, so an interrupted command can be repeated.

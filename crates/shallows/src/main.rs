@@ -6,12 +6,15 @@ mod bench;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod cc;
 mod cli;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod exec;
 mod failure;
 mod interrupt;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
 mod output;
 mod progress;
+mod qjump;
 mod repro;
 mod run;
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -40,6 +43,9 @@ fn main() -> ExitCode {
         Command::Compare(args) => live::compare(&args),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Cc(command) => cc::cc(&command),
+        Command::Qjump(command) => qjump::qjump(&command),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Command::Exec(args) => exec::exec(&args),
         Command::Repro(args) => repro::repro(&args),
         Command::Report { directory } => repro::report_on(&directory),
         #[cfg(all(feature = "live", target_os = "linux"))]

@@ -1,6 +1,7 @@
 //! The operations, through libbpf.
 
 pub(crate) mod layout;
+pub(crate) mod mark;
 mod namespaces;
 pub(crate) mod objects;
 mod pins;

@@ -41,6 +41,11 @@ pub(super) fn open_qjump() -> Result<Object, Error> {
     open_bytes(QJUMP)
 }
 
+/// Loads the programs that mark sockets.
+pub(super) fn open_mark() -> Result<Object, Error> {
+    open_bytes(object!("mark"))
+}
+
 pub(crate) fn open_bytes(bytes: &[u8]) -> Result<Object, Error> {
     ObjectBuilder::default()
         .open_memory(bytes)

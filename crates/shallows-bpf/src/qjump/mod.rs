@@ -17,11 +17,10 @@
 //! | VLAN priority only | DSCP too, since most networks of today have no tags at their edge |
 
 mod error;
-mod limits;
 mod status;
 
 pub use error::Error;
-pub use limits::{Allotment, Limits, LimitsError, SHORTEST_EPOCH, SMALLEST_FRAME};
+pub use shallows_core::host::qjump::{Allotment, Limits, LimitsError};
 pub use status::{Cost, Device, Hook, LevelStatus, Report, Status, prometheus};
 
 pub use crate::kernel::qjump::{apply, remove, status};

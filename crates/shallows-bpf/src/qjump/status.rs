@@ -117,50 +117,83 @@ impl Cost {
 /// Everything in Prometheus' text format.
 pub fn prometheus(limiters: &[Status]) -> String {
     let mut text = String::new();
-    let mut metric = |name: &str, kind: &str, help: &str, value: &dyn Fn(&LevelStatus, &Allotment) -> Option<u64>| {
-        let _ = writeln!(text, "# HELP shallows_qjump_{name} {help}");
-        let _ = writeln!(text, "# TYPE shallows_qjump_{name} {kind}");
-        for limiter in limiters {
-            let Device { name: device, netns } = &limiter.device;
-            let netns = netns.as_deref().unwrap_or_default();
-            let levels = limiter.levels.iter().zip(&limiter.limits.levels);
-            for (number, (level, allotment)) in levels.enumerate() {
-                if let Some(value) = value(level, allotment) {
-                    let _ = writeln!(
-                        text,
-                        "shallows_qjump_{name}{{device=\"{device}\",netns=\"{netns}\",\
+    let mut metric =
+        |name: &str,
+         kind: &str,
+         help: &str,
+         value: &dyn Fn(&LevelStatus, &Allotment) -> Option<u64>| {
+            let _ = writeln!(text, "# HELP shallows_qjump_{name} {help}");
+            let _ = writeln!(text, "# TYPE shallows_qjump_{name} {kind}");
+            for limiter in limiters {
+                let Device {
+                    name: device,
+                    netns,
+                } = &limiter.device;
+                let netns = netns.as_deref().unwrap_or_default();
+                let levels = limiter.levels.iter().zip(&limiter.limits.levels);
+                for (number, (level, allotment)) in levels.enumerate() {
+                    if let Some(value) = value(level, allotment) {
+                        let _ = writeln!(
+                            text,
+                            "shallows_qjump_{name}{{device=\"{device}\",netns=\"{netns}\",\
                          level=\"{number}\"}} {value}"
-                    );
+                        );
+                    }
                 }
             }
-        }
-    };
-    metric("passed_packets_total", "counter", "Packets within the limit.", &|level, _| {
-        Some(level.passed_packets)
-    });
-    metric("passed_bytes_total", "counter", "Bytes within the limit.", &|level, _| {
-        Some(level.passed_bytes)
-    });
-    metric("dropped_packets_total", "counter", "Packets over the limit.", &|level, _| {
-        Some(level.dropped_packets)
-    });
-    metric("dropped_bytes_total", "counter", "Bytes over the limit.", &|level, _| {
-        Some(level.dropped_bytes)
-    });
-    metric("epochs_total", "counter", "Epochs in which the level sent.", &|level, _| {
-        Some(level.epochs)
-    });
-    metric("tokens_bytes", "gauge", "Bytes left in the epoch.", &|level, _| level.tokens);
-    metric("allotment_bytes", "gauge", "Bytes that the level may send in an epoch.", &|_, allotment| {
-        match allotment {
+        };
+    metric(
+        "passed_packets_total",
+        "counter",
+        "Packets within the limit.",
+        &|level, _| Some(level.passed_packets),
+    );
+    metric(
+        "passed_bytes_total",
+        "counter",
+        "Bytes within the limit.",
+        &|level, _| Some(level.passed_bytes),
+    );
+    metric(
+        "dropped_packets_total",
+        "counter",
+        "Packets over the limit.",
+        &|level, _| Some(level.dropped_packets),
+    );
+    metric(
+        "dropped_bytes_total",
+        "counter",
+        "Bytes over the limit.",
+        &|level, _| Some(level.dropped_bytes),
+    );
+    metric(
+        "epochs_total",
+        "counter",
+        "Epochs in which the level sent.",
+        &|level, _| Some(level.epochs),
+    );
+    metric(
+        "tokens_bytes",
+        "gauge",
+        "Bytes left in the epoch.",
+        &|level, _| level.tokens,
+    );
+    metric(
+        "allotment_bytes",
+        "gauge",
+        "Bytes that the level may send in an epoch.",
+        &|_, allotment| match allotment {
             Allotment::Bytes(bytes) => Some(bytes.get()),
             Allotment::Unlimited => None,
-        }
-    });
+        },
+    );
     text += "# HELP shallows_qjump_epoch_seconds Length of an epoch.\n\
              # TYPE shallows_qjump_epoch_seconds gauge\n";
     for limiter in limiters {
-        let Device { name: device, netns } = &limiter.device;
+        let Device {
+            name: device,
+            netns,
+        } = &limiter.device;
         let netns = netns.as_deref().unwrap_or_default();
         let epoch = limiter.limits.epoch.as_secs_f64();
         let _ = writeln!(

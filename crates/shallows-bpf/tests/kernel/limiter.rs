@@ -38,7 +38,9 @@ impl Host {
 
     fn add_device(&self) {
         let name = &self.name;
-        run(&format!("ip -n {name} link add eth0.1 type veth peer name far"));
+        run(&format!(
+            "ip -n {name} link add eth0.1 type veth peer name far"
+        ));
         run(&format!("ip -n {name} addr add 10.99.1.1/24 dev eth0.1"));
         run(&format!("ip -n {name} link set eth0.1 up"));
         run(&format!("ip -n {name} link set far up"));
@@ -61,9 +63,7 @@ impl Host {
             let socket = UdpSocket::bind("10.99.1.1:0").unwrap();
             SockRef::from(&socket).set_priority(level).unwrap();
             for _ in 0..count {
-                socket
-                    .send_to(&vec![0; bytes - 42], "10.99.1.2:9")
-                    .unwrap();
+                socket.send_to(&vec![0; bytes - 42], "10.99.1.2:9").unwrap();
             }
         });
     }
@@ -120,7 +120,10 @@ fn a_limiter_is_applied_found_and_removed() {
         assert_eq!(report.hook, hook);
         assert_eq!(report.frame, Bytes::new(1514));
         assert_eq!(report.most_segments, Some(10));
-        assert!(host.ip("-d link show dev eth0.1").contains("gso_max_segs 10 "));
+        assert!(
+            host.ip("-d link show dev eth0.1")
+                .contains("gso_max_segs 10 ")
+        );
         let again = qjump::apply(&host.device(), &limits(), None);
         assert!(matches!(again, Err(Error::AlreadyThere(_))), "{again:?}");
 
@@ -194,7 +197,10 @@ fn what_is_impossible_leaves_nothing() {
         ..host.device()
     };
     let refused = qjump::apply(&nowhere, &limits(), None);
-    assert!(matches!(refused, Err(Error::NoNamespace { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::NoNamespace { .. })),
+        "{refused:?}"
+    );
     run(&format!("ip -n {} tuntap add dev tun0 mode tun", host.name));
     let tun = Device {
         name: "tun0".to_owned(),

@@ -26,6 +26,7 @@ mod config;
 mod custom;
 mod error;
 mod nearest;
+mod span;
 
 #[cfg(test)]
 mod tests;

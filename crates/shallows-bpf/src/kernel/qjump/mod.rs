@@ -93,12 +93,7 @@ fn set_up(object: &mut Object, limits: &Limits) -> Result<(), Error> {
     Ok(())
 }
 
-fn attach(
-    object: &mut Object,
-    index: u32,
-    only: Option<Hook>,
-    pins: &Pins,
-) -> Result<Hook, Error> {
+fn attach(object: &mut Object, index: u32, only: Option<Hook>, pins: &Pins) -> Result<Hook, Error> {
     let mut program = program(object);
     if only != Some(Hook::Clsact) {
         match tcx::attach(&program, index as i32) {
@@ -123,7 +118,10 @@ pub fn remove(device: &Device) -> Result<(), Error> {
     check_readable()?;
     let namespace = device::inode(device)?;
     let mut removed = false;
-    for pins in Pins::all()?.iter().filter(|pins| pins.namespace == namespace) {
+    for pins in Pins::all()?
+        .iter()
+        .filter(|pins| pins.namespace == namespace)
+    {
         let Ok(installation) = installation(pins) else {
             // Somebody was killed half-way, before anything was attached.
             pins.clear()?;

@@ -83,7 +83,9 @@ fn ipv4(length: usize, tos: u8) -> Vec<u8> {
 
 /// RFC 1071.
 fn ones_sum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
     let sum: u32 = words.sum();
     ((sum & 0xFFFF) + (sum >> 16)) as u16
 }
@@ -162,7 +164,10 @@ fn the_level_is_written_into_the_header() {
     ipv6[14..18].copy_from_slice(&[0x60, 0x35, 0x43, 0x21]);
     let (_, after) = send(&mut object, 5, 100, &ipv6);
     let class = 40 << 2 | 3;
-    assert_eq!(after[14..18], [0x60 | class >> 4, class << 4 | 0x5, 0x43, 0x21]);
+    assert_eq!(
+        after[14..18],
+        [0x60 | class >> 4, class << 4 | 0x5, 0x43, 0x21]
+    );
 
     let mut tagged = ipv4(100, 0);
     tagged.splice(12..12, [0x81, 0x00, 0x20, 0x64]);

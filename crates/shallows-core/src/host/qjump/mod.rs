@@ -5,8 +5,8 @@
 //! all hosts send at once to one of them, its packets arrive within the epoch; lower levels trade
 //! that bound for throughput by their factor f.
 //!
-//! [`Network`] holds the arithmetic of §3 and §5, [`Limiter`] the rate limiter of §4, and
-//! [`QjumpGate`] places it between a transport and its NIC:
+//! [`Network`] holds the arithmetic of §3 and §5, [`Plan`] chooses levels by it (§5), [`Limiter`] is
+//! the rate limiter of §4, and [`QjumpGate`] places it between a transport and its NIC:
 //!
 //! ```
 //! use shallows_core::host::qjump::{Admission, Level, Limiter, LimiterConfig, Network, Phase};
@@ -44,7 +44,9 @@
 
 mod gate;
 mod limiter;
+mod limits;
 mod network;
+mod plan;
 
 #[cfg(test)]
 mod tests;
@@ -54,4 +56,8 @@ pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,
     MAX_LEVELS,
 };
+pub use limits::{Allotment, Limits, LimitsError, SHORTEST_EPOCH, SMALLEST_FRAME};
 pub use network::{Network, NetworkError, Phase};
+pub use plan::{
+    Application, Caveat, FlowShare, Latency, Need, Plan, PlanError, PlannedLevel, Surroundings,
+};

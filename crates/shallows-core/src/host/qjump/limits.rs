@@ -1,10 +1,13 @@
+//! The limits of a real host's device, as a file.
+
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, de};
-use shallows_core::host::qjump::{EpochClock, MAX_LEVELS};
-use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
+
+use super::{EpochClock, MAX_LEVELS};
+use crate::units::{Bytes, Time};
 
 /// The smallest Ethernet frame without its FCS: a level below it could send nothing.
 pub const SMALLEST_FRAME: Bytes = Bytes::new(60);
@@ -24,10 +27,10 @@ pub enum Allotment {
     Unlimited,
 }
 
-/// The limits of a device: the file that `shallows qjump plan --write` makes.
+/// The limits of a host's device: the file that `shallows qjump plan --write` makes.
 ///
 /// ```
-/// use shallows_bpf::qjump::Limits;
+/// use shallows_core::host::qjump::Limits;
 ///
 /// let limits: Limits = toml::from_str(
 ///     r#"
@@ -188,9 +191,8 @@ impl Serialize for Allotment {
 impl<'de> Deserialize<'de> for Allotment {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|error| {
-            de::Error::custom(format!("{error}; write bytes or \"unlimited\""))
-        })
+        text.parse()
+            .map_err(|error| de::Error::custom(format!("{error}; write bytes or \"unlimited\"")))
     }
 }
 
@@ -221,7 +223,11 @@ mod tests {
         let bytes = Bytes::new(59);
         let nothing = LimitsError::NothingFits { level: 1, bytes };
         assert_eq!(limits(&[0, 59]).validate(), Err(nothing));
-        for epoch in [Time::from_ns(999), Time::from_ps(2_000_500), Time::from_secs(11)] {
+        for epoch in [
+            Time::from_ns(999),
+            Time::from_ps(2_000_500),
+            Time::from_secs(11),
+        ] {
             let limits = Limits {
                 epoch,
                 ..limits(&[0])
@@ -232,7 +238,10 @@ mod tests {
             dscp: Some(dscp.to_vec()),
             ..limits(&[0, 100])
         };
-        assert!(matches!(with(&[0]).validate(), Err(LimitsError::DscpCount { .. })));
+        assert!(matches!(
+            with(&[0]).validate(),
+            Err(LimitsError::DscpCount { .. })
+        ));
         assert_eq!(with(&[0, 64]).validate(), Err(LimitsError::Dscp(64)));
         assert_eq!(with(&[7, 7]).validate(), Err(LimitsError::SameDscp(0, 1)));
         assert_eq!(with(&[7, 9]).validate(), Ok(()));

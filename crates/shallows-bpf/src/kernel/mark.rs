@@ -1,0 +1,205 @@
+//! Marks by BPF programs of a cgroup.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+use bytemuck::{Pod, Zeroable};
+use libbpf_rs::{Link, MapCore as _, MapFlags};
+use nix::mount::{MsFlags, mount};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
+
+use super::{KEY, check_readable, kernel, map, objects};
+use crate::mark::{Error, Mark, PREFIX};
+
+/// Where we mount cgroup2 if nobody has.
+const OWN_MOUNT: &str = "/run/shallows/cgroup2";
+
+/// `struct mark`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct RawMark {
+    priority: i32,
+    traffic_class: i32,
+    send_buffer: i32,
+}
+
+/// Runs a command whose sockets, and those of all that it starts, are marked. Calls `started` once
+/// it is on its way.
+///
+/// Returns when the last of these processes has ended, with the status of the first; then nothing is
+/// left of it. SIGTERM and SIGHUP are passed on to the command.
+pub fn run(
+    mark: &Mark,
+    command: &mut Command,
+    started: impl FnOnce(),
+) -> Result<ExitStatus, Error> {
+    check_readable()?;
+    let cgroup = Cgroup::create(mark)?;
+    let _links = attach(mark, &cgroup)?;
+    let mut child = cgroup.spawn(command)?;
+    started();
+    pass_signals_on(&child);
+    let status = child.wait().map_err(|source| Error::Program {
+        program: command.get_program().to_owned(),
+        source,
+    })?;
+    while cgroup.is_populated() {
+        thread::sleep(Duration::from_millis(50));
+    }
+    Ok(status)
+}
+
+fn attach(mark: &Mark, cgroup: &Cgroup) -> Result<Vec<Link>, Error> {
+    let mut object = objects::open_mark()?;
+    let raw = RawMark {
+        priority: mark.level.into(),
+        traffic_class: mark.traffic_class().into(),
+        send_buffer: mark
+            .send_buffer
+            .map_or(0, |bytes| i32::try_from(bytes.get()).unwrap_or(i32::MAX)),
+    };
+    map(&mut object, "marks")
+        .update(&KEY, bytemuck::bytes_of(&raw), MapFlags::ANY)
+        .map_err(kernel("set the mark"))?;
+    let directory = File::open(&cgroup.path).map_err(cgroup.failed("open"))?;
+    let programs = object.progs_mut();
+    let links = programs.map(|program| program.attach_cgroup(directory.as_raw_fd()));
+    let links: Result<Vec<Link>, _> = links.collect();
+    Ok(links.map_err(kernel("attach to the cgroup"))?)
+}
+
+/// Ctrl-C reaches the command itself, from the terminal. The handlers of the command are its own:
+/// it has been started before.
+fn pass_signals_on(child: &Child) {
+    let child = Pid::from_raw(child.id().cast_signed());
+    let signals = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    let signals: SigSet = signals.into_iter().collect();
+    if signals.thread_block().is_ok() {
+        thread::spawn(move || {
+            while let Ok(signal) = signals.wait() {
+                if signal != Signal::SIGINT {
+                    // It may have ended.
+                    let _ = kill(child, signal);
+                }
+            }
+        });
+    }
+}
+
+/// A cgroup of ours; it goes as it is dropped.
+struct Cgroup {
+    root: PathBuf,
+    path: PathBuf,
+}
+
+impl Cgroup {
+    fn create(mark: &Mark) -> Result<Self, Error> {
+        let root = root()?;
+        sweep(&root);
+        let name = format!("{PREFIX}{}-level{}", std::process::id(), mark.level);
+        let cgroup = Self {
+            path: root.join(name),
+            root,
+        };
+        fs::create_dir(&cgroup.path).map_err(cgroup.failed("create"))?;
+        Ok(cgroup)
+    }
+
+    /// Starts a command in it, by going there for a moment.
+    fn spawn(&self, command: &mut Command) -> Result<Child, Error> {
+        let back = self.root.join(own()?.trim_start_matches('/'));
+        enter(&self.path).map_err(self.failed("enter"))?;
+        let child = command.spawn();
+        enter(&back).map_err(self.failed("leave"))?;
+        child.map_err(|source| Error::Program {
+            program: command.get_program().to_owned(),
+            source,
+        })
+    }
+
+    fn is_populated(&self) -> bool {
+        let events = fs::read_to_string(self.path.join("cgroup.events"));
+        events.is_ok_and(|events| events.contains("populated 1"))
+    }
+
+    fn failed(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
+        failed(doing, &self.path)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // If it has processes yet, because of an error, the next run clears it away.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Moves this process.
+fn enter(cgroup: &Path) -> io::Result<()> {
+    fs::write(cgroup.join("cgroup.procs"), "0")
+}
+
+/// The cgroup of this process.
+fn own() -> Result<String, Error> {
+    let path = Path::new("/proc/self/cgroup");
+    let text = fs::read_to_string(path).map_err(failed("read", path))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("0::"));
+    Ok(line.unwrap_or("/").to_owned())
+}
+
+/// Where cgroup2 is mounted.
+fn root() -> Result<PathBuf, Error> {
+    let mounts = Path::new("/proc/self/mounts");
+    let text = fs::read_to_string(mounts).map_err(failed("read", mounts))?;
+    let mounted = text.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (_, place, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(place))
+    });
+    if let Some(place) = mounted {
+        return Ok(place);
+    }
+    let place = PathBuf::from(OWN_MOUNT);
+    fs::create_dir_all(&place).map_err(failed("create", &place))?;
+    let nothing = None::<&str>;
+    mount(
+        Some("cgroup2"),
+        &place,
+        Some("cgroup2"),
+        MsFlags::empty(),
+        nothing,
+    )
+    .map_err(|errno| failed("mount cgroup2 at", &place)(errno.into()))?;
+    Ok(place)
+}
+
+/// Removes the cgroups of runs that were killed, as far as their processes are gone.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some((pid, _)) = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split_once('-'))
+        else {
+            continue;
+        };
+        if !Path::new("/proc").join(pid).exists() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Cgroup {
+        doing,
+        path,
+        source,
+    }
+}

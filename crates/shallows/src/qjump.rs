@@ -1,0 +1,59 @@
+//! `shallows qjump`: plan levels, and limit what the devices of this machine send by them.
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod device;
+mod plan;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod status;
+
+use clap::Subcommand;
+use shallows_core::units::Rate;
+
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QjumpCommand {
+    /// Choose levels for a network: epoch, bytes an epoch, rates, latencies, and what breaks them.
+    Plan(Box<plan::PlanArgs>),
+    /// Limit what a device sends. Needs root.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Apply(device::ApplyArgs),
+    /// Show what the limiters of this machine have counted. Needs root.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Status(status::StatusArgs),
+    /// Remove the limiter of a device. Needs root.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Remove(device::DeviceArgs),
+}
+
+pub(crate) fn qjump(command: &QjumpCommand) -> Result<(), Failure> {
+    let text = match command {
+        QjumpCommand::Plan(args) => plan::plan(args)?,
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Apply(args) => device::apply(args)?,
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Status(args) => status::status(args)?,
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Remove(device) => device::remove(device)?,
+    };
+    Ok(output::print(&text)?)
+}
+
+/// With three digits.
+fn shown_rate(rate: Rate) -> String {
+    let bps = rate.bps() as f64;
+    let (scale, unit) = match bps {
+        bps if bps >= 1e9 => (1e9, "Gbps"),
+        bps if bps >= 1e6 => (1e6, "Mbps"),
+        bps if bps >= 1e3 => (1e3, "kbps"),
+        _ => (1.0, "bps"),
+    };
+    let value = bps / scale;
+    let decimals = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$} {unit}")
+}

@@ -1,0 +1,436 @@
+//! `shallows qjump plan`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde_json::json;
+use shallows_core::host::qjump::{
+    Allotment, Application, EpochClock, Latency, Limits, Need, Network, Phase, Plan, PlannedLevel,
+    Surroundings,
+};
+use shallows_core::port::SchedulerConfig;
+use shallows_core::units::{Bytes, Rate, Time};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_run::Loaded;
+use shallows_sim::workload::{Cdf, SizeUnit};
+
+use super::shown_rate;
+use crate::failure::Failure;
+
+/// Quantiles that a distribution is cut by.
+const QUANTILES: u32 = 100_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// n, the hosts that may send to one destination at once.
+    #[arg(long, value_name = "N", required_unless_present = "scenario")]
+    hosts: Option<u32>,
+    /// P, the most that a host sends at the guaranteed level in one epoch.
+    #[arg(long, value_name = "BYTES", default_value = "256B")]
+    packet: Bytes,
+    /// R, the rate of the slowest edge link.
+    #[arg(long, value_name = "RATE", required_unless_present = "scenario")]
+    rate: Option<Rate>,
+    /// What all switches on a path add together.
+    #[arg(long, value_name = "TIME")]
+    processing: Option<Time>,
+    /// Take hosts, rate and processing from a scenario's topology; options go before it.
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// An application and what it needs: ptpd=guaranteed, memcached=5Gbps, hadoop=bulk.
+    #[arg(long = "app", value_name = "NAME=NEED", value_parser = application, conflicts_with_all = ["factors", "sizes"])]
+    applications: Vec<Application>,
+    /// The factor f of each level, from the lowest priority, such as 12,6,1.
+    #[arg(
+        long,
+        value_name = "F,F",
+        value_delimiter = ',',
+        conflicts_with = "sizes"
+    )]
+    factors: Vec<f64>,
+    /// A distribution of flow sizes to cut into levels: web-search or another built-in one, or a
+    /// file of sizes and cumulative probabilities.
+    #[arg(long, value_name = "NAME|FILE")]
+    sizes: Option<String>,
+    /// How many levels to cut the distribution into.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "sizes")]
+    levels: usize,
+    /// How much of each edge link those flows ask for, from 0 to 1.
+    #[arg(long, value_name = "SHARE", requires = "sizes")]
+    load: Option<f64>,
+    /// Hosts begin their epochs at the same instant, so that eq. 1 is enough.
+    #[arg(long)]
+    synchronized: bool,
+    /// The longest epoch that is good enough.
+    #[arg(long, value_name = "TIME")]
+    epoch: Option<Time>,
+    /// The largest packet that hosts send.
+    #[arg(long, value_name = "BYTES")]
+    largest_packet: Option<Bytes>,
+    /// Hosts that share the network and do not take part.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    others: u32,
+    /// Write the limits for `qjump apply`, the [hosts] part of a scenario and a figure into a
+    /// directory.
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+fn application(text: &str) -> Result<Application, String> {
+    let expected = "write NAME=NEED, where NEED is guaranteed, bulk or a rate such as 5Gbps";
+    let (name, need) = text.split_once('=').ok_or(expected)?;
+    let need = match need {
+        "guaranteed" => Need::Guaranteed,
+        "bulk" => Need::Bulk,
+        rate => Need::Rate(
+            rate.parse()
+                .map_err(|error| format!("{error}; {expected}"))?,
+        ),
+    };
+    let name = name.to_owned();
+    Ok(Application { name, need })
+}
+
+pub(super) fn plan(args: &PlanArgs) -> Result<String, Failure> {
+    let phase = if args.synchronized {
+        Phase::Synchronized
+    } else {
+        Phase::Mesochronous
+    };
+    let (network, around) = situation(args)?;
+    let plan = if let Some(sizes) = &args.sizes {
+        let sizes = quantiles(sizes)?;
+        Plan::from_flow_sizes(network, phase, &sizes, args.levels)
+    } else if args.factors.is_empty() {
+        Plan::from_applications(network, phase, &args.applications)
+    } else {
+        Plan::from_factors(network, phase, &args.factors)
+    };
+    let plan = plan.map_err(anyhow::Error::from)?;
+    let written = match &args.write {
+        Some(directory) => write(&plan, directory)?,
+        None => String::new(),
+    };
+    if args.json {
+        return Ok(json_text(&plan, &around)?);
+    }
+    Ok(text(&plan, &around) + &written)
+}
+
+/// The network and what is around it, from the options and a scenario.
+fn situation(args: &PlanArgs) -> Result<(Network, Surroundings), Failure> {
+    let mut around = Surroundings {
+        core: None,
+        others: args.others,
+        largest_packet: args.largest_packet,
+        wanted_epoch: args.epoch,
+        strict_queues: None,
+        load: args.load,
+    };
+    let (mut hosts, mut rate, mut processing) = (args.hosts, args.rate, args.processing);
+    if let Some(path) = &args.scenario {
+        let loaded = Loaded::read(path, &[])?;
+        let fabric = loaded.fabric()?;
+        let port = &loaded.scenario.ports.switch;
+        let largest = port.packet;
+        hosts = hosts.or(Some(fabric.hosts()));
+        rate = rate.or(fabric.slowest_edge());
+        // A packet is stored and forwarded at each hop, behind one of a lower level at worst.
+        let hop =
+            |rate: Rate| rate.transmission_time(args.packet) + rate.transmission_time(largest);
+        let whole = fabric.longest_path(|link| link.propagation + hop(link.rate));
+        processing = processing.or(Some(whole));
+        around.largest_packet = around.largest_packet.or(Some(largest));
+        around.core = fabric.slowest_core().map(|number| {
+            let link = fabric.link(number);
+            (
+                format!("{}->{}", fabric.name(link.from), fabric.name(link.to)),
+                link.rate,
+            )
+        });
+        around.strict_queues = Some(match port.scheduler {
+            SchedulerConfig::Strict => port.queues,
+            _ => 1,
+        });
+    }
+    let network = Network {
+        hosts: hosts.unwrap_or_default(),
+        packet: args.packet,
+        rate: rate.context("there are no hosts")?,
+        processing: processing.unwrap_or_default(),
+    };
+    Ok((network, around))
+}
+
+/// A distribution as sizes at equal steps.
+fn quantiles(name: &str) -> anyhow::Result<Vec<f64>> {
+    let cdf = if Cdf::names().any(|known| known == name) {
+        Cdf::named(name)?
+    } else {
+        let text = fs::read_to_string(name).with_context(|| {
+            let known: Vec<_> = Cdf::names().collect();
+            format!(
+                "{name} is no file, and no distribution of ours: {}",
+                known.join(", ")
+            )
+        })?;
+        Cdf::parse(&text, SizeUnit::Bytes).with_context(|| name.to_owned())?
+    };
+    // Full packets, as the simulator makes of them.
+    let unit = match cdf.unit() {
+        SizeUnit::Bytes => 1.0,
+        SizeUnit::Packets => 1460.0,
+    };
+    let middle = |step: u32| (f64::from(step) + 0.5) / f64::from(QUANTILES);
+    let sizes = (0..QUANTILES).map(|step| cdf.quantile(middle(step)) * unit);
+    Ok(sizes.collect())
+}
+
+fn text(plan: &Plan, around: &Surroundings) -> String {
+    let Network {
+        hosts,
+        packet,
+        rate,
+        processing,
+    } = plan.network;
+    let (equation, factor) = match plan.phase {
+        Phase::Synchronized => (1, ""),
+        Phase::Mesochronous => (2, "2 x "),
+    };
+    let mut text = format!(
+        "network epoch {} = {factor}{hosts} hosts x {packet} / {} + {} (eq. {equation})\n\n",
+        plan.epoch,
+        shown_rate(rate),
+        processing
+    );
+    let with_flows = plan.levels.iter().any(|level| level.flows.is_some());
+    let _ = write!(
+        text,
+        "{:>5} {:>4} {:>8} {:>8} {:>10} {:>10}  {:<20}",
+        "level", "DSCP", "f", "senders", "an epoch", "rate", "latency"
+    );
+    if with_flows {
+        let _ = write!(text, " {:>10} {:>7} {:>7}", "flows", "share", "bytes");
+    }
+    text += " applications\n";
+    for (number, level) in plan.levels.iter().enumerate().rev() {
+        let _ = write!(
+            text,
+            "{number:>5} {:>4} {:>8} {:>8} {:>10} {:>10}  {:<20}",
+            8 * number,
+            level.factor.map_or_else(|| hosts.to_string(), three_digits),
+            level
+                .factor
+                .map_or_else(|| "1".to_owned(), |f| three_digits(f64::from(hosts) / f)),
+            allotment(level).to_string(),
+            shown_rate(level.rate),
+            shown_latency(level.latency),
+        );
+        if let Some(share) = level.flows {
+            let up_to = match share.up_to {
+                Some(bytes) => format!("<= {bytes}"),
+                None => "more".to_owned(),
+            };
+            let _ = write!(
+                text,
+                " {up_to:>10} {:>6.1}% {:>6.1}%",
+                100.0 * share.flows,
+                100.0 * share.bytes
+            );
+        }
+        let _ = writeln!(text, " {}", level.applications.join(", "));
+    }
+    let text: String = text
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect();
+    let caveats = plan.caveats(around).into_iter();
+    let caveats: String = caveats.map(|caveat| format!("note: {caveat}\n")).collect();
+    format!(
+        "{text}\nexpected: while no more than so many senders a level send to one host at once\n\
+         {caveats}"
+    )
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value {
+        value if value >= 100.0 || value.fract() == 0.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn allotment(level: &PlannedLevel) -> Allotment {
+    level.bytes.map_or(Allotment::Unlimited, Allotment::Bytes)
+}
+
+fn shown_latency(latency: Latency) -> String {
+    let us = |time: Time| three_digits(time.as_secs_f64() * 1e6);
+    match latency {
+        Latency::Guaranteed(time) => format!("guaranteed {} us", us(time)),
+        Latency::Expected(time) => format!("expected {} us", us(time)),
+        Latency::Unbounded => "no bound".to_owned(),
+    }
+}
+
+fn json_text(plan: &Plan, around: &Surroundings) -> anyhow::Result<String> {
+    let seconds = |time: Time| time.as_secs_f64();
+    let levels = plan.levels.iter().enumerate().map(|(number, level)| {
+        let (kind, latency) = match level.latency {
+            Latency::Guaranteed(time) => ("guaranteed", Some(time)),
+            Latency::Expected(time) => ("expected", Some(time)),
+            Latency::Unbounded => ("unbounded", None),
+        };
+        json!({
+            "level": number,
+            "applications": level.applications,
+            "factor": level.factor,
+            "bytes-per-epoch": level.bytes.map(Bytes::get),
+            "rate-bps": level.rate.bps(),
+            "latency": kind,
+            "latency-s": latency.map(seconds),
+            "flows-up-to-bytes": level.flows.and_then(|share| share.up_to).map(Bytes::get),
+            "share-of-flows": level.flows.map(|share| share.flows),
+            "share-of-bytes": level.flows.map(|share| share.bytes),
+        })
+    });
+    let caveats = plan.caveats(around).into_iter();
+    let value = json!({
+        "epoch-s": seconds(plan.epoch),
+        "levels": levels.collect::<Vec<_>>(),
+        "notes": caveats.map(|caveat| caveat.to_string()).collect::<Vec<_>>(),
+    });
+    let text = serde_json::to_string_pretty(&value).context("cannot write JSON")?;
+    Ok(text + "\n")
+}
+
+/// Writes the files; what was written, for people.
+fn write(plan: &Plan, directory: &Path) -> anyhow::Result<String> {
+    let figure = figure(plan);
+    let files: [(&str, Vec<u8>); 5] = [
+        ("qjump.toml", limits_file(plan)?.into_bytes()),
+        ("hosts.toml", hosts_file(plan).into_bytes()),
+        ("levels.svg", figure.to_svg().into_bytes()),
+        ("levels.png", figure.to_png()?),
+        ("levels.csv", figure.to_csv().into_bytes()),
+    ];
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    for (name, bytes) in &files {
+        let path = directory.join(name);
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    Ok(format!(
+        "written to {}: {}\n",
+        directory.display(),
+        names.join(", ")
+    ))
+}
+
+/// What `qjump apply` reads. Its clock counts whole nanoseconds: rounded up, an epoch is still a
+/// bound.
+fn limits_file(plan: &Plan) -> anyhow::Result<String> {
+    let ns = Time::from_ns(1).ps();
+    let limits = Limits {
+        epoch: Time::from_ns(plan.epoch.ps().div_ceil(ns)),
+        levels: plan.levels.iter().map(allotment).collect(),
+        clock: EpochClock::Grid,
+        dscp: None,
+    };
+    if let Err(problem) = limits.validate() {
+        bail!("no device can be limited like this: {problem}");
+    }
+    let mut text = format!(
+        "# Limits of QJUMP for {} hosts: shallows qjump apply --dev DEVICE qjump.toml\n\
+         # Level 0 is the lowest priority; SO_PRIORITY chooses, as shallows exec --level does.\n",
+        plan.network.hosts
+    );
+    for (number, level) in plan.levels.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "# level {number}: {}, {} {}",
+            shown_rate(level.rate),
+            shown_latency(level.latency),
+            level.applications.join(", ")
+        );
+    }
+    Ok(text + &toml::to_string(&limits)?)
+}
+
+/// The part of a scenario. There the level of a packet is its service, and service 0 is served
+/// first.
+fn hosts_file(plan: &Plan) -> String {
+    let levels: Vec<String> = plan
+        .levels
+        .iter()
+        .rev()
+        .map(|level| match level.bytes {
+            Some(bytes) => format!("\"{bytes}\""),
+            // Without a limit: more than any link carries in an epoch.
+            None => "\"1GB\"".to_owned(),
+        })
+        .collect();
+    let phase = match plan.phase {
+        Phase::Synchronized => "synchronized",
+        Phase::Mesochronous => "mesochronous",
+    };
+    let count = plan.levels.len();
+    format!(
+        "# QJUMP: service 0 has the highest priority and the least bytes an epoch. Switches need\n\
+         # [ports.switch] with queues = {count}, classifier = \"dscp\" and scheduler = \"strict\".\n\
+         [hosts.qjump]\n\
+         epoch = \"{}\"\n\
+         levels = [{}]\n\
+         excess = \"drop\"\n\
+         phase = \"{phase}\"\n",
+        plan.epoch,
+        levels.join(", ")
+    )
+}
+
+/// Latency against throughput, by level.
+fn figure(plan: &Plan) -> Figure {
+    let point = |level: &PlannedLevel, time: Time| {
+        Point::new(level.rate.bps() as f64 / 1e6, time.as_secs_f64() * 1e6)
+    };
+    let mut guaranteed = Vec::new();
+    let mut expected = Vec::new();
+    for level in plan.levels.iter().rev() {
+        match level.latency {
+            Latency::Guaranteed(time) => guaranteed.push(point(level, time)),
+            Latency::Expected(time) => expected.push(point(level, time)),
+            Latency::Unbounded => {}
+        }
+    }
+    let curves = [("guaranteed", guaranteed), ("expected", expected)];
+    let curves = curves
+        .into_iter()
+        .enumerate()
+        .filter(|(_, (_, points))| !points.is_empty());
+    let curves = curves.map(|(style, (label, points))| Curve {
+        label: label.to_owned(),
+        style,
+        points,
+    });
+    Figure {
+        name: "levels".to_owned(),
+        alt: format!(
+            "Latency against throughput of QJUMP's levels for {} hosts; the epoch is {}.",
+            plan.network.hosts, plan.epoch
+        ),
+        panels: vec![Panel {
+            title: format!("{} hosts, epoch {}", plan.network.hosts, plan.epoch),
+            x: Axis::new("rate of a host (Mbps)", Extent::Data).logarithmic(),
+            y: Axis::new("latency in the network (us)", Extent::FromZero),
+            plot: Plot::Points(curves.collect()),
+        }],
+    }
+}
