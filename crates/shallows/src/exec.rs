@@ -1,6 +1,7 @@
 //! `shallows exec`: a QJUMP level for the sockets of unmodified programs.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::Command;
 
@@ -115,21 +116,23 @@ fn show(pid: u32) -> anyhow::Result<String> {
         None => format!("process {pid}: no level by shallows exec\n"),
     };
     let sockets = mark::sockets(pid)?;
-    text += &format!(
-        "{:<24} {:<24} {:>8} {:>5} {:>11}\n",
+    writeln!(
+        text,
+        "{:<24} {:<24} {:>8} {:>5} {:>11}",
         "local", "remote", "priority", "DSCP", "send buffer"
-    );
+    )?;
     for socket in &sockets {
         let remote = socket
             .remote
             .map_or_else(|| "-".to_owned(), |remote| remote.to_string());
-        text += &format!(
-            "{:<24} {remote:<24} {:>8} {:>5} {:>11}\n",
+        writeln!(
+            text,
+            "{:<24} {remote:<24} {:>8} {:>5} {:>11}",
             socket.local.to_string(),
             socket.priority,
             socket.traffic_class >> 2,
             socket.send_buffer,
-        );
+        )?;
     }
     Ok(text)
 }

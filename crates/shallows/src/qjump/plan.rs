@@ -14,7 +14,7 @@ use shallows_core::host::qjump::{
 use shallows_core::port::SchedulerConfig;
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
-use shallows_run::Loaded;
+use shallows_run::Scenario;
 use shallows_sim::workload::{Cdf, SizeUnit};
 
 use super::shown_rate;
@@ -135,9 +135,9 @@ fn situation(args: &PlanArgs) -> Result<(Network, Surroundings), Failure> {
     };
     let (mut hosts, mut rate, mut processing) = (args.hosts, args.rate, args.processing);
     if let Some(path) = &args.scenario {
-        let loaded = Loaded::read(path, &[])?;
+        let loaded = Scenario::load(path)?;
         let fabric = loaded.fabric()?;
-        let port = &loaded.scenario.ports.switch;
+        let port = &loaded.config.ports.switch;
         let largest = port.packet;
         hosts = hosts.or(Some(fabric.hosts()));
         rate = rate.or(fabric.slowest_edge());

@@ -96,7 +96,7 @@ fn set_up(object: &mut Object, limits: &Limits) -> Result<(), Error> {
 fn attach(object: &mut Object, index: u32, only: Option<Hook>, pins: &Pins) -> Result<Hook, Error> {
     let mut program = program(object);
     if only != Some(Hook::Clsact) {
-        match tcx::attach(&program, index as i32) {
+        match tcx::attach(&program, index.cast_signed()) {
             Ok(mut link) => {
                 let pinned = link.pin(pins.link());
                 pinned.map_err(kernel("pin the limiter"))?;
@@ -108,7 +108,7 @@ fn attach(object: &mut Object, index: u32, only: Option<Hook>, pins: &Pins) -> R
     }
     let pinned = program.pin(pins.program());
     pinned.map_err(kernel("pin the limiter"))?;
-    clsact::attach(program.as_fd(), index as i32)
+    clsact::attach(program.as_fd(), index.cast_signed())
         .map_err(|error| Error::NoHook(error.to_string()))?;
     Ok(Hook::Clsact)
 }
@@ -151,7 +151,7 @@ fn detach(device: &Device, pins: &Pins, installation: &RawInstallation) -> Resul
     if let Ok(program) = ProgramHandle::from_pinned_path(pins.program())
         && let Some(found) = &found
     {
-        let (program, index) = (program.as_fd(), installation.ifindex as i32);
+        let (program, index) = (program.as_fd(), installation.ifindex.cast_signed());
         if clsact::query(program, index).is_some() {
             clsact::detach(program, index).map_err(kernel("detach the limiter"))?;
         }
@@ -230,7 +230,7 @@ fn attachment(pins: &Pins) -> (Option<Hook>, Option<u32>) {
     let is_its = |file: &File| file.metadata().is_ok_and(|of| of.ino() == pins.namespace);
     let there = files.filter(is_its).find_map(|namespace| {
         namespaces::within(namespace, || {
-            clsact::query(program.as_fd(), pins.index as i32)
+            clsact::query(program.as_fd(), pins.index.cast_signed())
         })?
     });
     match there {
