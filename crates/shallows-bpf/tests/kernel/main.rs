@@ -6,6 +6,7 @@
 
 mod lab;
 mod limiter;
+mod mark;
 
 use shallows_bpf::{Controller, Counters, Delay, Parameters, Socket};
 use shallows_core::units::Time;

@@ -1,0 +1,81 @@
+//! A level for the sockets of an unmodified program.
+
+use std::fs::{self, File};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use shallows_bpf::mark::{self, Mark, Method};
+use shallows_core::units::Bytes;
+
+#[test]
+fn iperf3_has_the_level_it_is_run_with() {
+    if let Err(reason) = shallows_bpf::check() {
+        println!("skipped: {reason}");
+        return;
+    }
+    if Command::new("iperf3").arg("-v").output().is_err() {
+        println!("skipped: it needs iperf3");
+        return;
+    }
+    let lock = File::create("/run/shallows-bpf-tests.lock").unwrap();
+    let _lock = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let pid_file = directory.path().join("pid");
+    let mark = Mark {
+        level: 5,
+        dscp: 40,
+        send_buffer: Some(Bytes::new(32_000)),
+    };
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            // A child of a shell, to see that children are marked too.
+            let line = format!("iperf3 -s -1 -p 25201 -I {}; exit 3", pid_file.display());
+            let mut command = Command::new("sh");
+            command
+                .args(["-c", &line])
+                .stdout(std::process::Stdio::null());
+            mark::run(&mark, &mut command, || ()).unwrap()
+        });
+        let pid = wait_for_pid(&pid_file);
+        assert_eq!(
+            mark::method(pid).unwrap(),
+            Some(Method::Cgroup { level: 5 })
+        );
+        let sockets = mark::sockets(pid).unwrap();
+        let client = Command::new("iperf3")
+            .args(["-c", "127.0.0.1", "-p", "25201", "-t", "1"])
+            .output()
+            .unwrap();
+        assert!(client.status.success());
+        let status = server.join().unwrap();
+        assert_eq!(status.code(), Some(3));
+        println!("{sockets:?}");
+        let [listener] = &sockets[..] else {
+            panic!("{sockets:?}");
+        };
+        assert_eq!((listener.priority, listener.traffic_class), (5, 160));
+        // The kernel doubles it.
+        assert_eq!(listener.send_buffer, 64_000);
+    });
+    let name = format!("shallows-exec-{}-", std::process::id());
+    let left = fs::read_to_string("/proc/self/mounts").unwrap();
+    for mount in left.lines().filter(|line| line.contains(" cgroup2 ")) {
+        let place = mount.split(' ').nth(1).unwrap();
+        let entries = fs::read_dir(place).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        assert!(!names.into_iter().any(|entry| entry.starts_with(&name)));
+    }
+}
+
+fn wait_for_pid(file: &std::path::Path) -> u32 {
+    for _ in 0..200 {
+        thread::sleep(Duration::from_millis(50));
+        let text = fs::read_to_string(file).unwrap_or_default();
+        if let Ok(pid) = text.trim_matches(['\0', '\n', ' ']).parse() {
+            return pid;
+        }
+    }
+    panic!("iperf3 does not start");
+}
