@@ -5,6 +5,14 @@
 //! |---|---|
 //! | [`fabric`] | links, hosts and the path of each pair, as the controller knows them |
 //! | [`schedule`] | Algorithm 1: timeslices |
+//! | [`controller`] | the central controller and its standby, an [`Agent`](crate::control::Agent) |
+//! | [`coordinator`] | a host's local coordinator, an agent and a [`Gate`](crate::host::gate::Gate) |
+//! | [`message`] | what they say to each other |
+//! | [`config`] | what they have to agree on |
 
+pub mod config;
+pub mod controller;
+pub mod coordinator;
 pub mod fabric;
+pub mod message;
 pub mod schedule;

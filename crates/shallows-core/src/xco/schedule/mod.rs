@@ -81,6 +81,19 @@ pub struct Grant {
     pub rate: Rate,
 }
 
+/// A backlogged pair, as [`Schedule::pairs`] shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairView<'a> {
+    /// Who is backlogged.
+    pub host: u32,
+    /// To whom.
+    pub destination: u32,
+    /// P_xd.
+    pub path: &'a [u32],
+    /// The most that it can send.
+    pub rate: Rate,
+}
+
 /// The state of Algorithm 1.
 #[derive(Debug)]
 pub struct Schedule<R> {
@@ -253,22 +266,7 @@ impl<R: Routes> Schedule<R> {
         if self.timing.preempt_after.is_some() {
             self.contending_links(host, &mut released);
         }
-        // Lines 18 to 25.
-        if let Some((pair, _)) = self.hosts[host as usize].current.take() {
-            released.extend_from_slice(&self.pairs[pair as usize].path);
-            self.unload(pair);
-            self.pairs[pair as usize].since = now;
-            let key = self.waiting_key(pair);
-            self.waiting.insert(key);
-            if matches!(event, Event::Returned(_)) {
-                self.discard(pair);
-            }
-        }
-        if matches!(event, Event::Left(_)) {
-            for pair in std::mem::take(&mut self.hosts[host as usize].backlog) {
-                self.discard(pair);
-            }
-        }
+        self.end(now, event, &mut released);
         loop {
             let before = grants.len();
             self.update_claims(now, &mut released);
@@ -332,15 +330,57 @@ impl<R: Routes> Schedule<R> {
             }
         }
         self.drop_claims();
+        self.handle_all_silent(now, grants);
+    }
+
+    /// Event 3 for all hosts without a slot.
+    pub fn handle_all_silent(&mut self, now: Time, grants: &mut Vec<Grant>) {
         for host in self.in_turn() {
-            self.handle_silent(now, host, grants);
+            self.handle(now, Event::Backlogged(host), grants);
         }
     }
 
-    /// Event 3 for a host without a slot; a host with one goes on.
-    fn handle_silent(&mut self, now: Time, host: u32, grants: &mut Vec<Grant>) {
-        if self.hosts[host as usize].current.is_none() {
-            self.handle(now, Event::Backlogged(host), grants);
+    /// Notes that a slot has ended, or that a host has left, without giving its capacity to anyone:
+    /// [`handle_all_silent`](Self::handle_all_silent) does that later.
+    pub fn suspend(&mut self, now: Time, event: Event) {
+        if event.host() < self.fabric.hosts() && !matches!(event, Event::Backlogged(_)) {
+            self.end(now, event, &mut Vec::new());
+        }
+    }
+
+    /// The first `most` pairs of each host's backlog.
+    pub fn pairs(&self, most: usize) -> Vec<PairView<'_>> {
+        let first = |host: &'_ Host| host.backlog.iter().take(most).copied().collect::<Vec<_>>();
+        let ids = self.hosts.iter().flat_map(first);
+        let view = |id: u32| {
+            let pair = &self.pairs[id as usize];
+            PairView {
+                host: pair.source,
+                destination: pair.destination,
+                path: &pair.path,
+                rate: pair.rate,
+            }
+        };
+        ids.map(view).collect()
+    }
+
+    /// Lines 18 to 25, and the links that they release.
+    fn end(&mut self, now: Time, event: Event, released: &mut Vec<u32>) {
+        let host = event.host();
+        if let Some((pair, _)) = self.hosts[host as usize].current.take() {
+            released.extend_from_slice(&self.pairs[pair as usize].path);
+            self.unload(pair);
+            self.pairs[pair as usize].since = now;
+            let key = self.waiting_key(pair);
+            self.waiting.insert(key);
+            if matches!(event, Event::Returned(_)) {
+                self.discard(pair);
+            }
+        }
+        if matches!(event, Event::Left(_)) {
+            for pair in std::mem::take(&mut self.hosts[host as usize].backlog) {
+                self.discard(pair);
+            }
         }
     }
 

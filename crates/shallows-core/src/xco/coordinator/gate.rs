@@ -1,0 +1,93 @@
+//! The coordinator as a gate before the NIC.
+
+use super::{Coordinator, Standing};
+use crate::host::gate::{Gate, Refusal, Release, Verdict};
+use crate::packet::Packet;
+use crate::units::{Bytes, Rate, Time};
+
+impl<P: Packet> Gate<P> for Coordinator<P> {
+    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
+        self.note_time(now);
+        let queue = self.queues.of(now, to);
+        let is_free = self.standing != Standing::Coordinated || self.queues.is_exempt(queue, now);
+        let passes = is_free && self.queues.is_empty(queue) && self.queues.is_ready(queue, now);
+        if passes {
+            self.occupy_wire(now, &packet, self.config.rate);
+            return Verdict::Pass;
+        }
+        if self.queues.is_small(now, &packet) {
+            self.counters.small += 1;
+            self.occupy_wire(now, &packet, self.config.rate);
+            return Verdict::Pass;
+        }
+        if !self.queues.push(queue, packet) {
+            self.counters.full += 1;
+            return Verdict::Drop(Refusal::Full);
+        }
+        self.note_queue(now, queue);
+        Verdict::Held
+    }
+
+    fn release(&mut self, now: Time) -> Release<P> {
+        self.note_time(now);
+        if self.queues.held() == 0 {
+            return Release::Idle;
+        }
+        if now < self.free {
+            return Release::At(self.free);
+        }
+        let uncoordinated = self.standing != Standing::Coordinated;
+        if let Some(queue) = self.queues.next_free(now, uncoordinated) {
+            return self.send(now, queue, self.config.rate);
+        }
+        if let Some(slot) = self.slot
+            && self.queues.is_ready(slot.queue, now)
+            && let Some(&head) = self.queues.head(slot.queue)
+            && now + self.wire_time(&head, slot.rate) <= slot.until
+        {
+            return self.send(now, slot.queue, slot.rate);
+        }
+        let next_limit = self
+            .queues
+            .limited(now)
+            .min_by_key(|&(next, queue, _)| (next, queue));
+        if let Some((next, queue, rate)) = next_limit
+            && next <= now
+            && let Some(&head) = self.queues.head(queue)
+        {
+            self.queues
+                .limit_sent(queue, now + self.wire_time(&head, rate));
+            return self.send(now, queue, self.config.rate);
+        }
+        let times = [
+            next_limit.map(|(next, ..)| next),
+            self.queues.next_ready(now),
+        ];
+        let next = times.into_iter().flatten().filter(|&time| time > now).min();
+        next.map_or(Release::Idle, Release::At)
+    }
+}
+
+impl<P: Packet> Coordinator<P> {
+    fn send(&mut self, now: Time, queue: u32, rate: Rate) -> Release<P> {
+        let to = self.queues.destination(queue);
+        let Some(packet) = self.queues.pop(queue) else {
+            return Release::Idle;
+        };
+        self.occupy_wire(now, &packet, rate);
+        if self.queues.is_empty(queue) {
+            self.note_queue(now, queue);
+        }
+        Release::Packet { packet, to }
+    }
+
+    /// The next held packet leaves after this one.
+    fn occupy_wire(&mut self, now: Time, packet: &P, rate: Rate) {
+        self.free = self.free.max(now) + self.wire_time(packet, rate);
+    }
+
+    fn wire_time(&self, packet: &P, rate: Rate) -> Time {
+        let size = self.config.framing.wire_size(packet.size());
+        rate.transmission_time(Bytes::new(u64::from(size)))
+    }
+}

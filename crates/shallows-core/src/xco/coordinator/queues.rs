@@ -1,0 +1,270 @@
+//! One bounded queue for each destination (Fig. 11).
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::GateConfig;
+use crate::packet::Packet;
+use crate::units::{Rate, Time};
+
+/// Held packets by destination, and what each destination may send.
+#[derive(Debug)]
+pub(super) struct Queues<P> {
+    config: GateConfig,
+    queues: Vec<Queue<P>>,
+    index: FxHashMap<u32, u32>,
+    /// B_x: queues that are, or were lately, not empty; longest backlogged first.
+    backlog: Vec<u32>,
+    /// Queues with a rate limit.
+    limited: Vec<u32>,
+    /// Packets held of each flow, so that small packets do not overtake.
+    held_of_flow: FxHashMap<u64, u32>,
+    /// Bytes of each flow in the current window.
+    sent_of_flow: FxHashMap<u64, u64>,
+    window: u64,
+    held: usize,
+    turn: usize,
+    /// When the last exemption ends.
+    exempt_end: Time,
+}
+
+#[derive(Debug)]
+struct Queue<P> {
+    destination: u32,
+    packets: VecDeque<P>,
+    bytes: u64,
+    /// When its set-up ends.
+    ready: Time,
+    is_backlogged: bool,
+    exempt_until: Time,
+    /// A rate limit, and until when.
+    limit: Option<(Rate, Time)>,
+    /// When its next packet may leave by the limit, be it of this round or a later one.
+    next: Time,
+}
+
+impl<P: Packet> Queues<P> {
+    pub(super) fn new(config: GateConfig) -> Self {
+        Self {
+            config,
+            queues: Vec::new(),
+            index: FxHashMap::default(),
+            backlog: Vec::new(),
+            limited: Vec::new(),
+            held_of_flow: FxHashMap::default(),
+            sent_of_flow: FxHashMap::default(),
+            window: 0,
+            held: 0,
+            turn: 0,
+            exempt_end: Time::ZERO,
+        }
+    }
+
+    /// The queue of a destination, set up if it is new.
+    pub(super) fn of(&mut self, now: Time, destination: u32) -> u32 {
+        *self.index.entry(destination).or_insert_with(|| {
+            self.queues.push(Queue {
+                destination,
+                packets: VecDeque::new(),
+                bytes: 0,
+                ready: now + self.config.setup,
+                is_backlogged: false,
+                exempt_until: Time::ZERO,
+                limit: None,
+                next: Time::ZERO,
+            });
+            self.queues.len() as u32 - 1
+        })
+    }
+
+    pub(super) fn destination(&self, queue: u32) -> u32 {
+        self.queues[queue as usize].destination
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(super) fn is_empty(&self, queue: u32) -> bool {
+        self.queues[queue as usize].packets.is_empty()
+    }
+
+    pub(super) fn is_exempt(&self, queue: u32, now: Time) -> bool {
+        now < self.queues[queue as usize].exempt_until
+    }
+
+    pub(super) fn is_ready(&self, queue: u32, now: Time) -> bool {
+        self.queues[queue as usize].ready <= now
+    }
+
+    /// Whether the packet may pass as one of a small flow, which it then counts for.
+    pub(super) fn is_small(&mut self, now: Time, packet: &P) -> bool {
+        if self.held_of_flow.contains_key(&packet.flow()) {
+            return false;
+        }
+        let size = u64::from(packet.size());
+        if size <= self.config.small_packet.get() {
+            return true;
+        }
+        let limit = self.config.small_flow.get();
+        if limit == 0 || self.config.small_window == Time::ZERO {
+            return false;
+        }
+        let window = now / self.config.small_window;
+        if window != self.window {
+            self.window = window;
+            self.sent_of_flow.clear();
+        }
+        let sent = self.sent_of_flow.entry(packet.flow()).or_default();
+        *sent += size;
+        *sent <= limit
+    }
+
+    /// Queues a packet if there is room.
+    pub(super) fn push(&mut self, queue: u32, packet: P) -> bool {
+        let queue = &mut self.queues[queue as usize];
+        let size = u64::from(packet.size());
+        if queue.bytes + size > self.config.queue.get() {
+            return false;
+        }
+        queue.bytes += size;
+        queue.packets.push_back(packet);
+        self.held += 1;
+        *self.held_of_flow.entry(packet.flow()).or_default() += 1;
+        true
+    }
+
+    pub(super) fn head(&self, queue: u32) -> Option<&P> {
+        self.queues[queue as usize].packets.front()
+    }
+
+    pub(super) fn pop(&mut self, queue: u32) -> Option<P> {
+        let queue = &mut self.queues[queue as usize];
+        let packet = queue.packets.pop_front()?;
+        queue.bytes -= u64::from(packet.size());
+        self.held -= 1;
+        if let Some(held) = self.held_of_flow.get_mut(&packet.flow()) {
+            *held -= 1;
+            if *held == 0 {
+                self.held_of_flow.remove(&packet.flow());
+            }
+        }
+        Some(packet)
+    }
+
+    /// The next queue in turn that holds a packet and may send it without a slot.
+    pub(super) fn next_free(&mut self, now: Time, all: bool) -> Option<u32> {
+        if self.held == 0 || !all && self.exempt_end <= now {
+            return None;
+        }
+        let count = self.queues.len();
+        let found = (0..count)
+            .map(|step| (self.turn + step) % count)
+            .find(|&place| {
+                let queue = &self.queues[place];
+                let may = all || now < queue.exempt_until;
+                may && !queue.packets.is_empty() && queue.ready <= now
+            })?;
+        self.turn = (found + 1) % count;
+        Some(found as u32)
+    }
+
+    /// The earliest end of a set-up of a queue that holds packets.
+    pub(super) fn next_ready(&self, now: Time) -> Option<Time> {
+        if self.config.setup == Time::ZERO {
+            return None;
+        }
+        let waiting = self.queues.iter().filter(|queue| !queue.packets.is_empty());
+        waiting
+            .map(|queue| queue.ready)
+            .filter(|&ready| ready > now)
+            .min()
+    }
+
+    pub(super) fn exempt(&mut self, queue: u32, until: Time) {
+        self.queues[queue as usize].exempt_until = until;
+        self.exempt_end = self.exempt_end.max(until);
+    }
+
+    pub(super) fn limit(&mut self, queue: u32, until: Time, rate: Rate) {
+        self.queues[queue as usize].limit = Some((rate, until));
+        self.limited.push(queue);
+    }
+
+    pub(super) fn clear_limits(&mut self) {
+        for queue in self.limited.drain(..) {
+            self.queues[queue as usize].limit = None;
+        }
+    }
+
+    pub(super) fn limits(&self, now: Time) -> impl Iterator<Item = (u32, Rate)> + '_ {
+        let queues = self
+            .limited
+            .iter()
+            .map(|&queue| &self.queues[queue as usize]);
+        queues.filter_map(move |queue| {
+            let (rate, _) = queue.limit.filter(|&(_, until)| now < until)?;
+            Some((queue.destination, rate))
+        })
+    }
+
+    /// Queues with a limit in force and a packet, with when that may leave.
+    pub(super) fn limited(&self, now: Time) -> impl Iterator<Item = (Time, u32, Rate)> + '_ {
+        self.limited.iter().filter_map(move |&place| {
+            let queue = &self.queues[place as usize];
+            let (rate, until) = queue.limit?;
+            let next = queue.next.max(queue.ready).max(now);
+            (!queue.packets.is_empty() && next < until).then_some((next, place, rate))
+        })
+    }
+
+    pub(super) fn limit_sent(&mut self, queue: u32, next: Time) {
+        self.queues[queue as usize].next = next;
+    }
+
+    /// Times that lie in the future of a clock that has gone back would last too long.
+    pub(super) fn restart_clock(&mut self, now: Time) {
+        self.exempt_end = now;
+        for queue in &mut self.queues {
+            queue.exempt_until = now;
+            queue.next = now;
+            queue.ready = queue.ready.min(now + self.config.setup);
+        }
+    }
+
+    /// B_x as it is reported.
+    pub(super) fn backlog(&self, most: usize) -> Vec<u32> {
+        let destinations = self.backlog.iter().map(|&queue| self.destination(queue));
+        destinations.take(most).collect()
+    }
+
+    /// Adds a queue to B_x; whether it was not there.
+    pub(super) fn enter_backlog(&mut self, queue: u32) -> bool {
+        let is_new = !std::mem::replace(&mut self.queues[queue as usize].is_backlogged, true);
+        if is_new {
+            self.backlog.push(queue);
+        }
+        is_new
+    }
+
+    pub(super) fn leave_backlog(&mut self, queue: u32) {
+        self.queues[queue as usize].is_backlogged = false;
+        self.backlog.retain(|&other| other != queue);
+    }
+
+    /// Takes empty queues but `kept` out of B_x; whether there were any.
+    pub(super) fn drop_empty(&mut self, kept: Option<u32>) -> bool {
+        let before = self.backlog.len();
+        let queues = &mut self.queues;
+        self.backlog.retain(|&place| {
+            let queue = &mut queues[place as usize];
+            let stays = !queue.packets.is_empty() || kept == Some(place);
+            if !stays {
+                queue.is_backlogged = false;
+            }
+            stays
+        });
+        self.backlog.len() < before
+    }
+}

@@ -1,0 +1,508 @@
+//! Hosts, controllers and what is on its way between them, in true time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shallows_core::control::Agent;
+use shallows_core::host::gate::{Gate, Release, Verdict};
+use shallows_core::packet::Descriptor;
+use shallows_core::port::Framing;
+use shallows_core::units::{Bytes, Rate, Time};
+use shallows_core::xco::config::Protocol;
+use shallows_core::xco::controller::{Controller, ControllerConfig, Role, Strategy};
+use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
+use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::message::{ClusterKey, Epoch, Standing};
+
+use crate::clock::Clock;
+use crate::network::{Dice, Weather};
+
+pub(crate) const HOSTS: u32 = 6;
+pub(crate) const CONTROLLERS: [u32; 2] = [100, 101];
+pub(crate) const SLOT: Time = Time::from_ms(4);
+pub(crate) const PATIENCE: Time = Time::from_ms(60);
+pub(crate) const PROTOCOL: Protocol = Protocol {
+    keepalive: Time::from_ms(20),
+    retry: Time::from_ms(5),
+    silence: Time::from_ms(80),
+    drift: 200,
+};
+
+/// Two racks of three hosts under two spines. Hosts send at 100 Mbps, the first at 200 Mbps, which
+/// is more than any path carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TwoRacks;
+
+impl Routes for TwoRacks {
+    fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>) {
+        path.push(source);
+        let (from, to) = (source / 3, destination / 3);
+        if from != to {
+            let spine = (source + destination) % 2;
+            path.extend([12 + 4 * from + spine, 14 + 4 * to + spine]);
+        }
+        path.push(6 + destination);
+    }
+}
+
+/// Links 0 to 5 lead up from the hosts, all others carry 100 Mbps.
+fn capacity(link: u32) -> Rate {
+    host_rate(link)
+}
+
+fn host_rate(host: u32) -> Rate {
+    Rate::from_mbps(if host == 0 { 200 } else { 100 })
+}
+
+const LINKS: usize = 20;
+
+/// What has gone wrong, in one sentence.
+pub(crate) type Violation = String;
+
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) dice: Dice,
+    pub(crate) weather: Weather,
+    /// Pairs of addresses between which nothing passes.
+    pub(crate) cut: BTreeSet<(u32, u32)>,
+    pub(crate) strategy: Strategy,
+    hosts: Vec<HostNode>,
+    controllers: Vec<ControllerNode>,
+    agenda: BTreeMap<(Time, u64), Happening>,
+    order: u64,
+    incarnations: u64,
+    key: ClusterKey,
+    /// Lines that a person can read; only of runs that are known to fail.
+    pub(crate) trace: Option<Vec<String>>,
+    pub(crate) stats: Stats,
+}
+
+#[derive(Default, Debug)]
+pub(crate) struct Stats {
+    pub(crate) released: u64,
+    pub(crate) longest_wait: Time,
+    pub(crate) terms: u64,
+}
+
+struct HostNode {
+    clock: Clock,
+    coordinator: Option<Coordinator<Descriptor>>,
+    wake: Option<Time>,
+    /// Backlogged destinations, and when each last moved a packet.
+    waiting: BTreeMap<u32, (u32, Time)>,
+}
+
+struct ControllerNode {
+    clock: Clock,
+    controller: Option<Controller<TwoRacks>>,
+    /// How long it takes to answer.
+    slowness: Time,
+    wake: Option<Time>,
+}
+
+#[derive(Debug)]
+enum Happening {
+    Arrival {
+        from: u32,
+        to: u32,
+        message: Vec<u8>,
+    },
+    Wake(u32),
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, strategy: Strategy, trace: bool) -> Self {
+        let mut dice = Dice::new(seed);
+        let mut clock = || {
+            let drift = dice.below(401).cast_signed() - 200;
+            Clock::new(Time::from_us(1 + dice.below(10_000_000)), drift)
+        };
+        let host = |clock| HostNode {
+            clock,
+            coordinator: None,
+            wake: None,
+            waiting: BTreeMap::new(),
+        };
+        let controller = |clock| ControllerNode {
+            clock,
+            controller: None,
+            slowness: Time::ZERO,
+            wake: None,
+        };
+        let hosts = (0..HOSTS).map(|_| host(clock())).collect();
+        let controllers = CONTROLLERS.iter().map(|_| controller(clock())).collect();
+        Self {
+            now: Time::ZERO,
+            dice,
+            weather: Weather::default(),
+            cut: BTreeSet::new(),
+            strategy,
+            hosts,
+            controllers,
+            agenda: BTreeMap::new(),
+            order: 0,
+            incarnations: 0,
+            key: ClusterKey::new(*b"a key of a test!"),
+            trace: trace.then(Vec::new),
+            stats: Stats::default(),
+        }
+    }
+
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>12}  {}", self.now.to_string(), line()));
+        }
+    }
+
+    /// Runs until a true time, and no further than the first violation.
+    pub(crate) fn run_until(&mut self, end: Time) -> Result<(), Violation> {
+        while let Some(entry) = self.agenda.first_entry() {
+            let (time, _) = *entry.key();
+            if time > end {
+                break;
+            }
+            let happening = entry.remove();
+            self.now = time;
+            match happening {
+                Happening::Arrival { from, to, message } => self.arrive(from, to, &message),
+                Happening::Wake(who) => self.wake(who),
+            }
+            self.check()?;
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn plan(&mut self, time: Time, happening: Happening) {
+        self.order += 1;
+        self.agenda.insert((time, self.order), happening);
+    }
+
+    fn arrive(&mut self, from: u32, to: u32, message: &[u8]) {
+        let now = self.now;
+        if let Some(place) = CONTROLLERS.iter().position(|&address| address == to) {
+            let node = &mut self.controllers[place];
+            let local = node.clock.at(now);
+            if let Some(controller) = &mut node.controller {
+                controller.handle(local, from, message);
+            }
+            self.poll_controller(place);
+        } else {
+            let node = &mut self.hosts[to as usize];
+            let local = node.clock.at(now);
+            if let Some(coordinator) = &mut node.coordinator {
+                coordinator.handle(local, from, message);
+            }
+            self.poll_host(to);
+        }
+    }
+
+    fn wake(&mut self, who: u32) {
+        if let Some(place) = CONTROLLERS.iter().position(|&address| address == who) {
+            if self.controllers[place].wake == Some(self.now) {
+                self.poll_controller(place);
+            }
+        } else if self.hosts[who as usize].wake == Some(self.now) {
+            self.poll_host(who);
+        }
+    }
+
+    fn send(&mut self, from: u32, to: u32, message: &[u8]) {
+        let slowness = match CONTROLLERS.iter().position(|&address| address == from) {
+            Some(place) => self.controllers[place].slowness,
+            None => Time::ZERO,
+        };
+        if self.cut.contains(&(from, to)) || self.cut.contains(&(to, from)) {
+            return self.note(|| format!("{from} to {to}: cut off"));
+        }
+        let delays = self.weather.delays(&mut self.dice);
+        if delays.is_empty() {
+            self.note(|| format!("{from} to {to}: lost"));
+        }
+        for delay in delays {
+            let message = message.to_vec();
+            self.plan(
+                self.now + slowness + delay,
+                Happening::Arrival { from, to, message },
+            );
+        }
+    }
+
+    fn poll_controller(&mut self, place: usize) {
+        let node = &mut self.controllers[place];
+        let local = node.clock.at(self.now);
+        let Some(controller) = &mut node.controller else {
+            return;
+        };
+        let before = (controller.role(), controller.epoch());
+        while controller.timeout().is_some_and(|timeout| timeout <= local) {
+            controller.handle_timeout(local);
+        }
+        let mut messages = Vec::new();
+        let mut buffer = Vec::new();
+        while let Some(to) = controller.transmit(local, &mut buffer) {
+            messages.push((to, std::mem::take(&mut buffer)));
+        }
+        let after = (controller.role(), controller.epoch());
+        let wake = controller
+            .timeout()
+            .map(|timeout| node.clock.reaches(self.now, timeout));
+        node.wake = wake;
+        let address = CONTROLLERS[place];
+        if after != before {
+            self.stats.terms += u64::from(after.0 == Role::Leader);
+            self.note(|| format!("controller {address} is {:?} of {:?}", after.0, after.1));
+        }
+        for (to, message) in messages {
+            self.send(address, to, &message);
+        }
+        if let Some(wake) = wake {
+            self.plan(wake, Happening::Wake(address));
+        }
+    }
+
+    fn poll_host(&mut self, host: u32) {
+        let now = self.now;
+        let node = &mut self.hosts[host as usize];
+        let local = node.clock.at(now);
+        let Some(coordinator) = &mut node.coordinator else {
+            return;
+        };
+        let (mut messages, mut released) = (Vec::new(), Vec::new());
+        let mut buffer = Vec::new();
+        let mut rounds = 0;
+        let next = loop {
+            rounds += 1;
+            assert!(rounds < 10_000, "host {host} never comes to rest at {now}");
+            if coordinator
+                .timeout()
+                .is_some_and(|timeout| timeout <= local)
+            {
+                coordinator.handle_timeout(local);
+            }
+            while let Some(to) = coordinator.transmit(local, &mut buffer) {
+                messages.push((to, std::mem::take(&mut buffer)));
+            }
+            match coordinator.release(local) {
+                Release::Packet { to, .. } => released.push(to),
+                _ if coordinator
+                    .timeout()
+                    .is_some_and(|timeout| timeout <= local) => {}
+                Release::At(time) => break Some(time),
+                Release::Idle => break None,
+            }
+        };
+        let timeout = coordinator.timeout();
+        let wake = timeout.into_iter().chain(next).min();
+        let wake = wake.map(|wake| node.clock.reaches(now, wake));
+        node.wake = wake;
+        for to in released {
+            self.stats.released += 1;
+            if let Some((packets, since)) = node.waiting.get_mut(&to) {
+                let waited = now - std::mem::replace(since, now);
+                self.stats.longest_wait = self.stats.longest_wait.max(waited);
+                *packets -= 1;
+                if *packets == 0 {
+                    node.waiting.remove(&to);
+                }
+            }
+        }
+        for (to, message) in messages {
+            self.send(host, to, &message);
+        }
+        if let Some(wake) = wake {
+            self.plan(wake, Happening::Wake(host));
+        }
+    }
+
+    /// Gives a host packets to send.
+    pub(crate) fn offer(&mut self, host: u32, destination: u32, packets: u32) {
+        for _ in 0..packets {
+            let now = self.now;
+            let node = &mut self.hosts[host as usize];
+            let local = node.clock.at(now);
+            let Some(coordinator) = &mut node.coordinator else {
+                return;
+            };
+            let packet = Descriptor {
+                size: 12_500,
+                flow: u64::from(host) << 32 | u64::from(destination),
+                ..Descriptor::default()
+            };
+            if coordinator.offer(local, packet, destination) == Verdict::Held {
+                node.waiting.entry(destination).or_insert((0, now)).0 += 1;
+            }
+        }
+        self.poll_host(host);
+    }
+
+    pub(crate) fn start_host(&mut self, host: u32) {
+        self.incarnations += 1;
+        self.note(|| format!("host {host} starts"));
+        let config = CoordinatorConfig {
+            host,
+            controllers: CONTROLLERS.to_vec(),
+            incarnation: self.incarnations,
+            rate: host_rate(host),
+            framing: Framing::NONE,
+            gate: GateConfig {
+                queue: Bytes::new(250_000),
+                ..GateConfig::default()
+            },
+            protocol: PROTOCOL,
+        };
+        let node = &mut self.hosts[host as usize];
+        let local = node.clock.at(self.now);
+        let coordinator = Coordinator::new(config, self.key.host(host), local);
+        node.coordinator = Some(coordinator.expect("settings are sound"));
+        node.waiting.clear();
+        self.poll_host(host);
+    }
+
+    pub(crate) fn crash_host(&mut self, host: u32) {
+        self.note(|| format!("host {host} crashes"));
+        self.hosts[host as usize].coordinator = None;
+        self.hosts[host as usize].waiting.clear();
+    }
+
+    pub(crate) fn leave(&mut self, host: u32) {
+        self.note(|| format!("host {host} leaves"));
+        if let Some(coordinator) = &mut self.hosts[host as usize].coordinator {
+            coordinator.leave();
+        }
+        self.poll_host(host);
+        self.crash_host(host);
+    }
+
+    pub(crate) fn start_controller(&mut self, place: usize) {
+        self.incarnations += 1;
+        let address = CONTROLLERS[place];
+        self.note(|| format!("controller {address} starts"));
+        let config = ControllerConfig {
+            address,
+            peers: vec![CONTROLLERS[1 - place]],
+            incarnation: self.incarnations,
+            strategy: self.strategy,
+            slot: SLOT,
+            patience: PATIENCE,
+            weights: BTreeMap::from([(1, 2)]),
+            protocol: PROTOCOL,
+            ..ControllerConfig::default()
+        };
+        let rates = (0..HOSTS).map(host_rate).collect();
+        let links = (0..LINKS as u32).map(capacity).collect();
+        let fabric = Fabric::new(rates, links, TwoRacks).expect("the fabric is sound");
+        let node = &mut self.controllers[place];
+        let local = node.clock.at(self.now);
+        let controller = Controller::new(config, fabric, &self.key, local);
+        node.controller = Some(controller.expect("settings are sound"));
+        self.poll_controller(place);
+    }
+
+    pub(crate) fn crash_controller(&mut self, place: usize) {
+        self.note(|| format!("controller {} crashes", CONTROLLERS[place]));
+        self.controllers[place].controller = None;
+    }
+
+    pub(crate) fn slow_down(&mut self, place: usize, slowness: Time) {
+        self.note(|| format!("controller {} answers after {slowness}", CONTROLLERS[place]));
+        self.controllers[place].slowness = slowness;
+    }
+
+    pub(crate) fn jump_clock(&mut self, host: u32, milliseconds: i64) {
+        self.note(|| format!("the clock of host {host} jumps by {milliseconds} ms"));
+        // A driver that polls has just told the time before.
+        self.poll_host(host);
+        let now = self.now;
+        self.hosts[host as usize].clock.jump(now, milliseconds);
+        self.poll_host(host);
+    }
+
+    pub(crate) fn has_host(&self, host: u32) -> bool {
+        self.hosts[host as usize].coordinator.is_some()
+    }
+
+    pub(crate) fn has_controller(&self, place: usize) -> bool {
+        self.controllers[place].controller.is_some()
+    }
+
+    /// Hosts that run but do not do what a controller says.
+    pub(crate) fn uncoordinated(&self) -> Vec<u32> {
+        let stands = |host: &u32| {
+            let coordinator = self.hosts[*host as usize].coordinator.as_ref();
+            coordinator.is_some_and(|it| it.standing() != Standing::Coordinated)
+        };
+        (0..HOSTS).filter(stands).collect()
+    }
+
+    /// Packets that hosts hold.
+    pub(crate) fn held(&self) -> usize {
+        let coordinators = self
+            .hosts
+            .iter()
+            .filter_map(|node| node.coordinator.as_ref());
+        coordinators.map(Coordinator::held).sum()
+    }
+
+    pub(crate) fn leaders(&self) -> usize {
+        let controllers = self
+            .controllers
+            .iter()
+            .filter_map(|node| node.controller.as_ref());
+        controllers
+            .filter(|controller| controller.role() == Role::Leader)
+            .count()
+    }
+
+    /// How long the pair that waits longest has not moved a packet.
+    pub(crate) fn longest_wait(&self) -> (Time, u32, u32) {
+        let waits = self.hosts.iter().zip(0..).flat_map(|(node, host)| {
+            let waiting = node.waiting.iter();
+            waiting.map(move |(&to, &(_, since))| (self.now.saturating_sub(since), host, to))
+        });
+        waits.max().unwrap_or_default()
+    }
+
+    /// Forgets how long pairs have waited, when faults are over.
+    pub(crate) fn restart_waits(&mut self) {
+        for node in &mut self.hosts {
+            for (_, since) in node.waiting.values_mut() {
+                *since = self.now;
+            }
+        }
+        self.stats.longest_wait = Time::ZERO;
+    }
+
+    /// What must hold at every instant, whatever goes wrong: permits in force fit the links, and
+    /// come from one leader.
+    fn check(&self) -> Result<(), Violation> {
+        let mut loads = [0; LINKS];
+        let mut leader: Option<Epoch> = None;
+        let mut path = Vec::with_capacity(4);
+        for (node, host) in self.hosts.iter().zip(0..) {
+            let Some(coordinator) = &node.coordinator else {
+                continue;
+            };
+            for (destination, rate) in coordinator.permits(node.clock.at(self.now)) {
+                let epoch = coordinator.epoch();
+                if *leader.get_or_insert(epoch) != epoch {
+                    return Err(format!("permits of {leader:?} and {epoch:?} are in force"));
+                }
+                path.clear();
+                TwoRacks.path(host, destination, &mut path);
+                for &link in &path {
+                    loads[link as usize] += rate.bps();
+                }
+            }
+        }
+        for (link, load) in loads.into_iter().enumerate() {
+            let capacity = capacity(link as u32);
+            if load > capacity.bps() {
+                let load = Rate::from_bps(load);
+                return Err(format!(
+                    "link {link} has permits for {load} and carries {capacity}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
