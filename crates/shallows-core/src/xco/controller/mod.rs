@@ -17,6 +17,8 @@
 mod clock;
 mod leadership;
 mod rates;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

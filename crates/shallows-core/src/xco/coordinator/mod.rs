@@ -19,6 +19,8 @@
 
 mod gate;
 mod queues;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 

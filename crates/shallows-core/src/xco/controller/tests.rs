@@ -1,0 +1,200 @@
+use super::*;
+
+const SECRET: [u8; 16] = [1; 16];
+const CONTROLLER: u32 = 100;
+
+/// Host 0 receives from hosts 1 to 5 at 1 Gbps: link `h` up from a host, link `6 + h` down to it.
+fn star(source: u32, destination: u32, path: &mut Vec<u32>) {
+    path.extend([source, 6 + destination]);
+}
+
+struct Cluster {
+    controller: Controller<fn(u32, u32, &mut Vec<u32>)>,
+    sequence: u64,
+}
+
+impl Cluster {
+    fn new(change: impl FnOnce(&mut ControllerConfig)) -> Self {
+        let mut config = ControllerConfig {
+            address: CONTROLLER,
+            ..ControllerConfig::default()
+        };
+        change(&mut config);
+        let rate = Rate::from_gbps(1);
+        let routes = star as fn(u32, u32, &mut Vec<u32>);
+        let fabric = Fabric::new(vec![rate; 6], vec![rate; 12], routes).unwrap();
+        let key = ClusterKey::new(SECRET);
+        Self {
+            controller: Controller::new(config, fabric, &key, Time::ZERO).unwrap(),
+            sequence: 0,
+        }
+    }
+
+    fn report(&mut self, now: Time, host: u32, grant: u64, backlog: &[u32]) {
+        self.sequence += 1;
+        let header = Header {
+            from: host,
+            to: CONTROLLER,
+            incarnation: 1,
+            sequence: self.sequence,
+        };
+        let report = Report {
+            epoch: self.controller.epoch(),
+            clock: now,
+            grant,
+            backlog: backlog.to_vec(),
+            ..Report::default()
+        };
+        let mut bytes = Vec::new();
+        let key = ClusterKey::new(SECRET).host(host);
+        message::seal(&key, &header, &Body::Report(report), &mut bytes);
+        self.controller.handle(now, host, &bytes);
+    }
+
+    /// Permits sent at `now`: host, destination, until.
+    fn permits(&mut self, now: Time) -> Vec<(u32, u32, Time, PermitKind)> {
+        self.controller.handle_timeout(now);
+        let (mut permits, mut bytes) = (Vec::new(), Vec::new());
+        while let Some(host) = self.controller.transmit(now, &mut bytes) {
+            let key = ClusterKey::new(SECRET).host(host);
+            let body = message::open(&key, &std::mem::take(&mut bytes));
+            if let Ok(Body::Directive(directive)) = body {
+                let permit = |p: &Permit| (host, p.destination, p.until, p.kind);
+                permits.extend(directive.permits.iter().map(permit));
+            }
+        }
+        permits
+    }
+}
+
+fn ms(ms: u64) -> Time {
+    Time::from_ms(ms)
+}
+
+fn pairs(permits: &[(u32, u32, Time, PermitKind)]) -> Vec<(u32, u32)> {
+    permits.iter().map(|&(host, to, ..)| (host, to)).collect()
+}
+
+#[test]
+fn it_waits_for_slots_of_a_predecessor_and_then_gives_them_in_turn() {
+    let mut cluster = Cluster::new(|config| config.protocol.drift = 0);
+    for host in 1..4 {
+        cluster.report(ms(1), host, 0, &[0]);
+    }
+    assert_eq!(cluster.permits(ms(1)), []);
+    // Slots of 2 ms may be in force until then.
+    let start = ms(2) + Time::from_us(1);
+    assert_eq!(
+        cluster.permits(start),
+        [(1, 0, start + ms(2), PermitKind::Slot)]
+    );
+    assert_eq!(pairs(&cluster.permits(start + ms(1))), []);
+    assert_eq!(pairs(&cluster.permits(start + ms(2))), [(2, 0)]);
+    // Host 2 has nothing more to send after half of its slot.
+    cluster.report(start + ms(3), 2, 1, &[]);
+    assert_eq!(pairs(&cluster.permits(start + ms(3))), [(3, 0)]);
+    assert_eq!(pairs(&cluster.permits(start + ms(5))), [(1, 0)]);
+    let counters = cluster.controller.counters();
+    assert_eq!(
+        (counters.grants, counters.returned, counters.expired),
+        (4, 1, 2)
+    );
+}
+
+#[test]
+fn weights_make_slots_longer() {
+    let mut cluster = Cluster::new(|config| {
+        config.protocol.drift = 0;
+        config.weights.insert(1, 3);
+    });
+    cluster.report(ms(10), 1, 0, &[0]);
+    cluster.report(ms(10), 2, 0, &[0]);
+    assert_eq!(cluster.permits(ms(10)), [(1, 0, ms(16), PermitKind::Slot)]);
+    assert_eq!(cluster.permits(ms(16)), [(2, 0, ms(18), PermitKind::Slot)]);
+}
+
+#[test]
+fn the_slot_of_a_silent_host_is_free_when_it_has_ended() {
+    let mut cluster = Cluster::new(|config| config.slot = ms(400));
+    cluster.permits(ms(401));
+    cluster.report(ms(410), 1, 0, &[0]);
+    assert_eq!(pairs(&cluster.permits(ms(410))), [(1, 0)]);
+    cluster.report(ms(800), 2, 0, &[0]);
+    assert_eq!(pairs(&cluster.permits(ms(809))), []);
+    assert_eq!(pairs(&cluster.permits(ms(810))), [(2, 0)]);
+    // Host 1 was last heard of at 410 ms.
+    cluster.permits(ms(935));
+    assert_eq!(cluster.controller.joined(), 1);
+    assert_eq!(cluster.controller.schedule().backlogged(), 1);
+}
+
+#[test]
+fn what_cannot_be_scheduled_is_exempt() {
+    let mut cluster = Cluster::new(|config| config.protocol.drift = 0);
+    cluster.report(ms(10), 1, 0, &[77, 1]);
+    let until = ms(10) + Protocol::default().silence;
+    let exempt = |to| (1, to, until, PermitKind::Exempt);
+    assert_eq!(cluster.permits(ms(10)), [exempt(77), exempt(1)]);
+}
+
+#[test]
+fn rates_are_shares_that_end_together() {
+    let sharing = Strategy::RateLimit(Sharing::Equal);
+    let mut cluster = Cluster::new(|config| {
+        config.protocol.drift = 0;
+        config.strategy = sharing;
+    });
+    for host in 1..6 {
+        cluster.report(ms(1), host, 0, &[0]);
+    }
+    let start = ms(2) + Time::from_us(1);
+    let permits = cluster.permits(start);
+    assert_eq!(pairs(&permits), [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]);
+    let limited = |permit: &(u32, u32, Time, PermitKind)| (permit.2, permit.3);
+    let same = (start + ms(2), PermitKind::Limit);
+    assert!(permits.iter().all(|permit| limited(permit) == same));
+    assert_eq!(
+        cluster.controller.members[1].limits,
+        [(0, Rate::from_mbps(200))]
+    );
+}
+
+#[test]
+fn a_host_that_follows_a_newer_term_makes_it_begin_another() {
+    let mut cluster = Cluster::new(|_| {});
+    let before = cluster.controller.epoch();
+    assert_eq!(
+        (before.counter, cluster.controller.role()),
+        (1, Role::Leader)
+    );
+    cluster.controller.note_epoch(
+        ms(5),
+        Epoch {
+            counter: 9,
+            ..before
+        },
+    );
+    assert_eq!(cluster.controller.epoch().counter, 10);
+    assert_eq!(cluster.controller.role(), Role::Leader);
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused() {
+    let refusal = |change: fn(&mut ControllerConfig)| {
+        let mut config = ControllerConfig::default();
+        change(&mut config);
+        config.check().unwrap_err().to_string()
+    };
+    assert_eq!(
+        refusal(|c| c.slot = Time::ZERO),
+        "slot must be longer than 0"
+    );
+    assert_eq!(
+        refusal(|c| c.peers = vec![0]),
+        "controller 0 is given twice"
+    );
+    let weight = refusal(|c| {
+        c.weights.insert(7, 0);
+    });
+    assert_eq!(weight, "host 7 has weight 0; use 1 to 16");
+}
