@@ -519,8 +519,30 @@ impl Simulation {
         })
     }
 
-    /// The latencies that applications have seen, by application and member, each in its order.
+    /// The latencies that applications have seen, by application and member, each in its order, and
+    /// then those of messages of UDP flows, where they are kept.
     pub fn latencies(&self) -> impl Iterator<Item = Latency<'_>> {
+        self.latencies_of_applications()
+            .chain(self.latencies_of_messages())
+    }
+
+    fn latencies_of_messages(&self) -> impl Iterator<Item = Latency<'_>> {
+        let flows = self.world.workload.datagrams.iter().map(|of| of.flow);
+        let pairs = flows.flat_map(|flow| self.shards.iter().map(move |shard| (flow, shard)));
+        pairs.flat_map(|(flow, shard)| {
+            let host = self.world.workload.flows[flow as usize].dst;
+            let messages = shard.message_latencies(flow).iter();
+            messages.map(move |message| Latency {
+                application: "udp",
+                host,
+                name: "message",
+                start: message.start,
+                latency: message.latency,
+            })
+        })
+    }
+
+    fn latencies_of_applications(&self) -> impl Iterator<Item = Latency<'_>> {
         let parts = self.shards.iter().flat_map(Shard::parts);
         let mut parts: Vec<_> = parts.collect();
         parts.sort_by_key(|part| (part.application, part.member));

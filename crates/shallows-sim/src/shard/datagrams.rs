@@ -18,6 +18,15 @@ use crate::routing::Selection;
 pub(super) struct Datagrams {
     sources: FxHashMap<u32, Source>,
     sinks: FxHashMap<u32, Receiver>,
+    /// When messages were sent and how long they took, where that is kept.
+    latencies: FxHashMap<u32, Vec<MessageLatency>>,
+}
+
+/// How long a message took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageLatency {
+    pub(crate) start: Time,
+    pub(crate) latency: Time,
 }
 
 /// A sending end.
@@ -61,6 +70,10 @@ impl Datagrams {
 
     pub(super) fn received(&self, flow: u32) -> Option<&ReceiverStats> {
         Some(self.sinks.get(&flow)?.stats())
+    }
+
+    pub(super) fn latencies(&self, flow: u32) -> &[MessageLatency] {
+        self.latencies.get(&flow).map_or(&[], Vec::as_slice)
     }
 
     /// Sends what is sent from now on by other ways.
@@ -184,6 +197,13 @@ impl Shard {
         let sink = sinks.entry(flow).or_insert_with(|| Receiver::new(stream));
         if let Some(message) = sink.on_datagram(self.now, &packet.to_datagram()) {
             outcome.delivered += u64::from(message.len);
+            if stream.latencies {
+                let latencies = self.datagrams.latencies.entry(flow).or_default();
+                latencies.push(MessageLatency {
+                    start: self.now - message.delay,
+                    latency: message.delay,
+                });
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
 use applications::Messages;
 use connections::{Sink, Source, Tcp};
-use datagrams::Datagrams;
+use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
 
@@ -283,6 +283,11 @@ impl Shard {
         flow: u32,
     ) -> (Option<&udp::SenderStats>, Option<&udp::ReceiverStats>) {
         (self.datagrams.sent(flow), self.datagrams.received(flow))
+    }
+
+    /// How long the messages of a UDP flow took, if that is kept here.
+    pub(crate) fn message_latencies(&self, flow: u32) -> &[MessageLatency] {
+        self.datagrams.latencies(flow)
     }
 
     /// When the next event is.

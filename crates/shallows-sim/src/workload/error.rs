@@ -73,6 +73,9 @@ pub enum WorkloadError {
     /// More services than can be numbered.
     #[error("{0} services are too many, 65535 are possible")]
     TooManyServices(usize),
+    /// Sizes of which one is not above the one before.
+    #[error("the sizes of by-size must increase")]
+    SizesNotIncreasing,
     /// A list of sizes without any.
     #[error("by-service must list at least one size")]
     NoSizes,

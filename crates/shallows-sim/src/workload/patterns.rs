@@ -197,7 +197,7 @@ impl IncastConfig {
                     src,
                     dst,
                     bytes,
-                    service,
+                    service: self.services.of_size(service, bytes),
                 });
             }
             if round > 0 {
@@ -308,12 +308,13 @@ fn spread_flows(
         let mut stream = Stream::new(seed, Purpose::Flow, number);
         let delay = stream.below(spread.ps().max(1));
         let service = services.draw(src, dst, fabric.hosts(), &mut stream);
+        let bytes = sizes.of(service).draw(&mut stream);
         FlowSpec {
             start: start + Time::from_ps(delay),
             src,
             dst,
-            bytes: sizes.of(service).draw(&mut stream),
-            service,
+            bytes,
+            service: services.of_size(service, bytes),
         }
     };
     Ok(Workload {

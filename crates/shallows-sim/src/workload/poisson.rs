@@ -281,12 +281,13 @@ impl Arrivals<'_> {
             None => self.to.draw(*src, stream),
         };
         let service = self.config.services.draw(*src, dst, self.hosts, stream);
+        let bytes = self.sizes.of(service).draw(stream);
         FlowSpec {
             start,
             src: *src,
             dst,
-            bytes: self.sizes.of(service).draw(stream),
-            service,
+            bytes,
+            service: self.config.services.of_size(service, bytes),
         }
     }
 }

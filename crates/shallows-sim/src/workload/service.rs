@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use shallows_core::units::Bytes;
+
 use super::WorkloadError;
 use super::random::Stream;
 
@@ -20,6 +22,8 @@ pub enum ServiceMap {
     Balanced(u16),
     /// At random with each flow, by weight: `[10, 20, 30, 40]` for MQ-ECN's unbalanced testbed.
     Weighted(Vec<u32>),
+    /// By the size of the flow: service n for flows larger than n of these sizes, which increase.
+    BySize(Vec<Bytes>),
 }
 
 impl Default for ServiceMap {
@@ -32,7 +36,6 @@ impl Default for ServiceMap {
 impl ServiceMap {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         let total = match self {
-            Self::Fixed(_) => 1,
             Self::Pair(services) | Self::Source(services) | Self::Balanced(services) => {
                 u64::from(*services)
             }
@@ -40,6 +43,10 @@ impl ServiceMap {
                 return Err(WorkloadError::TooManyServices(weights.len()));
             }
             Self::Weighted(weights) => weights.iter().map(|&weight| u64::from(weight)).sum(),
+            Self::BySize(sizes) if !sizes.is_sorted_by(|small, large| small < large) => {
+                return Err(WorkloadError::SizesNotIncreasing);
+            }
+            Self::Fixed(_) | Self::BySize(_) => 1,
         };
         match total {
             0 => Err(WorkloadError::NoServices),
@@ -64,6 +71,16 @@ impl ServiceMap {
                 });
                 reached.unwrap_or_default() as u16
             }
+            // The flow has no size yet; what draws it does so for service 0.
+            Self::BySize(_) => 0,
+        }
+    }
+
+    /// The service of a flow for which `drawn` was drawn, once its size is known.
+    pub(super) fn of_size(&self, drawn: u16, bytes: u64) -> u16 {
+        match self {
+            Self::BySize(sizes) => sizes.partition_point(|size| size.get() < bytes) as u16,
+            _ => drawn,
         }
     }
 
@@ -71,6 +88,7 @@ impl ServiceMap {
     pub(super) fn mean(&self, src: u32, dst: u32, hosts: u32, value: impl Fn(u16) -> f64) -> f64 {
         match *self {
             Self::Fixed(service) => value(service),
+            Self::BySize(_) => value(0),
             Self::Pair(services) => value(pair_service(src, dst, hosts, services)),
             Self::Source(services) => value((src % u32::from(services)) as u16),
             Self::Balanced(services) => (0..services).map(value).sum::<f64>() / f64::from(services),

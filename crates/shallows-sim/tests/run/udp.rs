@@ -218,3 +218,19 @@ fn no_number_of_threads_changes_anything() {
     assert!(one == outcome(2));
     assert!(one == outcome(4));
 }
+
+/// A message of two packets in each of two bursts: 1500 B and 1500 B one after the other.
+#[test]
+fn messages_have_latencies() {
+    let text = "[udp]\nsrc = 0\ndst = 1\nstop = '1900us'
+        stream = { latencies = true, send = { burst = { bytes = '2952B', size = '2952B', interval = '1ms' } } }";
+    let (run, _) = run(world(PAIR, text));
+    let seen: Vec<_> = run
+        .latencies()
+        .map(|of| (of.application, of.host, of.start, of.latency))
+        .collect();
+    // The first packet is at the switch after 12 + 5 us; both take 12 us on the second link.
+    let latency = Time::from_us(12 + 5 + 24 + 5);
+    let message = |start| ("udp", 1, Time::from_us(start), latency);
+    assert_eq!(seen, [message(0), message(1000)]);
+}

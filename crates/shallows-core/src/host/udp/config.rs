@@ -33,6 +33,8 @@ pub struct UdpConfig {
     pub ect: bool,
     /// How the receiver puts fragments together.
     pub reassembly: ReassemblyConfig,
+    /// Whether to keep how long each message took.
+    pub latencies: bool,
 }
 
 impl Default for UdpConfig {
@@ -44,6 +46,7 @@ impl Default for UdpConfig {
             send_buffer: Bytes::new(208 << 10),
             ect: false,
             reassembly: ReassemblyConfig::default(),
+            latencies: false,
         }
     }
 }
@@ -75,6 +78,16 @@ pub enum Pattern {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
     },
+    /// Many messages at once, as fast as the NIC takes them, then a pause (QJUMP §6.2).
+    Burst {
+        /// All messages of a burst together.
+        bytes: Bytes,
+        /// Of a message; the last one is as large as the others.
+        #[serde(default = "full_packet")]
+        size: Bytes,
+        /// From the start of a burst to the start of the next.
+        interval: Time,
+    },
 }
 
 impl Default for Pattern {
@@ -91,7 +104,8 @@ impl Pattern {
         match *self {
             Self::Constant { size, .. }
             | Self::Saturating { size }
-            | Self::Message { size, .. } => size,
+            | Self::Message { size, .. }
+            | Self::Burst { size, .. } => size,
         }
     }
 }
@@ -142,6 +156,12 @@ pub enum ConfigError {
     /// Messages without end at one instant.
     #[error("send.message.interval must be more than 0s; leave it out to send back to back")]
     NoInterval,
+    /// Bursts without end at one instant.
+    #[error("send.burst.interval must be more than 0s")]
+    NoPause,
+    /// A burst of nothing.
+    #[error("send.burst.bytes must be more than 0B")]
+    EmptyBurst,
     /// Messages without end at one instant.
     #[error("send.constant.rate must be more than 0bps")]
     NoRate,
@@ -175,6 +195,13 @@ impl UdpConfig {
             Pattern::Message { interval, .. } if interval == Some(Time::ZERO) => {
                 Err(ConfigError::NoInterval)
             }
+            Pattern::Burst {
+                interval: Time::ZERO,
+                ..
+            } => Err(ConfigError::NoPause),
+            Pattern::Burst {
+                bytes: Bytes::ZERO, ..
+            } => Err(ConfigError::EmptyBurst),
             _ => Ok(()),
         }
     }

@@ -33,6 +33,14 @@ enum Pace {
     },
     /// A period.
     Period { next: Time, interval: Time },
+    /// A period of bursts, and room within a burst.
+    Burst {
+        next: Time,
+        interval: Time,
+        messages: u64,
+        /// Messages of the burst under way that are still to be sent.
+        left: u64,
+    },
 }
 
 /// What a sender did.
@@ -62,6 +70,16 @@ impl Sender {
             } => Pace::Period {
                 next: start,
                 interval,
+            },
+            Pattern::Burst {
+                bytes,
+                size,
+                interval,
+            } => Pace::Burst {
+                next: start,
+                interval,
+                messages: bytes.get().div_ceil(size.get().max(1)),
+                left: 0,
             },
             Pattern::Saturating { .. } | Pattern::Message { .. } => Pace::Room { from: start },
         };
@@ -99,7 +117,10 @@ impl Sender {
         match self.pace {
             _ if self.stopped => None,
             Pace::Room { from } => (self.in_host < self.send_buffer).then_some(from),
-            Pace::Rate { next, .. } | Pace::Period { next, .. } => Some(next),
+            Pace::Rate { next, .. }
+            | Pace::Period { next, .. }
+            | Pace::Burst { next, left: 0, .. } => Some(next),
+            Pace::Burst { .. } => (self.in_host < self.send_buffer).then_some(Time::ZERO),
         }
     }
 
@@ -134,6 +155,23 @@ impl Sender {
             Pace::Room { from } if now < *from || !has_room => return None,
             Pace::Room { .. } => self.sent_at = now,
             Pace::Rate { next, .. } | Pace::Period { next, .. } if now < *next => return None,
+            Pace::Burst { next, left: 0, .. } if now < *next => return None,
+            Pace::Burst {
+                next,
+                interval,
+                messages,
+                left,
+            } => {
+                if *left == 0 {
+                    *left = *messages;
+                    *next = next.saturating_add(*interval);
+                }
+                if !has_room {
+                    return None;
+                }
+                *left -= 1;
+                self.sent_at = now;
+            }
             Pace::Rate { next, clock, size } => {
                 self.sent_at = *next;
                 *next = next.saturating_add(clock.advance(*size));

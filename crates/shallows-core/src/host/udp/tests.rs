@@ -290,3 +290,36 @@ proptest! {
         prop_assert_eq!(delivered, expected);
     }
 }
+
+/// A burst of 4000 B is three messages of 1472 B; the second waits for room.
+#[test]
+fn bursts_are_as_fast_as_there_is_room() {
+    let config = read(
+        "send-buffer = \"1500B\"
+        send = { burst = { bytes = \"4000B\", interval = \"1ms\" } }",
+    );
+    let mut sender = Sender::new(&config, Time::ZERO);
+    for start in [0, 1000, 2000].map(Time::from_us) {
+        assert_eq!(sender.deadline().map(|at| at.max(start)), Some(start));
+        for number in 0..3 {
+            let now = start + Time::from_us(12) * number;
+            assert_eq!(burst(&mut sender, now).len(), 1, "{now}");
+            if number < 2 {
+                assert_eq!(sender.deadline(), None, "there is no room");
+            }
+            sender.on_departure(1500);
+        }
+        assert_eq!(burst(&mut sender, start + Time::from_us(40)), []);
+    }
+    assert_eq!(sender.stats().messages, 9);
+    assert_eq!(sender.stats().refused, 0);
+    let text = |text: &str| problem(&format!("send = {{ burst = {{ {text} }} }}"));
+    assert_eq!(
+        text("bytes = \"0B\", interval = \"1s\""),
+        "send.burst.bytes must be more than 0B"
+    );
+    assert_eq!(
+        text("bytes = \"1B\", interval = \"0s\""),
+        "send.burst.interval must be more than 0s"
+    );
+}

@@ -34,3 +34,26 @@ fn random_maps_keep_their_weights() {
     }
     assert_eq!(weighted[1], 0);
 }
+
+#[test]
+fn services_may_follow_the_size() {
+    let flows = |services: &str| {
+        let text = format!(
+            "[poisson]\nload = 0.5\nsize = {{ cdf = 'web-search-bytes' }}\nflows = 2000\nservices = {services}"
+        );
+        let config: WorkloadConfig = toml::from_str(&text).unwrap();
+        config.generate(&star(8), 1)
+    };
+    let plain = flows("{ fixed = 0 }").unwrap().flows;
+    let by_size = flows("{ by-size = ['100KB', '10MB'] }").unwrap().flows;
+    let mut seen = [0; 3];
+    for (plain, flow) in plain.iter().zip(&by_size) {
+        assert_eq!((plain.start, plain.bytes), (flow.start, flow.bytes));
+        let service = u16::from(flow.bytes > 100_000) + u16::from(flow.bytes > 10_000_000);
+        assert_eq!(flow.service, service);
+        seen[usize::from(service)] += 1;
+    }
+    assert!(seen.iter().all(|&count| count > 20), "{seen:?}");
+    let wrong = flows("{ by-size = ['10MB', '100KB'] }").unwrap_err();
+    assert_eq!(wrong.to_string(), "the sizes of by-size must increase");
+}
