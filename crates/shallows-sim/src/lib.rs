@@ -12,6 +12,7 @@ mod packet;
 mod parallel;
 mod partition;
 mod paths;
+mod setup;
 mod shard;
 mod simulation;
 mod transport;

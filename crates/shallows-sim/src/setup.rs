@@ -1,0 +1,218 @@
+//! From a [`Setup`] to the hosts, connections and paths of a run.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use shallows_core::application::Protocol;
+use shallows_core::host::qjump::LimiterConfig;
+use shallows_core::host::udp::{self, UdpConfig};
+use shallows_core::tcp::TcpConfig;
+
+use crate::applications::{ApplicationPlan, PlannedConnection};
+use crate::control::{AgentSetup, Carriage, Channel, HostAgent};
+use crate::hosts::QjumpError;
+use crate::partition::Partition;
+use crate::paths::Paths;
+use crate::routing::Selection;
+use crate::shard::{
+    AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart,
+};
+use crate::simulation::{Setup, SetupError};
+use crate::topology::Fabric;
+use crate::transport::TransportOverride;
+use crate::watch::Watch;
+use crate::workload::FlowSpec;
+
+impl Setup {
+    /// Flows that wait for others far away, paths that are found packet by packet, records of
+    /// packets in their order and control messages that take next to no time are for one thread.
+    pub(crate) fn usable_threads(&self) -> u32 {
+        let sprays = self.router.selection() == Selection::Packet;
+        let watches = self.watch != Watch::default();
+        let waits = !self.workload.barriers.is_empty();
+        if sprays || watches || waits || self.control.is_immediate() {
+            return 1;
+        }
+        self.threads
+    }
+
+    /// The hosts that have gates.
+    pub(crate) fn gates(&self) -> Result<BTreeMap<u32, HostState>, SetupError> {
+        let mut hosts = BTreeMap::new();
+        if let Some(qjump) = &self.hosts.qjump {
+            let limits = qjump.limits(&self.fabric)?;
+            self.check_levels(&limits)?;
+            for host in 0..self.fabric.hosts() {
+                let gate = qjump.gate(&limits, host, self.seed);
+                let gate = Box::new(gate.map_err(QjumpError::from)?);
+                let state: &mut HostState = hosts.entry(host).or_default();
+                state.gates.push(HostGate::Qjump(gate));
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// Puts the connections of applications after the flows; gives the parts of their hosts.
+    pub(crate) fn add_applications(&mut self) -> (ApplicationPlan, Vec<LocalPart>) {
+        let mut plan = ApplicationPlan {
+            first_slot: self.workload.flows.len() as u32,
+            ..ApplicationPlan::default()
+        };
+        let mut parts = Vec::new();
+        for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
+            let hosts = &application.hosts;
+            plan.first_connections.push(plan.connections.len() as u32);
+            for connection in &application.plan.connections {
+                let (from, to) = (connection.from, connection.to);
+                plan.connections.push(PlannedConnection {
+                    application: number,
+                    from,
+                    to,
+                    protocol: connection.protocol,
+                });
+                let lane = |from: u32, to: u32| FlowSpec {
+                    start: FlowSpec::AT_BARRIER,
+                    src: hosts[from as usize],
+                    dst: hosts[to as usize],
+                    bytes: 0,
+                    service: application.service,
+                };
+                let lanes = [lane(from, to), lane(to, from)];
+                self.workload.flows.extend(lanes);
+            }
+            let of_members = (0..).zip(hosts).zip(application.plan.parts);
+            let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
+            parts.extend(of_members.map(part));
+        }
+        (plan, parts)
+    }
+
+    /// Puts the agents in their hosts, and the channels between them after the flows.
+    pub(crate) fn add_agents(&mut self, hosts: &mut BTreeMap<u32, HostState>) -> ControlPlan {
+        let is_immediate = self.control.is_immediate();
+        let control = &mut self.control;
+        let agents = mem::take(&mut control.agents);
+        let at: Vec<u32> = agents.iter().map(|agent| agent.host).collect();
+        for (address, AgentSetup { host, agent }) in (0..).zip(agents) {
+            let state = hosts.entry(host).or_default();
+            let place = match agent {
+                HostAgent::Alone(agent) => AgentPlace::Alone(agent),
+                HostAgent::Gate(agent) => {
+                    state.gates.push(HostGate::Agent(agent));
+                    AgentPlace::Gate(state.gates.len() - 1)
+                }
+            };
+            state.agents.push(LocalAgent::new(address, place));
+        }
+        let first_slot = self.workload.flows.len() as u32;
+        let channel = |channel: &Channel| FlowSpec {
+            start: FlowSpec::AT_BARRIER,
+            src: at[channel.from as usize],
+            dst: at[channel.to as usize],
+            bytes: 0,
+            service: 0,
+        };
+        self.workload
+            .flows
+            .extend(control.channels.iter().map(channel));
+        ControlPlan {
+            carriage: control.carriage,
+            hosts: at,
+            slots: control.channels.iter().copied().zip(first_slot..).collect(),
+            channels: mem::take(&mut control.channels),
+            first_slot,
+            is_immediate,
+        }
+    }
+
+    /// Checks that the limits let something of every flow pass at some time.
+    fn check_levels(&self, limits: &LimiterConfig) -> Result<(), SetupError> {
+        for (flow, spec) in self.workload.flows.iter().enumerate() {
+            let size = match self.workload.stream(flow as u32) {
+                Some(_) => udp::IP_HEADER + 1,
+                None => self.transport(spec).header,
+            };
+            let levels = match &self.hosts.stages {
+                Some(stages) => 1..=u16::from(stages.stages()),
+                None => spec.service..=spec.service,
+            };
+            for level in levels {
+                let allotment = limits.levels.get(usize::from(level)).copied();
+                if allotment.is_none_or(|bytes| bytes.get() < u64::from(size)) {
+                    return Err(SetupError::NeverPasses {
+                        flow,
+                        level,
+                        size,
+                        allotment,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// No packet is smaller: an ACK, the last fragment of a message, or an empty control message.
+    pub(crate) fn smallest_packet(
+        &self,
+        control: &ControlPlan,
+        applications: &ApplicationPlan,
+    ) -> u32 {
+        let streams = self.workload.streams.iter();
+        let streams = streams.map(UdpConfig::smallest_packet).min();
+        let mut protocols = applications.connections.iter().map(|of| of.protocol);
+        let has_datagrams = protocols.any(|protocol| protocol == Protocol::Datagram);
+        // The last fragment of a message of any size.
+        let fragments = has_datagrams.then_some(udp::IP_HEADER + 1);
+        let datagrams = [streams, fragments].into_iter().flatten().min();
+        let messages = match control.carriage {
+            Carriage::Fabric { header, .. } if !control.channels.is_empty() => {
+                Some(u32::from(header))
+            }
+            _ => None,
+        };
+        let special = self.overrides.iter().map(|of| of.transport.header);
+        let others = [datagrams, messages].into_iter().flatten();
+        special.chain(others).fold(self.transport.header, u32::min)
+    }
+
+    fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
+        TransportOverride::choose(&self.overrides, &self.transport, flow)
+    }
+
+    /// All paths in use, and where those of each flow begin.
+    pub(crate) fn routes(&self) -> Result<(Paths, Vec<[u32; 2]>), SetupError> {
+        let mut paths = Paths::default();
+        let mut routes = Vec::with_capacity(self.workload.flows.len());
+        let mut links = Vec::new();
+        for (flow, spec) in self.workload.flows.iter().enumerate() {
+            let selector = self.router.flow_selector(flow as u32, spec.src, spec.dst);
+            let mut find = |from, to| {
+                let found = self.router.path(from, to, selector, &mut links);
+                found.map_err(|reason| SetupError::NoPath { flow, reason })?;
+                Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
+            };
+            routes.push([find(spec.src, spec.dst)?, find(spec.dst, spec.src)?]);
+        }
+        Ok((paths, routes))
+    }
+}
+
+/// Where each host is.
+pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
+    let place = |host| {
+        let (part, port) = partition.place(fabric.uplink(host));
+        HostPlace { part, port }
+    };
+    (0..fabric.hosts()).map(place).collect()
+}
+
+/// Takes the hosts of a part.
+pub(crate) fn take_hosts(
+    part: u32,
+    places: &[HostPlace],
+    hosts: &mut BTreeMap<u32, HostState>,
+) -> Hosts {
+    let own = (0..).zip(places).filter(|(_, place)| place.part == part);
+    own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))
+        .collect()
+}
