@@ -11,6 +11,7 @@
 //! | [`run_record`] | everything that a run left, as a directory |
 //! | [`ports`] | what the numbers of ports stand for |
 //! | [`probes`] | queues, throughput, windows, round-trip and sojourn times: file by file |
+//! | [`latencies`] | how long operations of applications took |
 //! | [`series`] | columns of numbers, as Parquet or CSV |
 //! | [`pcapng`] | packets on links, for Wireshark |
 //! | [`statistics`] | exact percentiles, means, Jain's index |
@@ -61,6 +62,7 @@ mod error;
 pub mod figure;
 mod file;
 pub mod flows;
+pub mod latencies;
 pub mod pcapng;
 pub mod ports;
 pub mod probes;

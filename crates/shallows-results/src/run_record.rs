@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::file::{read_named, write_named};
 use crate::flows::{read_flows, write_flows};
+use crate::latencies::{self, Operation, read_operations, write_operations};
 use crate::ports::{self, PortRecord, read_ports, write_ports};
 use crate::record::FlowRecord;
 use crate::series::Series;
@@ -31,6 +32,8 @@ pub struct RunRecord {
     pub summary: Option<Summary>,
     /// The ports, in the order of their numbers; empty if no table needs them.
     pub ports: Vec<PortRecord>,
+    /// What the numbers of operations in the table `latencies` stand for.
+    pub operations: Vec<Operation>,
     /// Tables in memory, by the names of their files without extension.
     tables: BTreeMap<String, Series>,
     /// Where the other tables are.
@@ -44,6 +47,7 @@ impl RunRecord {
             flows,
             summary,
             ports: Vec::new(),
+            operations: Vec::new(),
             tables: BTreeMap::new(),
             directory: None,
         }
@@ -76,6 +80,9 @@ impl RunRecord {
         if !self.ports.is_empty() {
             write_ports(directory, &self.ports)?;
         }
+        if !self.operations.is_empty() {
+            write_operations(directory, &self.operations)?;
+        }
         let Some(summary) = &self.summary else {
             return Ok(());
         };
@@ -98,10 +105,16 @@ impl RunRecord {
         } else {
             Vec::new()
         };
+        let operations = if directory.join(latencies::FILE).is_file() {
+            read_operations(directory)?
+        } else {
+            Vec::new()
+        };
         Ok(Self {
             flows,
             summary,
             ports,
+            operations,
             tables: BTreeMap::new(),
             directory: Some(directory.to_owned()),
         })
@@ -137,8 +150,9 @@ const TABLES: [&str; 10] = [
     "latencies",
     "queue-goodput",
 ];
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
     SUMMARY,
+    latencies::FILE,
     ports::FILE,
     "capture.pcapng",
     "live.json",

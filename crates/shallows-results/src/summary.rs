@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::{Bytes, Rate, Time};
 
 use crate::file::{read_named, write_text};
+use crate::latencies::LatencySummary;
 use crate::record::{Completeness, FlowRecord};
 use crate::size_class::{ClassCounts, SizeClass, SizeClasses};
 use crate::statistics::{PercentileRule, Statistics};
@@ -101,6 +102,9 @@ pub struct RunFacts {
     pub marks: Vec<ReasonCounts>,
     /// Packets dropped, by reason.
     pub drops: Vec<ReasonCounts>,
+    /// How long operations of applications took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<LatencySummary>,
     /// How busy the links were.
     pub utilisation: Vec<Utilisation>,
     /// From when to when a flow completion time is in this run, such as "from a flow's start to
@@ -152,7 +156,7 @@ pub struct Utilisation {
 }
 
 impl Summary {
-    /// The summary of a run that had these flows.
+    /// The summary of a run that had these flows; without any, of its applications.
     pub fn new(
         records: &[FlowRecord],
         completeness: Completeness,
@@ -160,7 +164,7 @@ impl Summary {
         percentile_rule: PercentileRule,
         facts: RunFacts,
     ) -> Result<Self, ResultsError> {
-        if records.is_empty() {
+        if records.is_empty() && facts.latencies.is_empty() {
             return Err(ResultsError::EmptyResult);
         }
         let span = span(records);

@@ -22,6 +22,7 @@ impl Display for Summary {
         write_classes(f, self)?;
         writeln!(f)?;
         write_counters(f, self)?;
+        write_latencies(f, self)?;
         write_utilisation(f, self)?;
         writeln!(f)?;
         write_effort(f, self)?;
@@ -119,6 +120,20 @@ fn write_counters(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
         }
     }
     write_columns(f, &columns)
+}
+
+fn write_latencies(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
+    for of in &summary.facts.latencies {
+        let Some(latency) = &of.latency else { continue };
+        let (application, name) = (&of.operation.application, &of.operation.name);
+        let count = grouped(of.count);
+        writeln!(
+            f,
+            "{application} {name}: {count} times, mean {}, p50 {}, p99 {}, p99.9 {}, max {}",
+            latency.mean, latency.p50, latency.p99, latency.p99_9, latency.max
+        )?;
+    }
+    Ok(())
 }
 
 fn write_utilisation(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {

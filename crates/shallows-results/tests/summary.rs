@@ -61,6 +61,7 @@ fn facts() -> RunFacts {
                 counts: ClassCounts::default(),
             },
         ],
+        latencies: Vec::new(),
         utilisation: vec![
             Utilisation {
                 links: "host to leaf".to_owned(),

@@ -97,7 +97,7 @@ pub fn drive(
         _ => EVENTS_AT_A_TIME,
     };
     let completeness = loop {
-        let done = simulation.progress().done == flows;
+        let done = flows > 0 && simulation.progress().done == flows;
         let next = observers.iter().filter_map(|of| of.next_sample()).min();
         let sample = next.filter(|&at| at <= end && !done);
         let status = simulation.run(sample.unwrap_or(end), piece);

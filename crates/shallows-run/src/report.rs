@@ -6,6 +6,7 @@ use std::time::Duration;
 use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
+use shallows_results::latencies::{Latency, Operation};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
@@ -52,6 +53,22 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord> {
         .collect()
 }
 
+/// The operations that applications have done.
+pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
+    let latencies = simulation.latencies();
+    latencies
+        .map(|of| Latency {
+            operation: Operation {
+                application: of.application.to_owned(),
+                name: of.name.to_owned(),
+            },
+            start: of.start,
+            host: of.host,
+            latency: of.latency,
+        })
+        .collect()
+}
+
 /// What only the simulation can tell.
 pub fn facts(
     simulation: &Simulation,
@@ -70,6 +87,7 @@ pub fn facts(
         wall: Some(wall),
         marks: marks(simulation, &built.fabric, records, built.size_classes),
         drops: drops(simulation, built),
+        latencies: Vec::new(),
         utilisation: utilisation(simulation, built, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
+use shallows_results::latencies::{TABLE, collect};
 use shallows_results::run_record::clear;
 use shallows_results::summary::Summary;
 use shallows_results::{Format, RunRecord, write_bytes, write_text};
@@ -76,15 +77,22 @@ pub fn run_built(
     let wall = clock.elapsed();
 
     let records = report::records(&simulation, &ideal);
-    if records.is_empty() {
+    let rule = scenario.config.report.percentiles;
+    let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
+    if records.is_empty() && latencies.is_empty() {
         return Err(nothing("started", scenario).into());
     }
     let completion = scenario.config.completion;
-    let facts = report::facts(&simulation, built, &records, completion, wall);
-    let rule = scenario.config.report.percentiles;
+    let mut facts = report::facts(&simulation, built, &records, completion, wall);
+    let operations = latencies.iter().map(|of| of.operation.clone()).collect();
+    facts.latencies = latencies;
     let summary = Summary::new(&records, completeness, built.size_classes, rule, facts)?;
     let mut record = RunRecord::new(records, Some(summary));
+    record.operations = operations;
     let probes = recorder.complete(&mut record)?;
+    if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
+        record.insert(TABLE, table);
+    }
     if let Some((directory, format)) = options.out {
         write_resolved(directory, scenario)?;
         record.write(directory, format)?;

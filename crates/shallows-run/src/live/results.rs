@@ -90,6 +90,7 @@ pub fn facts(
         wall: Some(wall),
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
+        latencies: Vec::new(),
         utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
         fct_definition: "from a client's request to its last byte".to_owned(),
     }

@@ -188,6 +188,7 @@ struct Meter {
     /// Bytes of the application in each byte that the port counts.
     payload: f64,
     ticks: Ticks,
+    until: Option<Time>,
     before: Option<Vec<u64>>,
     samples: Series,
     /// The file that the samples go into.
@@ -247,6 +248,7 @@ impl Meter {
             link,
             payload: f64::from(transport.segment) / f64::from(counted),
             ticks: Ticks::new(spec.after, spec.every),
+            until: scenario.config.until,
             before: None,
             samples: Series::new(&[
                 ("time_us", Kind::Time),
@@ -260,11 +262,13 @@ impl Meter {
 
 impl Observer for Meter {
     fn next_sample(&self) -> Option<Time> {
-        Some(self.ticks.next())
+        // Not at the end itself, as published figures have it.
+        let next = self.ticks.next();
+        self.until.is_none_or(|until| next < until).then_some(next)
     }
 
     fn sample(&mut self, now: Time, simulation: &Simulation) -> Result<Step, Failure> {
-        if !self.ticks.is_due(now) {
+        if self.next_sample() != Some(now) || !self.ticks.is_due(now) {
             return Ok(Step::Continue);
         }
         let port = simulation.port(self.link);

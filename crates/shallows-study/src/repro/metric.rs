@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
+use shallows_results::latencies::{Operation, TABLE};
 use shallows_results::record::FlowRecord;
 use shallows_results::series::{Series, Values};
 use shallows_results::size_class::{ClassCounts, SizeClass};
@@ -33,6 +34,7 @@ use super::measured::Measured;
 /// | `drops`, `drops.small` | packets that ports dropped; of a class, those of its flows |
 /// | `drop-rate.large` | percent of the packets that senders of a class sent |
 /// | `marks`, `marks.small` | packets that were marked; of a class, those that arrived |
+/// | `latency.memcached.get.p99` | of an operation of an application, in us |
 /// | `mice` | percent of small flows that fit 16 packets |
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -49,6 +51,7 @@ pub(super) enum Metric {
     Drops(Class),
     DropRate(Class),
     Marks(Class),
+    Latency(Operation, Statistic),
     Mice,
 }
 
@@ -114,6 +117,15 @@ fn parse(name: &str) -> Option<Metric> {
         ("drops", _) => Some(Metric::Drops(class()?)),
         ("drop-rate", _) => Some(Metric::DropRate(class()?)),
         ("marks", _) => Some(Metric::Marks(class()?)),
+        ("latency", _) => {
+            let (application, part) = part.split_once('.')?;
+            let (name, part) = part.split_once('.')?;
+            let operation = Operation {
+                application: application.to_owned(),
+                name: name.to_owned(),
+            };
+            Some(Metric::Latency(operation, statistic(part)?))
+        }
         ("mice", "") => Some(Metric::Mice),
         _ => None,
     }
@@ -217,6 +229,21 @@ impl Metric {
                     flow.bytes,
                     flow.fct.unwrap_or(end.saturating_sub(flow.start)),
                 )
+            }
+            Self::Latency(operation, statistic) => {
+                let number = record.operations.iter().position(|of| of == operation)?;
+                let number = i64::try_from(number).ok()?;
+                let table = record.table(TABLE).ok()??;
+                let Values::Integers(operations) = table.column("operation")? else {
+                    return None;
+                };
+                let latencies = operations.iter().zip(times(&table, "latency_us")?);
+                let of_operation = latencies.filter(|(of, _)| **of == number);
+                let mut us: Vec<f64> = of_operation
+                    .map(|(_, latency)| latency.as_secs_f64() * 1e6)
+                    .collect();
+                us.sort_unstable_by(f64::total_cmp);
+                statistic.of(&us, rule)
             }
             Self::Drops(class) => sum(*class, |flow| flow.dropped),
             Self::DropRate(class) => {

@@ -4,7 +4,10 @@ use std::fs;
 
 use snapbox::str;
 
-use crate::{read, read_text, shallows, with_tiny, write};
+use shallows_core::units::Time;
+use shallows_results::RunRecord;
+
+use crate::{directory, read, read_text, shallows, with_tiny, write};
 
 const FILES: [&str; 3] = ["flows.parquet", "summary.json", "scenario.toml"];
 
@@ -213,4 +216,45 @@ fn what_cannot_be_written_is_an_error() {
 error: cannot write taken: File exists (os error 17)
 
 "#]]);
+}
+
+#[test]
+fn latencies_of_applications_are_recorded() {
+    let directory = directory();
+    let scenario = r#"
+        topology.star = { hosts = 2, rate = "1Gbps", delay = "5us" }
+        ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+        probes.queues = { links = "all", interval = "50us" }
+        [[application]]
+        name = "probe"
+        clients = 0
+        servers = 1
+        run = { ping = { interval = "100us", count = 5 } }
+    "#;
+    write(&directory, "a.toml", scenario);
+    let run = shallows(&directory).args(["run", "a.toml", "--out", "o"]);
+    let output = run.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert!(said.contains("probe ping: 5 times, mean 2"), "{said}");
+
+    let record = RunRecord::open(&directory.path().join("o")).unwrap();
+    let [latency] = &record.summary.as_ref().unwrap().facts.latencies[..] else {
+        panic!("there is one operation");
+    };
+    assert_eq!(record.operations.first(), Some(&latency.operation));
+    assert_eq!(
+        (latency.operation.name.as_str(), latency.count),
+        ("ping", 5)
+    );
+    // Two links of 5 us there, and two back.
+    let fastest = latency.latency.unwrap().p50;
+    assert!(
+        fastest > Time::from_us(20) && fastest < Time::from_us(30),
+        "{fastest}"
+    );
+    assert_eq!(record.table("latencies").unwrap().unwrap().rows(), 5);
+    // Samples go on without flows.
+    assert!(record.table("queues").unwrap().unwrap().rows() > 8);
 }
