@@ -143,7 +143,9 @@ pub fn remove(device: &Device) -> Result<(), Error> {
 /// In the device's network namespace.
 fn detach(device: &Device, pins: &Pins, installation: &RawInstallation) -> Result<(), Error> {
     // At once; else it goes a moment after its pin.
-    if let Ok(link) = Link::open(pins.link()) {
+    if pins.link().exists()
+        && let Ok(link) = Link::open(pins.link())
+    {
         let _ = link.detach();
     }
     let found = Found::find(device).ok();
@@ -217,7 +219,10 @@ fn installation(pins: &Pins) -> Result<RawInstallation, Error> {
 
 /// How a limiter is attached, with the number of its program.
 fn attachment(pins: &Pins) -> (Option<Hook>, Option<u32>) {
-    if let Ok(info) = Link::open(pins.link()).and_then(|link| link.info()) {
+    // libbpf would complain of one that is not there.
+    if pins.link().exists()
+        && let Ok(info) = Link::open(pins.link()).and_then(|link| link.info())
+    {
         return match info.info {
             LinkTypeInfo::Tcx(tcx) if tcx.ifindex != 0 => (Some(Hook::Tcx), Some(info.prog_id)),
             _ => (None, None),
