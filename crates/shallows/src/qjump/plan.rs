@@ -251,7 +251,8 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
         .map(|line| line.trim_end().to_owned() + "\n")
         .collect();
     let caveats = plan.caveats(around).into_iter();
-    let caveats: String = caveats.map(|caveat| format!("note: {caveat}\n")).collect();
+    let caveats: Vec<String> = caveats.map(|caveat| format!("note: {caveat}\n")).collect();
+    let caveats = caveats.concat();
     format!(
         "{text}\nexpected: while no more than so many senders a level send to one host at once\n\
          {caveats}"
