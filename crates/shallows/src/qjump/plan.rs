@@ -73,7 +73,7 @@ pub(crate) struct PlanArgs {
     /// Hosts that share the network and do not take part.
     #[arg(long, value_name = "N", default_value_t = 0)]
     others: u32,
-    /// Write the limits for `qjump apply`, the [hosts] part of a scenario and a figure into a
+    /// Write the limits for `qjump apply`, the `[hosts]` part of a scenario and a figure into a
     /// directory.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
