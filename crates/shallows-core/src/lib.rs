@@ -10,6 +10,7 @@
 //! | [`packet`] | what a mechanism may know of a packet |
 //! | [`port`] | the egress port: classifier, buffer, marker, scheduler, shaper, pause |
 //! | [`control`] | the contract of agents that exchange control messages |
+//! | [`keyed`] | errors that say which key of a configuration they are about |
 //! | [`host`] | what a host does before it sends: gates, QJUMP's limiter, ML-ECN's stage tags, UDP |
 //! | [`tcp`] | TCP sender and receiver, and the congestion controllers |
 //! | [`xco`] | XCo: who may send when, decided by a controller |
@@ -25,6 +26,7 @@
 pub mod application;
 pub mod control;
 pub mod host;
+pub mod keyed;
 pub mod packet;
 pub mod port;
 pub mod random;

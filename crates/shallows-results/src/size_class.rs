@@ -19,6 +19,7 @@ pub enum SizeClass {
 /// Where the classes end. The default is the papers' small (0, 100 KB], medium (100 KB, 10 MB] and
 /// large, with 1000 bytes to a KB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Bounds")]
 pub struct SizeClasses {
     small_max: Bytes,
@@ -80,6 +81,7 @@ impl Default for SizeClasses {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Bounds {
     small_max: Bytes,
@@ -96,6 +98,7 @@ impl TryFrom<Bounds> for SizeClasses {
 
 /// A count of packets or events for each class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassCounts {
     /// Of small flows.
     pub small: u64,

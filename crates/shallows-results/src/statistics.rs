@@ -10,6 +10,7 @@ use shallows_core::units::Time;
 
 /// Which of n sorted values a percentile is. No rule invents a value between two others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PercentileRule {
     /// The p-th percentile is `sorted[ceil(p n) - 1]`: the least value that at least the fraction p
@@ -66,6 +67,7 @@ impl Percentile {
 
 /// What is reported of many values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statistics<T> {
     /// The arithmetic mean; of times, rounded to the nearest picosecond.
     pub mean: T,

@@ -38,6 +38,7 @@ mod recorder;
 pub mod report;
 mod run;
 pub mod scenario;
+mod schema;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod sights;
 
@@ -47,10 +48,7 @@ pub use run::{Finished, Options, ideal_fcts, run, run_built};
 pub use shallows_results::RunRecord;
 
 pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};
+pub use schema::schema;
 
 /// Changes with the code that decides what a run shows: a kept run is good for equal ones only.
 pub const BUILD_ID: &str = env!("SHALLOWS_BUILD_ID");
-
-/// JSON schema of scenario files, for editors. Kept by hand beside their types; tests compare the
-/// two.
-pub const SCHEMA: &str = include_str!("../scenario.schema.json");

@@ -1,9 +1,12 @@
 //! Applications at simulated hosts.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use shallows_core::application::{
     ApplicationConfig, ApplicationError, Members, Plan, Protocol, Span,
 };
+use shallows_core::keyed::Keyed;
 use shallows_core::units::Time;
 use thiserror::Error;
 
@@ -25,6 +28,7 @@ use crate::workload::{HostSet, WorkloadError};
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ApplicationEntry {
     /// What its latencies are called; that of what it does if not given.
@@ -76,6 +80,24 @@ pub enum ApplicationEntryError {
     /// It begins after its end.
     #[error("stop must be after start")]
     StopsBeforeStart,
+}
+
+impl Keyed for ApplicationEntryError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let key = match self {
+            Self::Hosts(error) => return error.keys(),
+            Self::Application(error) => match error {
+                ApplicationError::NeedsServers(_) | ApplicationError::NeedsPeers(_) => {
+                    return vec!["servers".into(), "clients".into()];
+                }
+                ApplicationError::Zero(name) | ApplicationError::TooLarge { name, .. } => name,
+                ApplicationError::Share(_) => "get-share",
+            },
+            Self::ToItself(_) => "servers",
+            Self::StopsBeforeStart => "stop",
+        };
+        vec![key.into()]
+    }
 }
 
 impl ApplicationEntry {

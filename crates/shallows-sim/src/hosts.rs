@@ -1,10 +1,13 @@
 //! What hosts do to their packets before the NIC has them.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use shallows_core::host::qjump::{
     EpochClock, Excess, LimiterConfig, LimiterError, Network, NetworkError, Phase, QjumpGate,
 };
 use shallows_core::host::stage::StageTagger;
+use shallows_core::keyed::Keyed;
 use shallows_core::packet::Packet;
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
@@ -14,6 +17,7 @@ use crate::workload::random::{Purpose, Stream};
 
 /// All hosts are alike.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HostSetup {
     /// Data carries the stage of its flow in the DSCP field, in place of the service, and ACKs the
@@ -46,6 +50,7 @@ pub struct HostSetup {
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct QjumpConfig {
     /// The length of an epoch.
@@ -75,6 +80,7 @@ pub struct QjumpConfig {
 
 /// A [`Network`] of which the fabric gives what is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkConfig {
     /// n; the hosts of the fabric if not given.
@@ -112,6 +118,20 @@ pub enum QjumpError {
     /// Nothing could ever wait.
     #[error("hold-limit must be more than 0B")]
     NoHoldLimit,
+}
+
+impl Keyed for QjumpError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let key = match self {
+            Self::Limiter(LimiterError::NoEpoch) => "epoch",
+            Self::Limiter(LimiterError::Levels(_) | LimiterError::EmptyLevel(_)) => "levels",
+            Self::Network(_) => "network",
+            Self::Factor { .. } => "factors",
+            Self::NoHoldLimit => "hold-limit",
+            Self::Either => return Vec::new(),
+        };
+        vec![key.into()]
+    }
 }
 
 impl QjumpConfig {

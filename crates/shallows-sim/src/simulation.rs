@@ -66,6 +66,7 @@ pub struct Setup {
 
 /// The moment at which a flow is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Completion {
     /// The sender has the ACK of the last byte, as MQ-ECN measures it.
@@ -77,6 +78,7 @@ pub enum Completion {
 
 /// How long a connection lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
     /// As long as its flow.

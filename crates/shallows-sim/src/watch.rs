@@ -17,6 +17,7 @@ use crate::simulation::Setup;
 /// What is wrong with a link, for tests of what TCP does about it. The packets take their time on
 /// the link and do not arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Fault {
     /// Share of the packets that are lost.

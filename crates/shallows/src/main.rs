@@ -60,7 +60,10 @@ fn main() -> ExitCode {
             None => bench::bench(&args),
         },
         Command::Validate(args) => validate::validate(&args),
-        Command::Schema => output::print(shallows_run::SCHEMA).map_err(Failure::from),
+        Command::Schema => {
+            let schema = shallows_run::schema();
+            output::print(&format!("{:#}\n", schema.as_value())).map_err(Failure::from)
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "shallows", &mut script);

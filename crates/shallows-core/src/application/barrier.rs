@@ -14,6 +14,7 @@ use crate::units::{Bytes, Time};
 /// Barriers among all clients. The latencies are called `barrier`, from a host's own message until
 /// it has those of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct BarrierConfig {
     /// A message.

@@ -141,6 +141,7 @@ impl Span {
 
 /// How messages travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// On a TCP connection that is kept.
@@ -174,6 +175,7 @@ pub struct Plan {
 
 /// An application as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ApplicationConfig {
     /// Round-trip times.

@@ -11,6 +11,7 @@ use crate::units::{Bytes, Time};
 
 /// Queries of each client. The latencies are called `query`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PartitionAggregateConfig {
     /// What each server is asked.

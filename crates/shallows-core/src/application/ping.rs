@@ -10,6 +10,7 @@ use crate::units::{Bytes, Time};
 
 /// Pings from each client to each server. The latencies are called `ping`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PingConfig {
     /// From one ping to the next.

@@ -12,6 +12,7 @@ use crate::units::{Bytes, Time};
 /// GET and SET requests from each client to all servers in turn. The latencies are called `get` and
 /// `set`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RequestsConfig {
     /// A key with what goes with it: a GET, and the answer to a SET.
@@ -33,6 +34,7 @@ pub struct RequestsConfig {
 
 /// When a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pace {
     /// As soon as it has an answer and has thought about it.

@@ -12,6 +12,7 @@ use crate::units::{Bytes, Time};
 /// Sequences of connections from each client to each server. The latencies are called
 /// `connection`, from the SYN to the last byte of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ShortConnectionsConfig {
     /// Sequences of a client to a server.

@@ -11,6 +11,7 @@ use crate::units::{Bytes, Time};
 /// A shuffle among all clients. The latencies are called `transfer` and, for all transfers of a host,
 /// `shuffle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ShuffleConfig {
     /// From each host to each other.

@@ -12,6 +12,7 @@ use crate::units::{Bytes, Time};
 
 /// Reads of each client. The latencies are called `block`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct StripedReadConfig {
     /// What all servers together send.

@@ -15,6 +15,7 @@ use crate::units::{Bytes, Time};
 /// Transactions of each client, one after the other. The latencies are called `commit`, and
 /// `timeout` for each time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct TwoPhaseCommitConfig {
     /// Each of the messages.

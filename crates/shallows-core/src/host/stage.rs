@@ -14,6 +14,7 @@ pub const MAX_STAGES: usize = 63;
 
 /// Tags packets with the stage of their flow, 1 to K.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Vec<Bytes>", into = "Vec<Bytes>")]
 pub struct StageTagger {
     /// α_1 < ... < α_{K-1}.

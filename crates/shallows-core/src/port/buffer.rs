@@ -9,6 +9,7 @@ use crate::units::{Bytes, Length};
 
 /// How a port's memory is limited, as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum BufferConfig {
     /// No limit.

@@ -7,6 +7,7 @@ use crate::packet::Packet;
 
 /// A classifier, as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ClassifierConfig {
     /// The DSCP field names the queue; a value without a queue joins the last one.
@@ -41,6 +42,7 @@ impl ClassifierConfig {
 /// Line 12 sends a stage of T_large or more to the large queues; the prose below it would send it
 /// there only above T_medium. The algorithm is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SizeClasses {
     /// Q_s, number of small queues.
@@ -103,7 +105,7 @@ impl SizeClasses {
 
     pub(crate) fn check(self, queues: usize) -> Result<(), ConfigError> {
         if self.small == 0 || self.medium == 0 || self.large == 0 {
-            return Err(ConfigError::Zero("a size class's number of queues"));
+            return Err(ConfigError::Zero("size-class"));
         }
         let total = [self.small, self.medium, self.large]
             .map(usize::from)
@@ -139,7 +141,7 @@ impl Classifier {
                 let mut table = Box::new([*other; 256]);
                 if map.len() > table.len() {
                     return Err(ConfigError::Count {
-                        what: "DSCP values",
+                        what: "map",
                         given: map.len(),
                         needed: table.len(),
                     });

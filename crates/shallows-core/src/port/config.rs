@@ -1,5 +1,7 @@
 //! A port as written in a scenario.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -7,6 +9,7 @@ use super::{
     BufferConfig, ClassifierConfig, Framing, MAX_QUEUES, MarkerConfig, SchedulerConfig,
     ShaperConfig,
 };
+use crate::keyed::Keyed;
 use crate::registry::{ParameterError, UnknownName};
 use crate::units::Bytes;
 
@@ -26,6 +29,7 @@ use crate::units::Bytes;
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PortConfig {
     /// Number of queues.
@@ -58,6 +62,7 @@ pub struct PortConfig {
 
 /// The size of a packet that buffer, marker and scheduler count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Accounting {
     /// Its own size.
@@ -99,6 +104,31 @@ fn default_packet() -> Bytes {
 
 fn default_classifier() -> ClassifierConfig {
     ClassifierConfig::Dscp
+}
+
+impl Keyed for ConfigError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let key = match self {
+            Self::QueueCount(_) => "queues",
+            Self::Count { what: name, .. }
+            | Self::Zero(name)
+            | Self::Positive(name)
+            | Self::Fraction(name)
+            | Self::Probability(name)
+            | Self::TooLarge(name, _) => name,
+            Self::NoSuchQueue { .. } => "classifier",
+            Self::OneQueue { .. } => "scheduler",
+            Self::UnknownName(unknown) => unknown.kind,
+            Self::StrictCount { .. } => "strict",
+            Self::ClassQueues { .. } => "size-class",
+            Self::NeedsSizeClasses => "ml-ecn",
+            Self::NeedsRounds => "mq-ecn",
+            Self::SmallBuffer { .. } => "buffer",
+            Self::Order(name, other) => return vec![(*name).into(), (*other).into()],
+            Self::Parameters(_) | Self::LinkRate => return Vec::new(),
+        };
+        vec![key.into()]
+    }
 }
 
 /// Why a port cannot be built.
@@ -167,6 +197,9 @@ pub enum ConfigError {
         /// The nominal packet.
         packet: Bytes,
     },
+    /// A link of no rate.
+    #[error("the rate of a link must not be zero")]
+    LinkRate,
     /// Something must not be zero.
     #[error("{0} must not be zero")]
     Zero(&'static str),

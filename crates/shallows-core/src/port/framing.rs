@@ -10,6 +10,7 @@ use crate::units::Bytes;
 ///
 /// Written `"none"`, `"ethernet"` or `{ header = 4, minimum = 64, gap = 20 }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Notation", into = "Notation")]
 pub struct Framing {
     /// Header and trailer added to every packet.
@@ -65,6 +66,7 @@ impl Default for Framing {
 type Notation = TextOrTable<Name, Custom>;
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum Name {
     None,
@@ -72,6 +74,7 @@ enum Name {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Custom {
     header: u32,

@@ -14,6 +14,7 @@ use super::ConfigError;
 
 /// One value for all of a kind (queues, hosts), or a list with one for each by its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum PerIndex<T> {
     /// The same for every one.
@@ -75,6 +76,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerIndex<T> {
 
 /// Something written as a word or as a table.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(super) enum TextOrTable<A, B> {
     Text(A),

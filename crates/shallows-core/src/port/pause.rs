@@ -14,6 +14,7 @@ use crate::units::Bytes;
 
 /// Watermarks of a gauge, as written in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PauseConfig {
     /// Occupancy above which the neighbour is paused.

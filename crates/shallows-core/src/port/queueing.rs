@@ -37,10 +37,10 @@ impl<P: Packet> QueueingPort<P> {
             return Err(ConfigError::QueueCount(count));
         }
         if rate.bps() == 0 {
-            return Err(ConfigError::Zero("the rate of a link"));
+            return Err(ConfigError::LinkRate);
         }
         if config.packet == Bytes::ZERO {
-            return Err(ConfigError::Zero("the nominal packet"));
+            return Err(ConfigError::Zero("packet"));
         }
         config.framing.check()?;
         let mut queues = Queues::new(count);

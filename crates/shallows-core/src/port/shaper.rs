@@ -13,6 +13,7 @@ const MAX_BUCKET: u64 = 1_000_000;
 
 /// A token bucket, as written in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ShaperConfig {
     /// Long-term rate, in bytes on the wire.
@@ -38,7 +39,7 @@ impl TokenBucket {
     pub fn new(config: ShaperConfig) -> Result<Self, ConfigError> {
         let bucket = config.bucket.get();
         if bucket == 0 || config.rate.bps() == 0 {
-            return Err(ConfigError::Zero("a shaper's rate or bucket"));
+            return Err(ConfigError::Zero("shaper"));
         }
         if bucket > MAX_BUCKET {
             return Err(ConfigError::TooLarge("bucket", Bytes::new(MAX_BUCKET)));

@@ -1,9 +1,12 @@
 //! A transport as written in a scenario.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::ControllerConfig;
+use crate::keyed::Keyed;
 use crate::registry::{ParameterError, UnknownName};
 use crate::units::Time;
 
@@ -24,6 +27,7 @@ use crate::units::Time;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct TcpConfig {
     /// Bytes of data in a full segment.
@@ -83,6 +87,7 @@ impl Default for TcpConfig {
 
 /// Bounds of the retransmission timeout (RFC 6298). A maximum equal to the minimum makes it fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RtoConfig {
     /// Until the first round-trip time is known.
@@ -108,6 +113,7 @@ impl Default for RtoConfig {
 
 /// When a receiver answers at last (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DelayedAck {
     /// After this many segments.
@@ -118,6 +124,7 @@ pub struct DelayedAck {
 
 /// How a receiver tells of marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnEcho {
     /// Not at all, and nothing is ECN-capable.
@@ -130,6 +137,7 @@ pub enum EcnEcho {
 
 /// Whether the window grows with a marked ACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkedGrowth {
     /// Never (RFC 3168 §6.1.2; EAR eq. 3).
@@ -142,6 +150,7 @@ pub enum MarkedGrowth {
 
 /// How losses are repaired before a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// By selective ACKs (RFC 2018, RFC 6675).
@@ -154,6 +163,7 @@ pub enum Recovery {
 /// What becomes of the congestion window if nothing was sent for longer than the retransmission
 /// timeout. The slow-start threshold and what the controller has learned stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterIdle {
     /// It stays.
@@ -163,6 +173,28 @@ pub enum AfterIdle {
     Restart,
     /// The initial window even if that is more, as in ns-2.
     InitialWindow,
+}
+
+impl Keyed for ConfigError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let key = match self {
+            Self::UnknownName(_) | Self::Parameters(_) => "controller",
+            Self::Zero(name)
+            | Self::NoTime(name)
+            | Self::TooLong { name, .. }
+            | Self::OutOfRange { name, .. } => name,
+            Self::PacketTooLarge { .. } => "segment",
+            Self::WindowTooLarge { .. } => "receive-window",
+            Self::InitialWindow { .. } => {
+                return vec!["initial-window".into(), "receive-window".into()];
+            }
+            Self::Timeout { name, .. } => {
+                return vec![format!("rto.{name}").into(), "rto.maximum".into()];
+            }
+            Self::Echo { .. } => return vec!["ecn".into(), "controller".into()],
+        };
+        vec![key.into()]
+    }
 }
 
 /// Why a transport cannot work.

@@ -70,6 +70,26 @@ impl<T: Quantity> Visitor<'_> for TextVisitor<T> {
     }
 }
 
+/// The schema of a quantity: a text with one of its units.
+#[cfg(feature = "schema")]
+pub(super) fn text_schema<T: Quantity>() -> schemars::Schema {
+    let Grammar {
+        noun,
+        example,
+        units,
+        ..
+    } = T::GRAMMAR;
+    let units = units
+        .replace(" or ", ", ")
+        .replace("pkts", "pkts?, packets?");
+    let units = units.replace(", ", "|");
+    schemars::json_schema!({
+        "type": "string",
+        "description": format!("{noun} such as {example:?}"),
+        "pattern": format!(r"^([0-9]+(\.[0-9]+)? ?({units})|0)$"),
+    })
+}
+
 /// Serializes a [`Quantity`] as its printed form, in a newtype by which a serializer can tell it from
 /// a text.
 macro_rules! serde_as_text {
@@ -85,6 +105,17 @@ macro_rules! serde_as_text {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let visitor = $crate::units::text::TextVisitor(std::marker::PhantomData);
                 deserializer.deserialize_str(visitor)
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $quantity {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($quantity).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::units::text::text_schema::<Self>()
             }
         }
     };

@@ -168,7 +168,7 @@ fn mistakes_are_named() {
         ),
         (
             "buffer = \"unlimited\"\nscheduler = { dwrr = { quantum = \"0B\" } }".into(),
-            "a quantum or weight must not be zero",
+            "quantum must not be zero",
         ),
         (
             "buffer = { shared = { size = \"1KB\" } }\nscheduler = \"fifo\"".into(),

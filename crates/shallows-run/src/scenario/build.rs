@@ -68,8 +68,11 @@ impl Scenario {
             limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
         }
         let report = &config.report;
-        let size_classes = SizeClasses::new(report.small_max, report.medium_max)
-            .map_err(|error| self.error_in("report", &error.to_string().replace("_max", "-max")))?;
+        let size_classes =
+            SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
+                let problem = error.to_string().replace("_max", "-max");
+                self.error("report.small-max", problem)
+            })?;
         Ok(Built {
             overrides: self.overrides(&fabric)?,
             ports: self.ports(&fabric)?,
@@ -128,9 +131,9 @@ impl Scenario {
         let workload = WorkloadConfig::generate_all(configs, fabric, config.seed);
         let workload = workload.map_err(|error| match error {
             WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
-                self.error_in(&format!("workload.{index}"), &error)
+                self.error_in(&format!("workload.{index}"), &*error)
             }
-            WorkloadError::At { error, .. } => self.error_in("workload", &error),
+            WorkloadError::At { error, .. } => self.error_in("workload", &*error),
             error => self.error_in("workload", &error),
         })?;
         self.check_memory(fabric, workload.flows.len() as u64)?;
@@ -178,7 +181,7 @@ impl Scenario {
     fn overrides(&self, fabric: &Fabric) -> Result<Vec<TransportOverride>, Diagnostic> {
         let build = |(index, special): (usize, &TransportFor)| {
             let path = format!("transports.{index}");
-            let at_keys = |problem: String| self.error_in(&format!("{path}.set"), &problem);
+            let at_keys = |problem: String| self.error(&format!("{path}.set"), problem);
             let usual = toml::Table::try_from(&self.config.transport);
             let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
             keys.extend(special.set.clone());
@@ -187,7 +190,7 @@ impl Scenario {
             let known = self.registry.resolve_transport(&mut transport);
             known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();
-            checked.map_err(|error| at_keys(error.to_string()))?;
+            checked.map_err(|error| self.error_in(&format!("{path}.set"), &error))?;
             let hosts = match &special.hosts {
                 Some(hosts) => hosts.resolve(fabric),
                 None => Ok(Vec::new()),
@@ -213,14 +216,14 @@ impl Scenario {
             PerIndex::Each(delays) if delays.len() != fabric.hosts() as usize => {
                 let (given, hosts) = (delays.len(), fabric.hosts());
                 let problem = format!("host-delay has {given} values, there are {hosts} hosts");
-                return Err(self.error_in("ports", &problem));
+                return Err(self.error("ports.host-delay", problem));
             }
             PerIndex::Each(delays) => &delays[..],
             PerIndex::All(delay) => slice::from_ref(delay),
         };
         if let Some(delay) = delays.iter().find(|&&delay| delay > LONGEST_DELAY) {
             let problem = format!("host-delay is {delay}, it can be at most {LONGEST_DELAY}");
-            return Err(self.error_in("ports", &problem));
+            return Err(self.error("ports.host-delay", problem));
         }
         Ok(())
     }

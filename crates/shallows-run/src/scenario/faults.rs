@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_sim::routing::LinkState;
@@ -12,7 +13,7 @@ use super::links::{self, name};
 use super::{Diagnostic, Scenario};
 
 /// What is wrong with a link, or with several.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkConfig {
     /// `"leaf0->spine1"`, or `"leaf0<->spine1"` for both directions.

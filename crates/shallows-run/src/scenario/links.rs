@@ -1,7 +1,9 @@
 //! Links by their names: `"leaf0->spine1"`.
 
+use std::borrow::Cow;
 use std::fmt::{self, Formatter};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,20 @@ use shallows_sim::topology::{Fabric, Link, nearest};
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct LinkNames(pub Vec<String>);
+
+impl JsonSchema for LinkNames {
+    fn schema_name() -> Cow<'static, str> {
+        "LinkNames".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Links such as \"leaf0->h3\", \"leaf0<->spine1\", \"*->h3\" or \"all\", or a list of them",
+            "type": ["string", "array"],
+            "items": { "type": "string" },
+        })
+    }
+}
 
 impl LinkNames {
     /// The numbers of the links, from the lowest up, each once.

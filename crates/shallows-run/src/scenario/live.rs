@@ -1,11 +1,12 @@
 //! What only live runs have.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_sim::workload::HostSet;
 
 /// Pings and programs beside the flows. A simulation passes over them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Live {
     /// Round-trip times to measure.
@@ -15,7 +16,7 @@ pub struct Live {
 }
 
 /// ICMP echo requests from one host to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Probe {
     /// The host that asks.
@@ -31,7 +32,7 @@ pub struct Probe {
 }
 
 /// A line for the shell at a host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LiveCommand {
     /// Where.
@@ -56,7 +57,7 @@ pub struct LiveCommand {
 }
 
 /// Whether a program ends by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// It does, and the run waits for it.

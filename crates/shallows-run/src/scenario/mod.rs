@@ -13,14 +13,17 @@ mod probes;
 mod setting;
 mod source;
 
+use std::borrow::Cow;
 use std::fmt::{self, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use shallows_core::keyed::Keyed;
 use shallows_core::port::{BufferConfig, ConfigError, PerIndex, PortConfig};
 use shallows_core::registry::{Registry, UnknownName};
 use shallows_core::tcp::TcpConfig;
@@ -46,7 +49,7 @@ pub use probes::Sampled;
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioConfig {
     /// The program that wrote the file, if one did.
@@ -104,7 +107,7 @@ pub struct ScenarioConfig {
 }
 
 /// Egress ports.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ports {
     /// Memory that the ports of one switch share, for buffers that do.
@@ -128,7 +131,7 @@ fn no_delay() -> PerIndex<Time> {
 }
 
 /// A port that some links have.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SpecialPort {
     /// Which links.
@@ -150,7 +153,7 @@ pub enum HostPort {
 }
 
 /// Transport settings of some services or of the flows from some hosts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TransportFor {
     /// The services; all if not given.
@@ -160,6 +163,7 @@ pub struct TransportFor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<HostSet>,
     /// Keys of `[transport]`, each in place of the whole value there.
+    #[schemars(with = "TcpConfig")]
     pub set: toml::Table,
 }
 
@@ -169,7 +173,7 @@ pub struct TransportFor {
 pub struct Workloads(pub Vec<WorkloadConfig>);
 
 /// How results are reported.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Report {
     /// The largest small flow.
@@ -336,11 +340,14 @@ impl Scenario {
         Diagnostic::at(&self.source, self.source.span_of(path), problem)
     }
 
-    /// A problem with something in the table at `path`, which probably says its name.
-    pub fn error_in(&self, path: &str, problem: &impl ToString) -> Diagnostic {
-        let problem = problem.to_string();
-        let span = self.source.span_of_named(path, &problem);
-        Diagnostic::at(&self.source, span, problem)
+    /// A problem with something in the table at `path`.
+    pub fn error_in(&self, path: &str, problem: &impl Keyed) -> Diagnostic {
+        let keys = problem.keys();
+        let written = keys
+            .iter()
+            .find_map(|key| self.source.span_of_key(path, key));
+        let span = written.unwrap_or_else(|| self.source.span_of(path));
+        Diagnostic::at(&self.source, span, problem.to_string())
     }
 }
 
@@ -410,6 +417,38 @@ impl Ports {
             HostPort::AsSwitch => self.switch.clone(),
             HostPort::Own(port) => (**port).clone(),
         }
+    }
+}
+
+impl JsonSchema for HostPort {
+    fn schema_name() -> Cow<'static, str> {
+        "HostPort".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "\"fifo\", \"as-switch\" or a port",
+            "anyOf": [
+                { "enum": ["fifo", "as-switch"] },
+                generator.subschema_for::<PortConfig>(),
+            ],
+        })
+    }
+}
+
+impl JsonSchema for Workloads {
+    fn schema_name() -> Cow<'static, str> {
+        "Workloads".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "One workload, or several at once as [[workload]]",
+            "anyOf": [
+                generator.subschema_for::<WorkloadConfig>(),
+                generator.subschema_for::<Vec<WorkloadConfig>>(),
+            ],
+        })
     }
 }
 

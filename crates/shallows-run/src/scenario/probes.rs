@@ -1,8 +1,10 @@
 //! What to watch during a run.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Formatter};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -14,7 +16,7 @@ use super::links::LinkNames;
 use super::{Diagnostic, Scenario};
 
 /// What is recorded beside the flows; nothing by default.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbesConfig {
     /// Every round-trip time that a sender sees.
@@ -34,7 +36,7 @@ pub struct ProbesConfig {
 }
 
 /// Something of every service, again and again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ServiceProbe {
     /// From one sample to the next.
@@ -42,7 +44,7 @@ pub struct ServiceProbe {
 }
 
 /// Something of some links, again and again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkProbe {
     /// Which links.
@@ -52,7 +54,7 @@ pub struct LinkProbe {
 }
 
 /// Something of some flows, again and again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FlowProbe {
     /// Which flows.
@@ -138,6 +140,19 @@ impl Scenario {
             return Err(self.error(&path, "the interval is zero; write one such as \"10us\""));
         }
         Ok(Sampled { of, interval })
+    }
+}
+
+impl JsonSchema for FlowNumbers {
+    fn schema_name() -> Cow<'static, str> {
+        "FlowNumbers".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "\"all\" or a list of flows",
+            "anyOf": [{ "enum": ["all"] }, generator.subschema_for::<Vec<u32>>()],
+        })
     }
 }
 

@@ -123,19 +123,13 @@ impl Source {
         self.spans.contains_key(path)
     }
 
-    /// The key in the table at `path` that a problem names first, or the table if it names none.
-    pub(crate) fn span_of_named(&self, path: &str, problem: &str) -> Range<usize> {
-        let prefix = format!("{path}.");
+    /// Where the key, or path of keys, `key` is in the table at `path` or in one within it.
+    pub(crate) fn span_of_key(&self, path: &str, key: &str) -> Option<Range<usize>> {
+        let (prefix, suffix) = (format!("{path}."), format!(".{key}"));
         let inside = self.spans.range(prefix.clone()..);
-        let inside = inside.take_while(|(key, _)| key.starts_with(&prefix));
-        let keys: Vec<(&str, &Range<usize>)> = inside
-            .map(|(key, span)| (key.rsplit('.').next().unwrap_or(key), span))
-            .collect();
-        let words = problem.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
-        words
-            .filter(|word| word.contains(|c: char| c.is_ascii_alphabetic()))
-            .find_map(|word| keys.iter().find(|(key, _)| *key == word))
-            .map_or_else(|| self.span_of(path), |(_, span)| (*span).clone())
+        let mut inside = inside.take_while(|(found, _)| found.starts_with(&prefix));
+        let (_, span) = inside.find(|(found, _)| found.ends_with(&suffix))?;
+        Some(span.clone())
     }
 
     /// The last boundary of characters up to a position.

@@ -1,6 +1,9 @@
 //! Routing as written in a scenario.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
+use shallows_core::keyed::Keyed;
 use shallows_core::units::Bytes;
 use thiserror::Error;
 
@@ -9,6 +12,7 @@ use crate::topology::UnknownNode;
 
 /// How one of several equally short paths is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     rename_all = "kebab-case",
     rename_all_fields = "kebab-case",
@@ -46,6 +50,20 @@ impl RoutingConfig {
             Self::DestinationModulo => Choice::DestinationModulo,
             Self::Ns2Hash => Choice::Ns2Hash,
         }
+    }
+}
+
+impl Keyed for RoutingError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let path = match self {
+            Self::TooLarge { .. } => return Vec::new(),
+            Self::UnknownNode { path, .. }
+            | Self::Ends { path }
+            | Self::NoLink { path, .. }
+            | Self::Loop { path, .. } => path,
+            Self::Duplicate { second, .. } => second,
+        };
+        vec![format!("paths.{path}").into()]
     }
 }
 

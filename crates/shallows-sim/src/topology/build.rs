@@ -21,8 +21,12 @@ impl Cabling {
         fabric_rate: Rate,
         fabric_delay: Time,
     ) -> Result<Self, TopologyError> {
-        require(host_rate.bps(), "the rate of a host link")?;
-        require(fabric_rate.bps(), "the rate of a link between switches")?;
+        if host_rate.bps() == 0 {
+            return Err(TopologyError::HostRate);
+        }
+        if fabric_rate.bps() == 0 {
+            return Err(TopologyError::FabricRate);
+        }
         Ok(Self {
             host: (host_rate, host_delay),
             fabric: (fabric_rate, fabric_delay),
@@ -36,9 +40,9 @@ impl Cabling {
 
 /// Star, dumbbell and chain: switches in a row with this many hosts each.
 pub(super) fn chain(hosts: &[u32], cabling: Cabling) -> Result<Fabric, TopologyError> {
-    require(hosts.len() as u64, "the number of switches")?;
+    require(hosts.len() as u64, "switches")?;
     let total: u64 = hosts.iter().map(|&n| u64::from(n)).sum();
-    require(total, "the number of hosts")?;
+    require(total, "hosts")?;
     let mut parts = Parts::sized(total, hosts.len() as u64 - 1)?;
     parts.name_switches("switch", hosts.len() as u32);
     for (switch, &count) in (0..).zip(hosts) {

@@ -27,6 +27,7 @@ use super::{Cable, Fabric, LONGEST_DELAY, Nodes, TopologyError, custom};
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     rename_all = "kebab-case",
     rename_all_fields = "kebab-case",

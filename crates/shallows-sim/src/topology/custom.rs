@@ -13,6 +13,7 @@ use super::{Fabric, Node, Place, TopologyError, UnknownNode};
 
 /// How many nodes there are, or what they are called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Nodes {
     /// This many, named by a letter and their number.
@@ -67,6 +68,7 @@ impl<'de> Deserialize<'de> for Nodes {
 
 /// A cable of a custom fabric: two directed links of the same rate and delay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cable {
     /// The names of the nodes at its ends.
@@ -84,10 +86,10 @@ pub(super) fn build(
 ) -> Result<Fabric, TopologyError> {
     let (hosts, switches) = (hosts.names("h")?, switches.names("s")?);
     if hosts.is_empty() {
-        return Err(TopologyError::Zero("the number of hosts"));
+        return Err(TopologyError::Zero("hosts"));
     }
     if switches.is_empty() {
-        return Err(TopologyError::Zero("the number of switches"));
+        return Err(TopologyError::Zero("switches"));
     }
     let mut parts = Parts::sized(0, cables.len() as u64)?;
     let ends = find_ends(&hosts, &switches, cables)?;
@@ -120,7 +122,7 @@ fn find_ends(
     let mut seen = FxHashMap::default();
     let ends = cables.iter().enumerate().map(|(index, cable)| {
         if cable.rate.bps() == 0 {
-            return Err(TopologyError::Zero("the rate of a link"));
+            return Err(TopologyError::Zero("rate"));
         }
         let find = |name: &String| {
             let found = names.get(name.as_str()).copied();

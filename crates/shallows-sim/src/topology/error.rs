@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+
+use shallows_core::keyed::Keyed;
 use shallows_core::units::Time;
 use thiserror::Error;
 
@@ -9,6 +12,12 @@ pub enum TopologyError {
     /// Something must not be zero.
     #[error("{0} must not be zero")]
     Zero(&'static str),
+    /// Hosts with links of no rate.
+    #[error("the rate of a host link must not be zero")]
+    HostRate,
+    /// Switches with links of no rate.
+    #[error("the rate of a link between switches must not be zero")]
+    FabricRate,
     /// A fat-tree switch has as many ports up as down.
     #[error("the radix of a fat-tree is an even number from 2, not {0}")]
     Radix(u32),
@@ -83,6 +92,29 @@ pub enum TopologyError {
         /// Position in the list of links, from 0.
         second: usize,
     },
+}
+
+impl Keyed for TopologyError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let link = match self {
+            Self::Zero(name) => return vec![(*name).into()],
+            Self::HostRate => return vec!["host-rate".into(), "rate".into()],
+            Self::FabricRate => return vec!["fabric-rate".into(), "rate".into()],
+            Self::Radix(_) => return vec!["radix".into()],
+            Self::Tiers(_) => return vec!["tiers".into()],
+            Self::Delay(_) => {
+                return ["delay", "host-delay", "fabric-delay"]
+                    .map(Into::into)
+                    .to_vec();
+            }
+            Self::TooLarge { .. } | Self::DuplicateName(_) | Self::NoLink(_) => return Vec::new(),
+            Self::UnknownNode { index, .. }
+            | Self::Loop { index, .. }
+            | Self::HostToHost { index, .. } => index,
+            Self::DuplicateLink { second, .. } | Self::SeveralLinks { second, .. } => second,
+        };
+        vec![format!("links.{link}").into()]
+    }
 }
 
 /// A name that no node has.

@@ -23,6 +23,7 @@ pub struct Cdf {
 
 /// What sizes are counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeUnit {
     /// Bytes.

@@ -1,9 +1,43 @@
+use std::borrow::Cow;
+
 use shallows_core::host::udp::ConfigError as UdpError;
+use shallows_core::keyed::Keyed;
 use thiserror::Error;
 
 use super::CdfError;
 use super::list;
 use crate::topology::UnknownNode;
+
+impl Keyed for WorkloadError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let key = match self {
+            Self::Zero(name) | Self::Positive { name, .. } => name,
+            Self::Either(name, other) => return vec![(*name).into(), (*other).into()],
+            Self::Locality | Self::NobodyToSendTo { .. } => "locality",
+            Self::NothingLeaves(_) => "load-of",
+            Self::NoServices | Self::TooManyServices(_) => "services",
+            Self::NoSizes | Self::NestedSizes => "by-service",
+            Self::SizesNotIncreasing => "by-size",
+            Self::CdfSource | Self::Cdf(_) | Self::File { .. } => "cdf",
+            Self::List(_) => "list",
+            Self::TooManyPairs(_) => "process",
+            Self::NothingStarts => "duration",
+            Self::StopsBeforeStart { .. } => "stop",
+            Self::Udp(error) => return error.keys(),
+            Self::At { error, .. } => return error.keys(),
+            Self::NoSuchHost { .. }
+            | Self::UnknownHost(_)
+            | Self::NoHosts(_)
+            | Self::OneHost { .. }
+            | Self::ToItself(_)
+            | Self::TwoHosts { .. }
+            | Self::TooManyFlows { .. }
+            | Self::TooSlow { .. }
+            | Self::TooLate(_) => return Vec::new(),
+        };
+        vec![key.into()]
+    }
+}
 
 /// Why a workload cannot be generated.
 #[derive(Debug, Error)]

@@ -14,6 +14,21 @@ use crate::topology::{Fabric, Node};
 #[serde(transparent)]
 pub struct HostSet(String);
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for HostSet {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "HostSet".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": ["string", "integer"],
+            "minimum": 0,
+            "description": "Hosts such as \"all\", 3, \"0-7\" or \"leaf0\"",
+        })
+    }
+}
+
 impl HostSet {
     /// The set that a text describes, which is checked once the fabric is known.
     pub fn new(text: impl Into<String>) -> Self {

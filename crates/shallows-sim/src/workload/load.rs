@@ -40,6 +40,23 @@ impl Serialize for LoadReference {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for LoadReference {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "LoadReference".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "The links that a load is a share of, or a rate",
+            "anyOf": [
+                { "enum": ["source-links", "destination-links", "rack-uplinks"] },
+                generator.subschema_for::<Rate>(),
+            ],
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for LoadReference {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -59,6 +76,7 @@ impl<'de> Deserialize<'de> for LoadReference {
 
 /// The bytes that count towards a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     rename_all = "kebab-case",
     rename_all_fields = "kebab-case",

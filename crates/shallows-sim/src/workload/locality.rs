@@ -13,6 +13,7 @@ use crate::topology::{Fabric, Node};
 /// The shares of flows whose destination is any other host of the source's rack, pod, upper pod or
 /// fabric. Only their ratios matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LocalityConfig {
     /// Within the rack.

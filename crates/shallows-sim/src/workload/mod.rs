@@ -150,6 +150,7 @@ pub struct Workload {
 
 /// A workload as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadConfig {
     /// A CSV file that [`list::parse`] reads.

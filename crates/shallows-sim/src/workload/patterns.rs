@@ -12,6 +12,7 @@ use crate::topology::{Fabric, Node};
 
 /// A flow from every host to another, so that each receives one as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PermutationConfig {
     /// The hosts.
@@ -35,6 +36,7 @@ pub struct PermutationConfig {
 
 /// A flow from every host to every other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AllToAllConfig {
     /// The hosts.
@@ -56,6 +58,7 @@ pub struct AllToAllConfig {
 /// Many hosts send to one at the same time, in rounds: the next begins once all flows of the one
 /// before have finished, as reads of a striped file do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct IncastConfig {
     /// The senders. The receiver is left out if it is among them.
@@ -83,6 +86,7 @@ pub struct IncastConfig {
 
 /// Flows that send for a time, from each of some hosts to each of others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LongLivedConfig {
     /// The sources.
@@ -104,6 +108,7 @@ pub struct LongLivedConfig {
 
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FlowConfig {
     /// When it starts.

@@ -35,6 +35,7 @@ use crate::topology::Fabric;
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PoissonConfig {
     /// The share of the capacity that flows take: 0.6 is 60%.
@@ -75,6 +76,7 @@ pub struct PoissonConfig {
 /// A source's process is the sum of its pairs', so the two differ only where the sizes of a source's
 /// pairs do: then the pairs of a source bring equal bytes, or equal numbers of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Process {
     /// Each source, which chooses a destination for each flow.

@@ -9,6 +9,7 @@ use super::random::Stream;
 
 /// The rule that gives flows their service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceMap {
     /// All flows this one.

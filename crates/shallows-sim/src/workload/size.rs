@@ -12,6 +12,7 @@ use super::{Cdf, SizeUnit, WorkloadError};
 
 /// Sizes of flows: `"1MB"`, `{ cdf = "web-search" }` or `{ by-service = [...] }`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum SizeConfig {
     /// All the same.
@@ -22,6 +23,7 @@ pub enum SizeConfig {
 
 /// Sizes that are drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DrawnSize {
     /// From a distribution.
@@ -32,6 +34,7 @@ pub enum DrawnSize {
 
 /// A distribution: its name, or a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum CdfConfig {
     /// One that is shipped.
@@ -42,6 +45,7 @@ pub enum CdfConfig {
 
 /// A distribution with its parameters. Exactly one of `name` and `file` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CdfTable {
     /// One that is shipped.

@@ -211,7 +211,7 @@ error: mq-ecn follows the rounds of wrr or dwrr, or the weights of wfq: choose o
         "hosts = 4",
         "hosts = 0",
         str![[r#"
-error: the number of hosts must not be zero
+error: hosts must not be zero
  --> tiny.toml:4:1
   |
 4 | hosts = 0
@@ -236,10 +236,10 @@ error: load is -1, it must be a positive number
         "size = { cdf = \"web-serch\" }",
         str![[r#"
 error: there is no distribution "web-serch"; did you mean "web-search"?
-  --> tiny.toml:14:2
+  --> tiny.toml:16:10
    |
-14 | [workload.poisson]
-   |  ^^^^^^^^
+16 | size = { cdf = "web-serch" }
+   |          ^^^
 
 "#]],
     );

@@ -32,6 +32,7 @@ impl Level {
 
 /// What happens to a packet over the limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Excess {
     /// It is dropped (Listing 1, line 13).
@@ -43,6 +44,7 @@ pub enum Excess {
 
 /// Where epochs begin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EpochClock {
     /// At the start plus whole epochs, however packets come.
@@ -54,6 +56,7 @@ pub enum EpochClock {
 
 /// The limits of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimiterConfig {
     /// The length of an epoch.

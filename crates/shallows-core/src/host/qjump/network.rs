@@ -5,6 +5,7 @@ use crate::units::{Bytes, Rate, Time};
 
 /// What QJUMP must know about a network (§5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// n, the hosts that may send to one destination at once.
@@ -19,6 +20,7 @@ pub struct Network {
 
 /// How the epochs of different hosts are aligned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// All hosts begin their epochs at the same instant.

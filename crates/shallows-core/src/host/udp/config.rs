@@ -1,9 +1,12 @@
 //! A UDP sender and its receiver as written in a scenario.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{IP_HEADER, MAX_MESSAGE, MIN_MTU, UDP_HEADER};
+use crate::keyed::Keyed;
 use crate::units::{Bytes, Rate, Time};
 
 /// Everything about a stream of datagrams. What is not written has the default.
@@ -20,6 +23,7 @@ use crate::units::{Bytes, Rate, Time};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct UdpConfig {
     /// When messages are sent, and how large they are.
@@ -53,6 +57,7 @@ impl Default for UdpConfig {
 
 /// When messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pattern {
     /// At a constant rate, whatever becomes of them.
@@ -120,6 +125,7 @@ fn largest_message() -> Bytes {
 
 /// What a receiver keeps of messages that are not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ReassemblyConfig {
     /// A message is given up this long after its first fragment has come.
@@ -168,6 +174,21 @@ pub enum ConfigError {
     /// Fragments would never meet.
     #[error("reassembly.timeout must be more than 0s")]
     NoTimeout,
+}
+
+impl Keyed for ConfigError {
+    fn keys(&self) -> Vec<Cow<'_, str>> {
+        let key = match self {
+            Self::EmptyMessage | Self::MessageTooLarge(_) => "size",
+            Self::Mtu(_) => "mtu",
+            Self::NoSendBuffer => "send-buffer",
+            Self::NoInterval | Self::NoPause => "interval",
+            Self::EmptyBurst => "bytes",
+            Self::NoRate => "rate",
+            Self::NoTimeout => "timeout",
+        };
+        vec![key.into()]
+    }
 }
 
 impl UdpConfig {

@@ -20,6 +20,7 @@ use crate::units::Length;
 
 /// Parameters of A-ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AEcnConfig {
     /// K, the standard threshold: where every queue starts, and its most.

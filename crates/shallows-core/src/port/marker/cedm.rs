@@ -14,6 +14,7 @@ use crate::units::Time;
 
 /// Parameters of CEDM.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CedmConfig {
     /// Threshold when a packet arrives.
@@ -27,6 +28,7 @@ pub struct CedmConfig {
 
 /// How CEDM's two decisions combine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CedmRule {
     /// Marked if both thresholds were exceeded.

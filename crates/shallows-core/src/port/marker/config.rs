@@ -12,6 +12,7 @@ use crate::registry::{Custom, MakeMarker, Parameters};
 
 /// A marker, as written in a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MarkerConfig {
     /// What decides.
@@ -29,7 +30,9 @@ pub struct MarkerConfig {
 
 /// The scheme that decides: a name, or a name with parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schemars(!remote))]
 pub enum SchemeConfig {
     /// Nothing is marked.
     #[default]
@@ -158,6 +161,7 @@ impl<'de> Deserialize<'de> for SchemeConfig {
 
 /// The moment at which a scheme decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkPoint {
     /// When a packet arrives, as RED and commodity chips do.
@@ -169,6 +173,7 @@ pub enum MarkPoint {
 
 /// What counts as the length of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Measure {
     /// Bytes, or packets of the port's nominal size.
@@ -192,6 +197,7 @@ impl Default for Measure {
 
 /// Unit of a queue's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasureUnit {
     /// Bytes queued.
@@ -202,6 +208,7 @@ pub enum MeasureUnit {
 
 /// Whether something counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
     /// It counts.
@@ -212,6 +219,7 @@ pub enum Presence {
 
 /// What happens to a packet that should be marked but is not ECN-capable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NotEct {
     /// It goes on unmarked.

@@ -15,6 +15,7 @@ use crate::units::Time;
 
 /// Parameters of DemePro.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DemeProConfig {
     /// Threshold of the port.

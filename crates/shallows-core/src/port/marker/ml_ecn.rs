@@ -26,6 +26,7 @@ use crate::random::Coin;
 
 /// Parameters of ML-ECN's marker; the classes of queues are those of the classifier.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MlEcnConfig {
     /// K, the standard threshold.

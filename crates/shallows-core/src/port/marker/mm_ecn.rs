@@ -21,6 +21,7 @@ use crate::units::Time;
 
 /// Parameters of MM-ECN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MmEcnConfig {
     /// Threshold of each queue.

@@ -29,6 +29,7 @@ const SHORTEST_ROUND: f64 = 1_000.0;
 
 /// Parameters of MQ-ECN, by the paper's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MqEcnConfig {
     /// K = C x RTT x lambda, the standard threshold; with a [`Ramp`] its K_max.
@@ -65,6 +66,7 @@ impl MqEcnConfig {
 
 /// When T_round takes a sample in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RoundUpdate {
     /// With every sample (eq. 6).
@@ -77,6 +79,7 @@ pub enum RoundUpdate {
 
 /// Marking probability that rises from 0 at K_min to P_max at K_max, and is 1 above.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ramp {
     /// K_min of the single-queue model.

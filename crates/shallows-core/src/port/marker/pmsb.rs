@@ -12,6 +12,7 @@ use crate::port::{ConfigError, MarkReason, PerIndex, Queues};
 
 /// Parameters of PMSB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PmsbConfig {
     /// Threshold of the port.

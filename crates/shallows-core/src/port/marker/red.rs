@@ -18,6 +18,7 @@ use crate::units::{Length, Time};
 
 /// Parameters of RED; values for each queue make it WRED.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RedConfig {
     /// Length at which marking begins.
@@ -39,6 +40,7 @@ pub struct RedConfig {
 
 /// The queue length that RED looks at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Average {
     /// The length at this moment, as datacenter switches are configured.

@@ -12,6 +12,7 @@ use crate::units::Time;
 
 /// Parameters of TCN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TcnConfig {
     /// Sojourn above which a packet is marked; RTT x lambda is the counterpart of eq. 1.

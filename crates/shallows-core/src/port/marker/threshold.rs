@@ -10,6 +10,7 @@ use crate::units::{Bytes, Length, Rate, Time};
 /// A marking threshold: a length such as `"65pkts"` or `"32KB"`, or the factors of eq. 1 as
 /// `{ rtt = "85.2us", lambda = 0.6 }`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Notation", into = "Notation")]
 pub enum Threshold {
     /// The threshold itself.
@@ -27,6 +28,7 @@ pub enum Threshold {
 type Notation = TextOrTable<Length, Product>;
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Product {
     rtt: Time,
@@ -62,7 +64,7 @@ impl Threshold {
         if bytes.is_finite() && bytes > 0.0 {
             Ok(bytes)
         } else {
-            Err(ConfigError::Positive("a marking threshold"))
+            Err(ConfigError::Positive("threshold"))
         }
     }
 }

@@ -127,7 +127,9 @@ pub(crate) trait Discipline {
 
 /// A scheduler and its parameters, as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schemars(!remote))]
 pub enum SchedulerConfig {
     /// One queue, first come first served.
     Fifo,
@@ -166,6 +168,7 @@ pub enum SchedulerConfig {
 
 /// The round robin below strict priorities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RoundRobinConfig {
     /// See [`Wrr`].
@@ -210,15 +213,17 @@ impl SchedulerConfig {
                 })
                 .collect()
         };
-        let weights = match self {
-            Self::Fifo | Self::Strict | Self::Pfabric | Self::Custom(_) => vec![1; count],
-            Self::Wfq { weight } => weight.each("weight", count)?,
+        let (name, weights) = match self {
+            Self::Fifo | Self::Strict | Self::Pfabric | Self::Custom(_) => {
+                return Ok(vec![1; count]);
+            }
+            Self::Wfq { weight } => ("weight", weight.each("weight", count)?),
             Self::Wrr { quantum } | Self::Dwrr { quantum } | Self::StrictOver { quantum, .. } => {
-                bytes(quantum)?
+                ("quantum", bytes(quantum)?)
             }
         };
         if weights.contains(&0) {
-            return Err(ConfigError::Zero("a quantum or weight"));
+            return Err(ConfigError::Zero(name));
         }
         Ok(weights)
     }

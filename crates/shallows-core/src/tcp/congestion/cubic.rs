@@ -20,6 +20,7 @@ use crate::units::Time;
 
 /// Parameters of CUBIC, by the RFC's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct CubicConfig {
     /// C, in segments per cubic second.

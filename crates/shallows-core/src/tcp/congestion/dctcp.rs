@@ -20,6 +20,7 @@ use super::{AckSample, Control, Loss, Signal, Window};
 
 /// Parameters of DCTCP, by the RFC's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct DctcpConfig {
     /// Weight of the newest window in alpha.

@@ -15,6 +15,7 @@ use crate::units::Time;
 
 /// Parameters of delay-based DCTCP and of EAR, by the paper's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct DelayDctcpConfig {
     /// T: queueing delay that is not yet congestion. §4.2 has 144 us, 120 packets at 10 Gbps; the

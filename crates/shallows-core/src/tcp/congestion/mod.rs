@@ -153,7 +153,9 @@ pub trait Control: Debug + Send {
 /// A congestion controller, as written in a scenario: a name such as `"dctcp"`, or a name with
 /// parameters such as `{ dctcp = { g = 0.0625 } }`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", schemars(!remote, transform = allow_names))]
 pub enum ControllerConfig {
     /// See [`reno`].
     Reno {},
@@ -264,6 +266,14 @@ impl ControllerConfig {
                 Ok(())
             }
         }
+    }
+}
+
+/// A bare name stands for the defaults.
+#[cfg(feature = "schema")]
+fn allow_names(schema: &mut schemars::Schema) {
+    if let Some(serde_json::Value::Array(choices)) = schema.get_mut("oneOf") {
+        choices.push(serde_json::json!({ "enum": ControllerConfig::names() }));
     }
 }
 

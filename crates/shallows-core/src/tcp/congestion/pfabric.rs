@@ -20,6 +20,7 @@ use super::{AckSample, Control, Loss, Signal, Window};
 
 /// Parameters of pFabric's transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PfabricConfig {
     /// Timeouts in a row after which only probes are sent.
@@ -30,6 +31,7 @@ pub struct PfabricConfig {
 
 /// What ACKs do to the window of pFabric's transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowGrowth {
     /// It grows as in standard TCP (§4.2).
