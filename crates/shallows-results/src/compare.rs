@@ -64,6 +64,31 @@ pub fn compare(first: &Summary, second: &Summary) -> Vec<Difference> {
     differences
 }
 
+/// Every figure of a run by its full name, such as `small.fct_us.p99` or `marks.all`. Runs of all
+/// scenarios have the same names in the same order.
+pub fn figures_of(summary: &Summary) -> Vec<(String, Option<f64>)> {
+    let classes = summary.classes.named().into_iter();
+    let mut all: Vec<(String, Option<f64>)> = classes
+        .flat_map(|(class, of)| {
+            let figures = figures(of).into_iter();
+            figures.map(move |(name, value)| (format!("{class}.{name}"), value))
+        })
+        .collect();
+    for (name, counts) in counters(summary) {
+        for (class, count) in counts.named() {
+            all.push((format!("{name}.{class}"), Some(count as f64)));
+        }
+    }
+    let facts = &summary.facts;
+    all.push((
+        "simulated_s".to_owned(),
+        Some(facts.simulated.as_secs_f64()),
+    ));
+    all.push(("packet_hops".to_owned(), Some(facts.packet_hops as f64)));
+    all.push(("events".to_owned(), Some(facts.events as f64)));
+    all
+}
+
 fn figures(class: &ClassSummary) -> Vec<(String, Option<f64>)> {
     let fct = class.fct.map(|fct| fct.map(|time| time.ps() as f64 / 1e6));
     let mut figures = vec![

@@ -16,6 +16,8 @@
 //! | [`pcapng`] | packets on links, for Wireshark |
 //! | [`statistics`] | exact percentiles, means, Jain's index |
 //! | [`summary`] | a run in one value: for machines as JSON, for people as a table |
+//! | [`interval`] | means over seeds with confidence intervals |
+//! | [`frame`] | many runs as one table |
 //! | [`reason`] | why packets were marked or dropped, in words |
 //! | [`compare`] | two summaries, difference by difference |
 //! | [`figure`] | curves with error bars, as SVG, PNG and CSV |
@@ -62,6 +64,8 @@ mod error;
 pub mod figure;
 mod file;
 pub mod flows;
+pub mod frame;
+pub mod interval;
 pub mod latencies;
 pub mod pcapng;
 pub mod ports;

@@ -1,11 +1,21 @@
 //! Many Shallows runs at once.
 //!
-//! [`repro`] makes the figures of papers and compares their claims with what comes out;
+//! [`sweep`] varies the keys of a scenario over seeds; [`repro`] makes the figures of papers and compares their claims with what comes out;
 //! [`compare`] shows a scenario simulated and live, side by side.
 
 #![forbid(unsafe_code)]
 
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod compare;
+mod diff;
+mod executor;
+mod measured;
+mod metric;
 pub mod repro;
+pub mod sweep;
+mod table;
 pub mod validate;
+
+pub use diff::diff;
+pub use executor::Observer;
+pub use measured::Keep;

@@ -22,6 +22,18 @@ pub(crate) enum Command {
     /// Exit codes: 0 the run came to its end; 1 it failed or no flow finished; 2 the scenario or
     /// the command line is wrong; 130 it was interrupted and its partial results are kept.
     Run(RunArgs),
+    /// Run a study: a scenario with some keys varied, over seeds.
+    ///
+    /// Finished runs are kept and not made again, so an interrupted command can be repeated and a
+    /// study can grow. Exit codes as those of `run`; 1 too if some runs failed.
+    Sweep(SweepArgs),
+    /// Show two runs, or two sweeps, side by side: what differs in the scenario and in the results.
+    Diff {
+        /// Directory of the first one's results.
+        first: PathBuf,
+        /// Directory of the second one's.
+        second: PathBuf,
+    },
     #[cfg(all(feature = "live", target_os = "linux"))]
     /// Run a scenario simulated and live, and show both side by side. Needs root.
     Compare(CompareArgs),
@@ -77,13 +89,24 @@ pub(crate) struct RunArgs {
     /// Seed of every random choice, in place of the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Threads to use, at most one for each CPU; results do not depend on it. Runs whose flows wait
-    /// for others, whose packets are sprayed, or with probes of single packets, use one.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) threads: u32,
+    /// Threads to use, at most one for each CPU; results do not depend on it. One if not given. Runs
+    /// whose flows wait for others, whose packets are sprayed, or with probes of single packets, use
+    /// one. With --vary, how many runs at a time; as many as there are cores if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
     /// Set a key of the scenario, such as ports.switch.queues=4 or transport.controller=reno.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Run the scenario once for each value of a key, and compare: workload.poisson.load=0.3,0.6,0.9.
+    /// Several are crossed.
+    #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "live")]
+    pub(crate) vary: Vec<String>,
+    /// With --vary, run each with so many seeds from 1 on.
+    #[arg(long, value_name = "N", requires = "vary", conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: Option<u64>,
+    /// With --vary, what is compared, such as small.p99 or drops.
+    #[arg(long, value_name = "METRIC", requires = "vary")]
+    pub(crate) metric: Vec<String>,
     /// Flows from a list, in place of the scenario's workload (columns start_s, src, dst, bytes,
     /// service).
     #[arg(long, value_name = "FILE.csv")]
@@ -108,6 +131,33 @@ pub(crate) struct RunArgs {
     /// Leave out the programs of `live.commands`.
     #[arg(long, requires = "live")]
     pub(crate) no_commands: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// The study, a TOML file.
+    pub(crate) study: PathBuf,
+    /// Directory of the tables and figures (by default the study's name, under out).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Directory of the runs; studies and people may share one (by default runs in --out).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+    /// How many runs at a time (by default as many as there are cores).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Set a key in every run; what an axis sets wins.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seeds from 1 to this, in place of the study's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: Option<u64>,
+    /// Make runs again that are kept from before.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print means and intervals as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -13,10 +13,12 @@ mod interrupt;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
 mod output;
+mod overall;
 mod progress;
 mod qjump;
 mod repro;
 mod run;
+mod sweep;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod switch;
 mod validate;
@@ -38,7 +40,12 @@ fn main() -> ExitCode {
         Command::Run(args) if args.live => Err(Failure::Run(anyhow::anyhow!(
             "live runs need Linux, and a build with the feature `live`"
         ))),
+        Command::Run(args) if !args.vary.is_empty() => sweep::vary(&args),
         Command::Run(args) => run::run(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::Diff { first, second } => shallows_study::diff(&first, &second)
+            .and_then(|text| output::print(&text))
+            .map_err(Failure::from),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Compare(args) => live::compare(&args),
         #[cfg(all(feature = "live", target_os = "linux"))]

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let out = out(args, &scenario);
     let options = Options {
         out: Some((&out, args.format.format())),
-        threads: args.threads,
+        threads: args.threads.unwrap_or(1),
         interrupted: &interrupted,
     };
     let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);

@@ -17,7 +17,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error without a place, such as a file that cannot be read.
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             help: None,

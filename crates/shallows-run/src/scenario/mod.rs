@@ -2,6 +2,7 @@
 
 mod build;
 mod diagnostic;
+mod document;
 mod faults;
 #[cfg(test)]
 mod fuzz;
@@ -38,6 +39,7 @@ use toml::de::DeTable;
 
 pub use build::Built;
 pub use diagnostic::Diagnostic;
+pub use document::Document;
 pub use faults::Faults;
 use faults::LinkConfig;
 use inputs::Streams;
@@ -319,6 +321,27 @@ impl Scenario {
         kept.map_err(|problem| scenario.error("workload", problem))?;
         scenario.check_name()?;
         Ok(scenario)
+    }
+
+    /// The command that makes this run alone, for a shell.
+    pub fn command(&self) -> String {
+        let quoted = |text: &str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/=+,:%".contains(c);
+            if text.chars().all(is_plain) {
+                text.to_owned()
+            } else {
+                format!("'{}'", text.replace('\'', r"'\''"))
+            }
+        };
+        let mut command = format!(
+            "shallows run {}",
+            quoted(&self.source.path().display().to_string())
+        );
+        for setting in &self.settings {
+            command.push_str(" --set ");
+            command.push_str(&quoted(&setting.assignment));
+        }
+        command
     }
 
     /// Refuses names that lead elsewhere: results are in a directory of that name.

@@ -2,10 +2,10 @@
 
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row};
 
-use super::metric::Metric;
 use super::plan::Plan;
 use super::results::Results;
 use super::spec::{CurveSpec, PanelKind, PanelSpec};
+use crate::metric::Metric;
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;

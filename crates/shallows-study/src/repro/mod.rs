@@ -2,12 +2,9 @@
 
 mod chart;
 mod claim;
-mod execute;
 mod library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
-mod measured;
-mod metric;
 mod plan;
 mod results;
 mod spec;
@@ -22,7 +19,7 @@ use anyhow::{Context as _, bail};
 use shallows_results::report::{self, ClaimOutcome, FigureOutcome, Paper, Reproduction, Size};
 use shallows_run::Failure;
 
-use execute::Executor;
+use crate::executor::{Executor, Job, Observer};
 use library::Library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use live::three_ways;
@@ -58,20 +55,6 @@ pub struct Request {
     pub fresh: bool,
 }
 
-/// Hears how far many runs have come. Workers call it from their own threads.
-pub trait Observer: Sync {
-    /// So many runs are to be made, with so much work in all of them; `kept` are there already.
-    fn begin(&self, runs: usize, kept: usize, work: u64);
-    /// A worker's present run has done so much of its work, with so many packet-hops.
-    fn update(&self, worker: usize, work: f64, hops: u64);
-    /// A worker's run is complete.
-    fn finish(&self, worker: usize, work: u64, hops: u64);
-    /// All runs are complete, or were interrupted.
-    fn end(&self);
-    /// Something that the user may want to know.
-    fn note(&self, words: &str);
-}
-
 /// Makes every run of the wanted figures that is not there yet, compares the paper's claims with
 /// them and writes the page.
 pub fn reproduce(
@@ -96,13 +79,14 @@ pub fn reproduce(
     let out = &request.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     let executor = Executor {
-        directory: out,
+        store: &out.join("runs"),
         threads: request.threads,
         fresh: request.fresh,
         interrupted,
         observer,
     };
-    let finished = executor.run(&plans)?;
+    let jobs: Vec<&Job> = plans.iter().flat_map(|plan| &plan.jobs).collect();
+    let finished = executor.run(&jobs)?.complete()?;
     let mut outcomes: Vec<FigureOutcome> = Vec::new();
     for plan in plans {
         let runs = plan.jobs.iter().map(|job| Arc::clone(&finished[&job.key]));

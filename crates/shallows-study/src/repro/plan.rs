@@ -4,19 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use sha2::{Digest as _, Sha256};
 use shallows_core::units::Time;
 use shallows_results::report::{Paper, Size};
-use shallows_sim::workload::WorkloadConfig;
 
 use super::library::Library;
-use super::spec::{FigureSpec, GoodputSpec, Variant};
-use shallows_run::BUILD_ID;
+use super::spec::{FigureSpec, Variant};
+use crate::executor::Job;
+use crate::measured::Keep;
 use shallows_run::Failure;
 use shallows_run::scenario::{Scenario, Setting};
-
-/// Weight of a run of long-lived flows, beside the number of flows of others.
-const LONG_LIVED: u64 = 200;
 
 /// What the user asks for besides the figure.
 #[derive(Debug)]
@@ -46,17 +42,6 @@ pub(super) struct Plan {
     pub(super) jobs: Vec<Job>,
 }
 
-/// A run.
-#[derive(Clone, Debug)]
-pub(super) struct Job {
-    /// Equal for equal runs, whatever figure they are for.
-    pub(super) key: String,
-    pub(super) scenario: Scenario,
-    pub(super) goodput: Option<GoodputSpec>,
-    /// About how much work it is.
-    pub(super) weight: u64,
-}
-
 impl Plan {
     pub(super) fn new(
         library: &Library,
@@ -82,7 +67,7 @@ impl Plan {
                         .filter_map(|set| on_top(set, &spec, variant));
                     settings.extend(on_top);
                     let scenario = Scenario::parse(Path::new(&file), &text, &settings)?;
-                    jobs.push(Job::new(scenario, spec.goodput)?);
+                    jobs.push(Job::new(scenario, spec.goodput, Keep::All)?);
                 }
             }
         }
@@ -137,29 +122,6 @@ impl Plan {
     }
 }
 
-impl Job {
-    fn new(scenario: Scenario, goodput: Option<GoodputSpec>) -> Result<Self, Failure> {
-        let (resolved, inputs) = scenario.config.resolved()?;
-        let mut hash = Sha256::new();
-        hash.update(&resolved);
-        for input in inputs {
-            hash.update(&input.content);
-        }
-        hash.update(format!("{goodput:?}"));
-        hash.update(BUILD_ID);
-        let mut key = String::new();
-        for byte in hash.finalize().iter().take(10) {
-            let _ = write!(key, "{byte:02x}");
-        }
-        Ok(Self {
-            key,
-            weight: weight(&scenario),
-            scenario,
-            goodput,
-        })
-    }
-}
-
 /// The values of x of the size, or those of the figure that were asked for.
 fn chosen_xs(id: &str, spec: &FigureSpec, wanted: &Wanted) -> anyhow::Result<Vec<f64>> {
     let Some(sweep) = spec.x.as_ref().filter(|_| !wanted.at.is_empty()) else {
@@ -201,19 +163,6 @@ fn settings(spec: &FigureSpec, size: Size, x: f64, variant: &[String], seed: u64
             assignment,
         })
         .collect()
-}
-
-fn weight(scenario: &Scenario) -> u64 {
-    let flows = scenario
-        .config
-        .workload
-        .0
-        .iter()
-        .map(|workload| match workload {
-            WorkloadConfig::Poisson(poisson) => poisson.flows.unwrap_or(0),
-            _ => LONG_LIVED,
-        });
-    flows.sum::<u64>().max(1)
 }
 
 /// Refuses names that lead nowhere.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::measured::Measured;
-use super::metric::Metric;
 use super::plan::Plan;
+use crate::measured::Measured;
+use crate::metric::Metric;
 
 #[derive(Debug)]
 pub(super) struct Results {

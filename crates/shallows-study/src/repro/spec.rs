@@ -1,10 +1,10 @@
 //! Figures to reproduce, as `repro/<paper>/<figure>.toml` has them.
 
 use serde::Deserialize;
-use shallows_core::units::Time;
 use shallows_results::report::{Deviation, Paper, Size};
 
-use super::metric::Metric;
+use crate::measured::GoodputSpec;
+use crate::metric::Metric;
 
 /// `paper.toml`: the paper and its figures in order.
 #[derive(Debug, Deserialize)]
@@ -132,17 +132,6 @@ impl From<LiveTable> for LiveSpec {
             size: SizeSpec { seeds, x, set },
         }
     }
-}
-
-/// Goodput of each queue at the switch's port to a host.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct GoodputSpec {
-    pub(super) to: u32,
-    /// When the flows have settled.
-    pub(super) after: Time,
-    /// From one sample to the next.
-    pub(super) every: Time,
 }
 
 /// What is compared: a curve, in most panels.

@@ -13,6 +13,7 @@ mod results;
 mod scenarios;
 mod schema;
 mod settings;
+mod sweep;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -27,8 +27,9 @@ fn every_shipped_scenario_runs() {
         assert_eq!(summary["classes"]["all"]["unfinished"], 0, "{name}");
     }
     let count = fs::read_dir(shipped(".")).unwrap().count();
-    // Beside these: mq-ecn-as-simulated.toml, and the live ones of QJUMP in a directory.
-    assert_eq!(count, 6, "a new scenario belongs into this test");
+    // Beside these: mq-ecn-as-simulated.toml, and directories with the live ones of QJUMP and with
+    // studies.
+    assert_eq!(count, 7, "a new scenario belongs into this test");
 }
 
 /// The two times that the authors' own simulator gives, and that the ideal must be too.

@@ -13,7 +13,7 @@ use shallows_results::size_class::{ClassCounts, SizeClass};
 use shallows_results::statistics::{Percentile, PercentileRule};
 use shallows_results::summary::Summary;
 
-use super::measured::Measured;
+use crate::measured::Measured;
 
 /// A number of a run, by the name that figures have for it.
 ///
@@ -38,7 +38,7 @@ use super::measured::Measured;
 /// | `mice` | percent of small flows that fit 16 packets |
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) enum Metric {
+pub(crate) enum Metric {
     Fct(Class, Statistic),
     Slowdown(Class, Statistic),
     Throughput(Class),
@@ -56,13 +56,13 @@ pub(super) enum Metric {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     All,
     Only(SizeClass),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Statistic {
+pub(crate) enum Statistic {
     Mean,
     Max,
     Rms,
@@ -170,7 +170,7 @@ impl FromStr for Statistic {
 
 impl Metric {
     /// Its value in a run, if the run has one.
-    pub(super) fn of(&self, run: &Measured) -> Option<f64> {
+    pub(crate) fn of(&self, run: &Measured) -> Option<f64> {
         match self {
             // As the MQ-ECN authors' scripts have it, the summary's means are exact to the
             // picosecond; others are taken from the flows.
@@ -183,6 +183,34 @@ impl Metric {
             Self::Marks(Class::All) => Some(total(&run.summary.facts.marks)),
             Self::Mice => run.mice_percent,
             _ => self.of_record(&*run.record()?, &run.summary),
+        }
+    }
+
+    /// Its unit; empty if it is a count or a ratio.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self {
+            Self::Fct(..) => "ms",
+            Self::Rtt(_) | Self::DataRtt(_) | Self::Latency(..) => "us",
+            Self::Throughput(_) | Self::Goodput(_) | Self::FlowGoodput(_) => "Mbps",
+            Self::Queue(..) => "KB",
+            Self::DropRate(_) | Self::Mice => "%",
+            Self::Slowdown(..) | Self::Timeouts(_) | Self::Drops(_) | Self::Marks(_) => "",
+        }
+    }
+
+    /// Whether the summary of a run is enough for it.
+    pub(crate) fn is_in_summary(&self) -> bool {
+        match self {
+            Self::Fct(_, statistic) => match statistic {
+                Statistic::Mean | Statistic::Max => true,
+                Statistic::Percentile(percentile) => {
+                    use Percentile as P;
+                    [P::P50, P::P95, P::P99, P::P99_9].contains(percentile)
+                }
+                Statistic::Rms => false,
+            },
+            Self::Timeouts(_) | Self::Drops(Class::All) | Self::Marks(Class::All) => true,
+            _ => false,
         }
     }
 

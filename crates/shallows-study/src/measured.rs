@@ -1,6 +1,5 @@
 //! One run and what is kept of it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,43 +8,68 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use shallows_core::port::{Accounting, DropReason};
 use shallows_core::units::Time;
-use shallows_results::Format;
 use shallows_results::record::{Completeness, FlowRecord};
+use shallows_results::run_record::clear;
 use shallows_results::series::{Kind, Series, Values};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::Summary;
+use shallows_results::{Format, write_text};
 use shallows_sim::Simulation;
 use shallows_sim::topology::Node;
 use shallows_sim::workload::WorkloadConfig;
 
-use super::spec::GoodputSpec;
 use shallows_run::scenario::{Built, Scenario};
 use shallows_run::{Failure, Observer, Options, RunRecord, Step, Ticks, run_built};
+
+/// The file of a record that is written last.
+const SUMMARY: &str = "summary.json";
 
 /// Small flows of up to this many segments fit the initial window of §5.2.
 const MICE_SEGMENTS: u64 = 16;
 
+/// Goodput of each queue at the switch's port to a host.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct GoodputSpec {
+    pub(crate) to: u32,
+    /// When the flows have settled.
+    pub(crate) after: Time,
+    /// From one sample to the next.
+    pub(crate) every: Time,
+}
+
 /// What a run showed: the numbers that most figures ask for, and where the rest is.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Measured {
-    pub(super) summary: Summary,
+pub(crate) struct Measured {
+    pub(crate) summary: Summary,
     /// Percent of small flows that fit 16 packets.
-    pub(super) mice_percent: Option<f64>,
+    pub(crate) mice_percent: Option<f64>,
     /// RTTs of pings, sorted.
-    pub(super) rtt_us: Vec<f64>,
+    pub(crate) rtt_us: Vec<f64>,
     /// Goodput over time.
-    pub(super) goodput: Vec<Sample>,
+    pub(crate) goodput: Vec<Sample>,
     /// How well a live run was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) fidelity: Option<RunFidelity>,
+    pub(crate) fidelity: Option<RunFidelity>,
     /// The whole record.
     #[serde(skip)]
-    pub(super) kept: Kept,
+    pub(crate) kept: Kept,
+}
+
+/// What is kept of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// The whole record: flows and the tables of probes.
+    #[default]
+    All,
+    /// The summary. Metrics that need flows or tables have no values.
+    Summary,
 }
 
 /// Where the record of a run is. Those of a figure with many runs do not fit into memory.
 #[derive(Debug, Default)]
-pub(super) enum Kept {
+pub(crate) enum Kept {
     #[default]
     Nowhere,
     Directory(PathBuf),
@@ -54,27 +78,27 @@ pub(super) enum Kept {
 
 /// How well the machine kept a live run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct RunFidelity {
+pub(crate) struct RunFidelity {
     /// Share of the frames that were sent too late.
-    pub(super) late_share: f64,
+    pub(crate) late_share: f64,
     /// 99 of 100 were sent at most this late.
-    pub(super) late_p99_us: f64,
+    pub(crate) late_p99_us: f64,
     /// Share of CPU time that other virtual machines took.
-    pub(super) steal: Option<f64>,
+    pub(crate) steal: Option<f64>,
 }
 
 /// Goodput between two moments.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// The later one.
-    pub(super) at_s: f64,
+    pub(crate) at_s: f64,
     /// Of each queue.
-    pub(super) mbps: Vec<f64>,
+    pub(crate) mbps: Vec<f64>,
 }
 
 impl Measured {
     /// Goodput of a queue or of all, in the mean over the samples.
-    pub(super) fn mean_goodput(&self, queue: Option<usize>) -> Option<f64> {
+    pub(crate) fn mean_goodput(&self, queue: Option<usize>) -> Option<f64> {
         let of = |sample: &Sample| match queue {
             Some(queue) => sample.mbps.get(queue).copied(),
             None => Some(sample.mbps.iter().sum()),
@@ -85,7 +109,7 @@ impl Measured {
     }
 
     /// The whole record, if it was kept.
-    pub(super) fn record(&self) -> Option<Arc<RunRecord>> {
+    pub(crate) fn record(&self) -> Option<Arc<RunRecord>> {
         match &self.kept {
             Kept::Nowhere => None,
             Kept::Directory(directory) => RunRecord::open(directory).ok().map(Arc::new),
@@ -93,11 +117,12 @@ impl Measured {
         }
     }
 
-    /// Runs a scenario and keeps its record in `place`. `progress` hears how far it has come;
-    /// nothing is measured of a run that was interrupted.
-    pub(super) fn run(
+    /// Runs a scenario and keeps of its record in `place` what `keep` says. `progress` hears how far
+    /// it has come; nothing is measured of a run that was interrupted.
+    pub(crate) fn run(
         scenario: &Scenario,
         goodput: Option<GoodputSpec>,
+        keep: Keep,
         place: &Path,
         progress: &mut dyn Observer,
         interrupted: &AtomicBool,
@@ -108,23 +133,41 @@ impl Measured {
         let mut observers: Vec<&mut dyn Observer> = vec![progress];
         observers.extend(meter.as_mut().map(|meter| meter as &mut dyn Observer));
         let options = Options {
-            out: Some((place, Format::Parquet)),
+            out: (keep == Keep::All).then_some((place, Format::Parquet)),
             threads: 1,
             interrupted,
         };
-        run_built(scenario, &built, &options, &mut observers)?;
-        let measured = Self::open(scenario, place);
-        if measured.is_none() {
-            // Half a run is of no use to anybody.
-            fs::remove_dir_all(place)
-                .with_context(|| format!("cannot remove {}", place.display()))?;
+        let record = run_built(scenario, &built, &options, &mut observers)?.record;
+        let summary = record.summary.as_ref().context("the run has no summary")?;
+        if summary.completeness == Completeness::Partial {
+            return Ok(None);
         }
-        Ok(measured)
+        if keep == Keep::Summary {
+            clear(place)?;
+            summary.write_json(&place.join(SUMMARY))?;
+            let (text, _) = scenario.config.resolved()?;
+            write_text(&place.join("scenario.toml"), &text)?;
+        }
+        let mut measured = Self::of_record(record, Some(scenario));
+        measured.goodput = read_goodput(place);
+        Ok(Some(measured))
     }
 
     /// What a run showed that is complete in `place`. Nothing is taken over from when it was made
-    /// but the record, so that mended statistics count.
-    pub(super) fn open(scenario: &Scenario, place: &Path) -> Option<Self> {
+    /// but the record, so that mended statistics count; of a run whose flows need not be kept, the
+    /// summary.
+    pub(crate) fn open(scenario: &Scenario, keep: Keep, place: &Path) -> Option<Self> {
+        if keep == Keep::Summary {
+            let summary = Summary::read_json(&place.join(SUMMARY)).ok()?;
+            return Some(Self {
+                summary,
+                mice_percent: None,
+                rtt_us: Vec::new(),
+                goodput: Vec::new(),
+                fidelity: None,
+                kept: Kept::Nowhere,
+            });
+        }
         let record = RunRecord::open(place).ok()?;
         let summary = record.summary.as_ref()?;
         if summary.completeness == Completeness::Partial {
@@ -137,7 +180,7 @@ impl Measured {
     }
 
     /// Of a record with flows.
-    pub(super) fn of_record(record: RunRecord, scenario: Option<&Scenario>) -> Self {
+    pub(crate) fn of_record(record: RunRecord, scenario: Option<&Scenario>) -> Self {
         let kept = record.summary.as_ref().expect("it has flows");
         let facts = kept.facts.clone();
         let (classes, rule) = (kept.size_classes, kept.percentile_rule);
@@ -155,7 +198,7 @@ impl Measured {
 
 /// RTTs as ping measures them. Beside long-lived flows the ones that end are pings: one packet
 /// there and its ACK back, so that their FCT is an RTT through the queue of their service.
-pub(super) fn rtt_us(records: &[FlowRecord], scenario: &Scenario) -> Vec<f64> {
+pub(crate) fn rtt_us(records: &[FlowRecord], scenario: &Scenario) -> Vec<f64> {
     let mut workloads = scenario.config.workload.0.iter();
     if !workloads.any(|of| matches!(of, WorkloadConfig::LongLived(_))) {
         return Vec::new();
@@ -166,7 +209,7 @@ pub(super) fn rtt_us(records: &[FlowRecord], scenario: &Scenario) -> Vec<f64> {
     rtts
 }
 
-pub(super) fn mice_percent(
+pub(crate) fn mice_percent(
     records: &[FlowRecord],
     scenario: &Scenario,
     classes: SizeClasses,

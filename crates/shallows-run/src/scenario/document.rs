@@ -1,0 +1,59 @@
+//! Files of the user's that are no scenarios, with errors that point into them.
+
+use std::fs;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use toml::de::DeTable;
+
+use super::diagnostic::Diagnostic;
+use super::source::{Place, Source};
+use super::unreadable;
+
+/// What a TOML file says, and where it says it.
+#[derive(Clone, Debug)]
+pub struct Document<T> {
+    /// What it says.
+    pub content: T,
+    source: Source,
+}
+
+impl<T: DeserializeOwned> Document<T> {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, Diagnostic> {
+        let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads a text; errors name it by `path`.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Diagnostic> {
+        let mut source = Source::new(path, text, Vec::new());
+        let document =
+            DeTable::parse(text).map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        source.index(document.get_ref());
+        let content = T::deserialize(toml::de::Deserializer::from(document));
+        let content = content.map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        Ok(Self { content, source })
+    }
+}
+
+impl<T> Document<T> {
+    /// The text.
+    pub fn text(&self) -> &str {
+        self.source.text()
+    }
+
+    /// A problem with the key at `path`, such as `"axis.0.values"`, or with the table around it.
+    pub fn error(&self, path: &str, problem: impl Into<String>) -> Diagnostic {
+        Diagnostic::at(&self.source, self.source.span_of(path), problem)
+    }
+
+    /// The file and line of the key at `path`, for people.
+    pub fn place(&self, path: &str) -> String {
+        let file = self.source.path().display();
+        match self.source.place(self.source.span_of(path)) {
+            Place::File { line, .. } => format!("{file}:{line}"),
+            Place::WholeFile(_) | Place::Setting(_) => file.to_string(),
+        }
+    }
+}

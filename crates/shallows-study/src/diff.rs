@@ -1,0 +1,267 @@
+//! Two runs or two sweeps side by side: what differs in the scenario, and what in the results.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use shallows_results::compare::compare;
+use shallows_results::frame::{Cells, Frame};
+use shallows_results::interval::Interval;
+use shallows_results::summary::Summary;
+
+use crate::table::{aligned, difference, short};
+
+/// Describes how the results in the directory `second` differ from those in `first`: those of two
+/// runs, or of two sweeps.
+pub fn diff(first: &Path, second: &Path) -> anyhow::Result<String> {
+    match [first, second].map(|of| {
+        (
+            of.join("summary.json").is_file(),
+            of.join("runs.parquet").is_file(),
+        )
+    }) {
+        [(true, _), (true, _)] => runs(first, second),
+        [(_, true), (_, true)] => sweeps(first, second),
+        kinds => {
+            let is_nothing = |&(run, sweep): &(bool, bool)| !run && !sweep;
+            for (kind, path) in kinds.iter().zip([first, second]) {
+                if is_nothing(kind) {
+                    let path = path.display();
+                    bail!("{path} has no results of a run or a sweep (summary.json, runs.parquet)");
+                }
+            }
+            bail!("one is a run and the other a sweep; compare two of a kind");
+        }
+    }
+}
+
+fn runs(first: &Path, second: &Path) -> anyhow::Result<String> {
+    let scenario = |of: &Path| {
+        let path = of.join("scenario.toml");
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let mut text = keys(&[("", [scenario(first)?, scenario(second)?])])?;
+    let summary = |of: &Path| Summary::read_json(&of.join("summary.json"));
+    let mut rows = vec![
+        ["result", "first", "second", "difference"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for one in compare(&summary(first)?, &summary(second)?) {
+        if one.relative == Some(0.0) {
+            continue;
+        }
+        let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+        let relative = one
+            .relative
+            .map(|relative| format!("{:+.1}%", 100.0 * relative));
+        let name = format!("{}.{}", one.class, one.metric);
+        rows.push(vec![
+            name,
+            value(one.first),
+            value(one.second),
+            relative.unwrap_or_default(),
+        ]);
+    }
+    match rows.len() {
+        1 => text.push_str("results: equal\n"),
+        _ => text.push_str(&aligned(&rows, 1)),
+    }
+    Ok(text)
+}
+
+/// Keys that two TOML texts have different values for.
+fn keys(texts: &[(&str, [String; 2])]) -> anyhow::Result<String> {
+    let mut rows = vec![["key", "first", "second"].map(str::to_owned).to_vec()];
+    for (prefix, texts) in texts {
+        let [first, second] = texts.each_ref().map(|text| {
+            let mut flat = BTreeMap::new();
+            let table: toml::Table = toml::from_str(text)?;
+            flatten(prefix, &toml::Value::Table(table), &mut flat);
+            Ok::<_, toml::de::Error>(flat)
+        });
+        let (first, second) = (first?, second?);
+        let all: std::collections::BTreeSet<&String> = first.keys().chain(second.keys()).collect();
+        for key in all {
+            let [one, other] = [&first, &second].map(|flat| flat.get(key).cloned());
+            if one != other {
+                let shown = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+                rows.push(vec![key.clone(), shown(one), shown(other)]);
+            }
+        }
+    }
+    Ok(match rows.len() {
+        1 => "scenario: equal\n".to_owned(),
+        _ => aligned(&rows, 3) + "\n",
+    })
+}
+
+fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
+    let inner = |name: &str| match path {
+        "" => name.to_owned(),
+        _ => format!("{path}.{name}"),
+    };
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                flatten(&inner(key), value, flat);
+            }
+        }
+        toml::Value::Array(items) if items.iter().any(toml::Value::is_table) => {
+            for (index, item) in items.iter().enumerate() {
+                flatten(&inner(&index.to_string()), item, flat);
+            }
+        }
+        plain => {
+            flat.insert(path.to_owned(), plain.to_string());
+        }
+    }
+}
+
+fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
+    let about = |of: &Path| {
+        let path = of.join("study.json");
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let about: serde_json::Value = serde_json::from_str(&text)?;
+        let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
+        Ok::<_, anyhow::Error>([text("scenario"), text("study"), text("build")])
+    };
+    let [scenarios, studies, builds] = {
+        let [a, b] = [about(first)?, about(second)?];
+        let [a0, a1, a2] = a;
+        let [b0, b1, b2] = b;
+        [[a0, b0], [a1, b1], [a2, b2]]
+    };
+    let mut text = keys(&[("scenario", scenarios), ("study", studies)])?;
+    if builds[0] != builds[1] {
+        let _ = writeln!(
+            text,
+            "they were run by two builds: {} and {}\n",
+            builds[0], builds[1]
+        );
+    }
+    let [one, other] = [first, second].map(Sweep::open);
+    let (one, other) = (one?, other?);
+    let axes: Vec<&String> = one
+        .axes
+        .iter()
+        .filter(|axis| other.axes.contains(axis))
+        .collect();
+    let metrics: Vec<&String> = one
+        .metrics
+        .iter()
+        .filter(|of| other.metrics.contains(of))
+        .collect();
+    let (one, other) = (one.by_place(&axes), other.by_place(&axes));
+    let mut head: Vec<String> = axes.iter().map(|axis| (*axis).clone()).collect();
+    head.extend(["metric", "first", "second", "difference"].map(str::to_owned));
+    let mut rows = vec![head];
+    for (place, runs) in &one {
+        let Some(others) = other.get(place) else {
+            continue;
+        };
+        for metric in &metrics {
+            // Equal seeds have equal flows, where the workload is the same.
+            let value = |runs: &Runs, seed: &i64| runs.get(seed)?.get(*metric).copied();
+            let pairs: Vec<(f64, f64)> = runs
+                .keys()
+                .filter_map(|seed| Some((value(runs, seed)?, value(others, seed)?)))
+                .collect();
+            let mean = |of: fn(&(f64, f64)) -> f64| {
+                let values: Vec<f64> = pairs.iter().map(of).collect();
+                Interval::of(&values)
+            };
+            let (Some(a), Some(b)) = (mean(|pair| pair.0), mean(|pair| pair.1)) else {
+                continue;
+            };
+            let ratios: Vec<f64> = pairs
+                .iter()
+                .filter(|pair| pair.0 != 0.0)
+                .map(|pair| pair.1 / pair.0)
+                .collect();
+            let ratio = Interval::of(&ratios).map_or_else(String::new, difference);
+            let mut row = place.clone();
+            row.extend([(*metric).clone(), short(a.mean), short(b.mean), ratio]);
+            rows.push(row);
+        }
+    }
+    if rows.len() == 1 {
+        text.push_str("the sweeps have no points and metrics in common\n");
+    } else {
+        text.push_str(&aligned(&rows, axes.len() + 1));
+        text.push_str("\n±: half of the 95% confidence interval of the difference, seed by seed\n");
+    }
+    Ok(text)
+}
+
+/// Metrics of the runs at one place, by seed.
+type Runs = BTreeMap<i64, BTreeMap<String, f64>>;
+
+struct Sweep {
+    frame: Frame,
+    axes: Vec<String>,
+    metrics: Vec<String>,
+}
+
+impl Sweep {
+    fn open(directory: &Path) -> anyhow::Result<Self> {
+        let frame = Frame::read(&directory.join("runs.parquet"))?;
+        let points = Frame::read(&directory.join("points.parquet"))?;
+        let names = |frame: &Frame| {
+            frame
+                .columns()
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
+        let axes = names(&frame)
+            .into_iter()
+            .take_while(|name| name != "seed")
+            .collect();
+        let mut metrics = match points.column("metric") {
+            Some(Cells::Texts(metrics)) => metrics.clone(),
+            _ => Vec::new(),
+        };
+        let mut seen = std::collections::BTreeSet::new();
+        metrics.retain(|metric| seen.insert(metric.clone()));
+        Ok(Self {
+            frame,
+            axes,
+            metrics,
+        })
+    }
+
+    /// The runs by their points on some axes, in the order of the first sweep's texts.
+    fn by_place(&self, axes: &[&String]) -> BTreeMap<Vec<String>, Runs> {
+        let mut places: BTreeMap<Vec<String>, Runs> = BTreeMap::new();
+        for row in 0..self.frame.rows() {
+            let cell = |name: &String| match self.frame.column(name) {
+                Some(Cells::Texts(values)) => values[row].clone(),
+                Some(Cells::Integers(values)) => values[row].to_string(),
+                Some(Cells::Reals(values)) => {
+                    values[row].map_or_else(String::new, |value| value.to_string())
+                }
+                None => String::new(),
+            };
+            let place = axes.iter().map(|axis| cell(axis)).collect();
+            let seed = match self.frame.column("seed") {
+                Some(Cells::Integers(seeds)) => seeds[row],
+                _ => 0,
+            };
+            let value = |metric: &String| match self.frame.column(metric)? {
+                Cells::Reals(values) => values[row],
+                Cells::Integers(_) | Cells::Texts(_) => None,
+            };
+            let metrics = self.metrics.iter();
+            let metrics = metrics.filter_map(|metric| Some((metric.clone(), value(metric)?)));
+            places
+                .entry(place)
+                .or_default()
+                .insert(seed, metrics.collect());
+        }
+        places
+    }
+}

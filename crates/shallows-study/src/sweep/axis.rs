@@ -1,0 +1,352 @@
+//! What is varied, point by point.
+
+use std::collections::BTreeSet;
+
+use super::config::{AxisConfig, RangeConfig, shown};
+
+/// Most points of one axis.
+const MOST_POINTS: usize = 100_000;
+
+/// Columns beside those of axes.
+const RESERVED: [&str; 10] = [
+    "seed",
+    "run",
+    "metric",
+    "seeds",
+    "mean",
+    "low",
+    "high",
+    "ratio_mean",
+    "ratio_low",
+    "ratio_high",
+];
+
+/// Something that is varied.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Axis {
+    pub(super) name: String,
+    pub(super) label: String,
+    pub(super) percent: bool,
+    pub(super) points: Vec<Point>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Point {
+    pub(super) label: String,
+    /// Where it is on a numeric axis.
+    pub(super) number: Option<f64>,
+    /// Settings, as `--set` takes them.
+    pub(super) set: Vec<String>,
+}
+
+/// What is wrong with an axis, and at which of its keys.
+#[derive(Debug, PartialEq)]
+pub(super) struct AxisError {
+    pub(super) key: &'static str,
+    pub(super) problem: String,
+}
+
+fn wrong<T>(key: &'static str, problem: impl Into<String>) -> Result<T, AxisError> {
+    let problem = problem.into();
+    Err(AxisError { key, problem })
+}
+
+impl Axis {
+    pub(super) fn new(config: &AxisConfig) -> Result<Self, AxisError> {
+        let keys: Vec<&String> = config.key.iter().chain(&config.keys).collect();
+        let mut points = match (&keys[..], &config.point[..]) {
+            ([], []) => return wrong("", "the axis has no key; write key and values, or points"),
+            ([], points) => points
+                .iter()
+                .map(|point| Point {
+                    label: point.label.clone(),
+                    number: None,
+                    set: point.set.clone(),
+                })
+                .collect(),
+            (_, [_, ..]) => {
+                return wrong("point", "the axis has points and keys; keep one of them");
+            }
+            ([key], []) => of_key(key, config)?,
+            (keys, []) => of_keys(keys, config)?,
+        };
+        let name = match (&config.name, &keys[..]) {
+            (Some(name), _) => name.clone(),
+            (None, [key, ..]) => key.rsplit('.').next().unwrap_or(key).to_owned(),
+            (None, []) => return wrong("", "an axis of points needs a name"),
+        };
+        if RESERVED.contains(&&*name) {
+            return wrong(
+                "name",
+                format!("{name} is a column of its own; choose another name"),
+            );
+        }
+        let mut labels = BTreeSet::new();
+        for point in &points {
+            if !labels.insert(&point.label) {
+                let problem = format!("{} is there twice", point.label);
+                return wrong(
+                    if config.point.is_empty() {
+                        "values"
+                    } else {
+                        "point"
+                    },
+                    problem,
+                );
+            }
+        }
+        let unit = number(&mut points);
+        let label = match (&config.label, unit) {
+            (Some(label), _) => label.clone(),
+            (None, Some(unit)) if !unit.is_empty() => format!("{name} ({unit})"),
+            (None, _) if config.percent => format!("{name} (%)"),
+            (None, _) => name.clone(),
+        };
+        Ok(Self {
+            name,
+            label,
+            percent: config.percent,
+            points,
+        })
+    }
+
+    /// Whether its points have places on a line.
+    pub(super) fn is_numeric(&self) -> bool {
+        self.points.iter().all(|point| point.number.is_some())
+    }
+
+    /// Where a point is drawn.
+    pub(super) fn x(&self, point: usize) -> Option<f64> {
+        let scale = if self.percent { 100.0 } else { 1.0 };
+        // 0.7 is not exactly 70 hundredths.
+        let number = self.points[point].number?;
+        Some((number * scale * 1e9).round() / 1e9)
+    }
+
+    /// The point that is called so.
+    pub(super) fn find(&self, label: &str) -> Option<usize> {
+        self.points.iter().position(|point| point.label == label)
+    }
+}
+
+fn of_key(key: &str, config: &AxisConfig) -> Result<Vec<Point>, AxisError> {
+    let values = match (&config.values[..], config.range) {
+        ([], None) => return wrong("", format!("{key} has no values; write values or a range")),
+        (values, None) => values.to_vec(),
+        ([], Some(range)) => numbers(range)?,
+        _ => {
+            return wrong(
+                "range",
+                format!("{key} has values and a range; keep one of them"),
+            );
+        }
+    };
+    let points = values.iter().map(|value| Point {
+        label: shown(value),
+        number: None,
+        set: vec![format!("{key}={value}")],
+    });
+    Ok(points.collect())
+}
+
+fn of_keys(keys: &[&String], config: &AxisConfig) -> Result<Vec<Point>, AxisError> {
+    if config.range.is_some() {
+        return wrong(
+            "range",
+            "a range is for one key; write values, a list for each point",
+        );
+    }
+    let mut points = Vec::new();
+    for value in &config.values {
+        let several = value.as_array().filter(|values| values.len() == keys.len());
+        let Some(values) = several else {
+            let problem = format!(
+                "{value} is no list of {} values, one for each of the keys",
+                keys.len()
+            );
+            return wrong("values", problem);
+        };
+        let labels: Vec<String> = values.iter().map(shown).collect();
+        let settings = keys.iter().zip(values);
+        points.push(Point {
+            label: labels.join(", "),
+            number: None,
+            set: settings
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect(),
+        });
+    }
+    if points.is_empty() {
+        return wrong(
+            "keys",
+            "the keys have no values; write a list for each point",
+        );
+    }
+    Ok(points)
+}
+
+fn numbers(range: RangeConfig) -> Result<Vec<toml::Value>, AxisError> {
+    let RangeConfig {
+        from,
+        to,
+        step,
+        count,
+        logarithmic,
+    } = range;
+    let steps = match (step, count) {
+        (Some(step), None) if !logarithmic => {
+            let steps = (to - from) / step;
+            if !steps.is_finite() || steps < 0.0 || steps >= MOST_POINTS as f64 {
+                return wrong(
+                    "range.step",
+                    format!("{step} does not lead from {from} to {to}"),
+                );
+            }
+            // As many as fit, though 0.1 is not exactly a tenth.
+            (steps + 1e-9).floor() as u32
+        }
+        (None, Some(count)) if count >= 2 && count as usize <= MOST_POINTS => count - 1,
+        (None, Some(count)) => {
+            return wrong(
+                "range.count",
+                format!("{count} is no number of points; write 2 or more"),
+            );
+        }
+        _ => {
+            return wrong(
+                "range",
+                "write a step, or a count; a logarithmic range needs a count",
+            );
+        }
+    };
+    if logarithmic && (from <= 0.0 || to <= 0.0) {
+        return wrong("range", "a logarithmic range is of positive numbers");
+    }
+    let at = |index: u32| {
+        let share = f64::from(index) / f64::from(steps.max(1));
+        let number = match step {
+            Some(step) => from + f64::from(index) * step,
+            None if logarithmic => from * (to / from).powf(share),
+            None => from + (to - from) * share,
+        };
+        // Without the traces of binary fractions.
+        let number = (number * 1e9).round() / 1e9;
+        if number.fract() == 0.0 && number.abs() < 1e15 && from.fract() == 0.0 {
+            toml::Value::Integer(number as i64)
+        } else {
+            toml::Value::Float(number)
+        }
+    };
+    Ok((0..=steps).map(at).collect())
+}
+
+/// Gives the points their numbers, if all have one with the same unit; answers with the unit.
+fn number(points: &mut [Point]) -> Option<String> {
+    let split = |label: &str| {
+        let end = label
+            .find(|c: char| !(c.is_ascii_digit() || "+-._eE".contains(c)))
+            .unwrap_or(label.len());
+        let (number, unit) = label.split_at(end);
+        let number: f64 = number.replace('_', "").parse().ok()?;
+        let is_unit = unit.chars().all(|c| c.is_ascii_alphabetic() || c == '%');
+        (number.is_finite() && is_unit).then(|| (number, unit.to_owned()))
+    };
+    let numbers: Option<Vec<(f64, String)>> =
+        points.iter().map(|point| split(&point.label)).collect();
+    let numbers = numbers?;
+    let unit = numbers.first()?.1.clone();
+    if numbers.iter().any(|(_, of)| *of != unit) {
+        return None;
+    }
+    for (point, (number, _)) in points.iter_mut().zip(numbers) {
+        point.number = Some(number);
+    }
+    Some(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(text: &str) -> Result<Axis, AxisError> {
+        Axis::new(&toml::from_str(text).unwrap())
+    }
+
+    fn labels(axis: &Axis) -> Vec<&str> {
+        axis.points.iter().map(|point| &*point.label).collect()
+    }
+
+    #[test]
+    fn values_of_a_key_become_settings() {
+        let axis = axis("key = \"a.threshold\"\nvalues = [\"20pkts\", \"65pkts\"]").unwrap();
+        assert_eq!(
+            (&*axis.name, &*axis.label),
+            ("threshold", "threshold (pkts)")
+        );
+        assert_eq!(axis.points[1].set, ["a.threshold=\"65pkts\""]);
+        assert_eq!(axis.x(1), Some(65.0));
+    }
+
+    #[test]
+    fn ranges_have_both_ends() {
+        let loads = axis("key = \"load\"\nrange = { from = 0.1, to = 0.7, step = 0.2 }").unwrap();
+        assert_eq!(labels(&loads), ["0.1", "0.3", "0.5", "0.7"]);
+        let count = axis("key = \"n\"\nrange = { from = 2, to = 8, count = 3 }").unwrap();
+        assert_eq!(labels(&count), ["2", "5", "8"]);
+        let log = "key = \"n\"\nrange = { from = 1, to = 100, count = 3, logarithmic = true }";
+        assert_eq!(labels(&axis(log).unwrap()), ["1", "10", "100"]);
+    }
+
+    #[test]
+    fn keys_change_together() {
+        let axis = axis("name = \"n\"\nkeys = [\"a\", \"b\"]\nvalues = [[1, 2], [3, \"x\"]]");
+        let axis = axis.unwrap();
+        assert_eq!(labels(&axis), ["1, 2", "3, x"]);
+        assert_eq!(axis.points[1].set, ["a=3", "b=\"x\""]);
+        assert!(!axis.is_numeric());
+    }
+
+    #[test]
+    fn points_set_what_they_like() {
+        let text =
+            "name = \"scheme\"\npoint = [{ label = \"A\", set = [\"x=1\"] }, { label = \"B\" }]";
+        let axis = axis(text).unwrap();
+        assert_eq!(labels(&axis), ["A", "B"]);
+        assert_eq!(axis.points[0].set, ["x=1"]);
+    }
+
+    #[test]
+    fn units_must_agree() {
+        let axis = axis("key = \"size\"\nvalues = [\"1KB\", \"1MB\"]").unwrap();
+        assert!(!axis.is_numeric());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_where() {
+        for (text, key) in [
+            ("name = \"a\"", ""),
+            ("key = \"a\"", ""),
+            ("key = \"a\"\nvalues = [1, 1]", "values"),
+            ("keys = [\"a\", \"b\"]\nvalues = [1]", "values"),
+            (
+                "key = \"a\"\nrange = { from = 1, to = 0, step = 1 }",
+                "range.step",
+            ),
+            (
+                "key = \"a\"\nrange = { from = 1, to = 2, step = 0 }",
+                "range.step",
+            ),
+            (
+                "key = \"a\"\nrange = { from = 1, to = 2, count = 1 }",
+                "range.count",
+            ),
+            (
+                "key = \"a\"\nrange = { from = 0, to = 2, count = 2, logarithmic = true }",
+                "range",
+            ),
+            ("key = \"seed\"\nvalues = [1]", "name"),
+        ] {
+            assert_eq!(axis(text).unwrap_err().key, key, "{text}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Study files: a scenario, what is varied in it, and what is wanted of the runs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::measured::Keep;
+use crate::metric::Metric;
+
+/// A study as it is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct StudyConfig {
+    /// What its results are called; the name of the file if not given.
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) title: String,
+    /// The scenario, relative to the study.
+    pub(super) scenario: PathBuf,
+    /// Settings of all runs, as `--set` takes them.
+    #[serde(default)]
+    pub(super) set: Vec<String>,
+    /// What is varied; axes are crossed.
+    #[serde(default)]
+    pub(super) axis: Vec<AxisConfig>,
+    #[serde(default)]
+    pub(super) seeds: Seeds,
+    #[serde(default)]
+    pub(super) keep: Keep,
+    /// What the table and `points.parquet` show.
+    #[serde(default)]
+    pub(super) metrics: Vec<NamedMetric>,
+    #[serde(default)]
+    pub(super) figure: Vec<FigureConfig>,
+}
+
+/// Seeds from 1 to a number, or those of a list.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number of seeds, or a list of them")]
+pub(super) enum Seeds {
+    Count(u64),
+    List(Vec<u64>),
+}
+
+impl Default for Seeds {
+    fn default() -> Self {
+        Self::Count(1)
+    }
+}
+
+impl Seeds {
+    pub(super) fn list(&self) -> Vec<u64> {
+        match self {
+            Self::Count(count) => (1..=*count).collect(),
+            Self::List(seeds) => seeds.clone(),
+        }
+    }
+}
+
+/// What is varied: one key, several together, or whatever each point sets.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct AxisConfig {
+    /// Name of its column; the last part of the key if not given.
+    pub(super) name: Option<String>,
+    /// In figures.
+    pub(super) label: Option<String>,
+    /// Whether 0.5 is shown as 50.
+    #[serde(default)]
+    pub(super) percent: bool,
+    pub(super) key: Option<String>,
+    /// Keys that change together.
+    #[serde(default)]
+    pub(super) keys: Vec<String>,
+    /// Values of the key; a list for each point where there are several keys.
+    #[serde(default)]
+    pub(super) values: Vec<toml::Value>,
+    pub(super) range: Option<RangeConfig>,
+    #[serde(default)]
+    pub(super) point: Vec<PointConfig>,
+}
+
+/// Numbers from one to another.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct RangeConfig {
+    pub(super) from: f64,
+    pub(super) to: f64,
+    /// From one to the next.
+    pub(super) step: Option<f64>,
+    /// Or how many.
+    pub(super) count: Option<u32>,
+    /// Whether equal ratios lie between them.
+    #[serde(default)]
+    pub(super) logarithmic: bool,
+}
+
+/// A point with a name of its own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct PointConfig {
+    pub(super) label: String,
+    #[serde(default)]
+    pub(super) set: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct FigureConfig {
+    /// Name of its files.
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) title: String,
+    pub(super) panel: Vec<PanelConfig>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct PanelConfig {
+    #[serde(default)]
+    pub(super) title: String,
+    pub(super) metric: NamedMetric,
+    /// The axis to the right; without, the panel has a row for each point of `curves`.
+    pub(super) x: Option<String>,
+    /// The axis with a curve for each point.
+    pub(super) curves: Option<String>,
+    /// Where the panel is on the other axes, by name.
+    #[serde(default)]
+    pub(super) at: BTreeMap<String, toml::Value>,
+    /// The point of `curves` that all are divided by, seed by seed.
+    pub(super) normalise: Option<toml::Value>,
+    /// Label of the values.
+    pub(super) y: Option<String>,
+    #[serde(default)]
+    pub(super) from_zero: bool,
+    /// Whether x has equal distances for equal ratios.
+    #[serde(default)]
+    pub(super) logarithmic: bool,
+}
+
+/// A metric and what the user calls it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct NamedMetric {
+    pub(super) name: String,
+    pub(super) metric: Metric,
+}
+
+impl TryFrom<String> for NamedMetric {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let metric = Metric::try_from(name.clone())?;
+        Ok(Self { name, metric })
+    }
+}
+
+/// A value as `--set` takes it, and as people read it: a text without quotes.
+pub(super) fn shown(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Sweeps: a scenario with some keys varied, over seeds.
+//!
+//! A [`Study`] is read from a file or made from `--vary`. [`sweep`] makes those of its runs that are
+//! not in the store yet, and [`Outcome`] is what came out: a table, and in the directory of results
+//! `runs.parquet`, `points.parquet` and the figures.
+
+mod axis;
+mod chart;
+mod config;
+mod results;
+mod study;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+use shallows_results::frame::Frame;
+use shallows_results::{write_bytes, write_text};
+use shallows_run::{BUILD_ID, Failure};
+
+use crate::executor::{Executor, Job, Observer};
+use results::Results;
+pub use study::{OnTop, Study};
+
+/// How a study is run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Directory of the tables and figures.
+    pub out: PathBuf,
+    /// Directory of the runs, which studies may share.
+    pub store: PathBuf,
+    /// How many runs at a time.
+    pub threads: usize,
+    /// Whether runs are made again that are kept from before.
+    pub fresh: bool,
+}
+
+/// What came out of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// A row for each combination of points.
+    pub table: String,
+    /// Every combination and metric, as in `points.parquet`.
+    pub points: Frame,
+    /// What the table's differences and intervals mean.
+    pub legend: String,
+    /// The files that were written.
+    pub files: Vec<PathBuf>,
+    /// How many runs there are.
+    pub runs: usize,
+    /// How many of them failed.
+    pub failed: usize,
+}
+
+/// Makes every run of a study that is not there yet and writes what came out. Runs that fail are
+/// reported to the observer and counted.
+pub fn sweep(
+    study: &Study,
+    request: &Request,
+    interrupted: &AtomicBool,
+    observer: &dyn Observer,
+) -> Result<Outcome, Failure> {
+    let jobs = study.jobs()?;
+    study.check(&jobs)?;
+    let Request { out, store, .. } = request;
+    for directory in [out, store] {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
+    }
+    let executor = Executor {
+        store,
+        threads: request.threads,
+        fresh: request.fresh,
+        interrupted,
+        observer,
+    };
+    let finished = executor.run(&jobs.iter().collect::<Vec<_>>())?;
+    let runs = jobs
+        .iter()
+        .map(|job| finished.runs.get(&job.key).map(Arc::clone));
+    write(study, &jobs, runs.collect(), out)
+}
+
+/// Writes the tables and figures of runs, in the order of the study's jobs.
+fn write(
+    study: &Study,
+    jobs: &[Job],
+    runs: Vec<Option<Arc<crate::measured::Measured>>>,
+    out: &Path,
+) -> Result<Outcome, Failure> {
+    let failed = runs.iter().filter(|run| run.is_none()).count();
+    if failed == runs.len() {
+        return Err(anyhow!("all {failed} runs failed").into());
+    }
+    let results = Results::new(study, jobs, runs);
+    let mut files = Vec::new();
+    let mut file = |name: String| {
+        let path = out.join(name);
+        files.push(path.clone());
+        path
+    };
+    results.runs().write(&file("runs.parquet".to_owned()))?;
+    let points = results.points();
+    points.write(&file("points.parquet".to_owned()))?;
+    for figure in results.figures() {
+        let name = &figure.name;
+        write_text(&file(format!("{name}.svg")), &figure.to_svg())?;
+        let png = figure.to_png().context("cannot draw the figure")?;
+        write_bytes(&file(format!("{name}.png")), &png)?;
+        write_text(&file(format!("{name}.csv")), &figure.to_csv())?;
+    }
+    let axes: Vec<_> = study
+        .axes
+        .iter()
+        .map(|axis| {
+            let points: Vec<&String> = axis.points.iter().map(|point| &point.label).collect();
+            json!({ "name": axis.name, "points": points })
+        })
+        .collect();
+    let about = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "build": BUILD_ID,
+        "study": study.text,
+        "scenario": fs::read_to_string(&study.scenario).unwrap_or_default(),
+        "axes": axes,
+        "seeds": study.seeds,
+        "runs": jobs.len(),
+        "failed": failed,
+    });
+    write_text(&file("study.json".to_owned()), &format!("{about:#}\n"))?;
+    Ok(Outcome {
+        table: results.table(),
+        points,
+        legend: results.legend(),
+        files,
+        runs: jobs.len(),
+        failed,
+    })
+}
