@@ -21,7 +21,8 @@ use crate::workload::random::{Purpose, Stream};
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HostSetup {
     /// Data carries the stage of its flow in the DSCP field, in place of the service, and ACKs the
-    /// first stage (ML-ECN, PIAS).
+    /// first stage (ML-ECN, PIAS); in a table, stages of connections and tags of ACKs (EAR as
+    /// published).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTagger>,
     /// How much each level may send: that of a packet is its DSCP field, which is the service of

@@ -31,6 +31,12 @@ impl Paths {
         self.links[at as usize]
     }
 
+    /// The links of the path that begins at a position.
+    pub(crate) fn links(&self, at: u32) -> impl Iterator<Item = u32> {
+        let rest = self.links[at as usize..].iter().copied();
+        rest.take_while(|link| link & ARRIVED == 0)
+    }
+
     /// The same paths at the same positions, with other names for their links.
     pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> Self {
         let rename = |&step: &u32| step & ARRIVED | name(step & !ARRIVED);

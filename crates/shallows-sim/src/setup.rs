@@ -7,6 +7,7 @@ use shallows_core::application::Protocol;
 use shallows_core::host::qjump::LimiterConfig;
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
+use shallows_core::units::{Bytes, Time};
 
 use crate::applications::{ApplicationPlan, PlannedConnection};
 use crate::control::{AgentSetup, Carriage, Channel, HostAgent};
@@ -17,7 +18,7 @@ use crate::routing::Selection;
 use crate::shard::{
     AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart,
 };
-use crate::simulation::{Setup, SetupError};
+use crate::simulation::{Connections, Setup, SetupError};
 use crate::topology::Fabric;
 use crate::transport::TransportOverride;
 use crate::watch::Watch;
@@ -133,7 +134,7 @@ impl Setup {
                 None => self.transport(spec).header,
             };
             let levels = match &self.hosts.stages {
-                Some(stages) => 1..=u16::from(stages.stages()),
+                Some(stages) => 1..=u16::from(stages.greatest_tag()),
                 None => spec.service..=spec.service,
             };
             for level in levels {
@@ -194,6 +195,31 @@ impl Setup {
             routes.push([find(spec.src, spec.dst)?, find(spec.dst, spec.src)?]);
         }
         Ok((paths, routes))
+    }
+
+    /// For each flow, how long a full segment and its ACK take on the idle fabric; nothing if
+    /// connections are not warmed up.
+    pub(crate) fn warm_ups(&self, paths: &Paths, routes: &[[u32; 2]]) -> Vec<[Time; 2]> {
+        if self.connections != Connections::WarmedUp {
+            return Vec::new();
+        }
+        let pass = |route: u32, size: u32| {
+            let links = paths.links(route).map(|link| {
+                let framing = self.ports.config(&self.fabric, link).framing;
+                let size = Bytes::new(u64::from(framing.wire_size(size)));
+                let rate = self.fabric.link(link).rate;
+                rate.transmission_time(size) + self.ports.delay(&self.fabric, link)
+            });
+            links.fold(Time::ZERO, |sum, time| sum + time)
+        };
+        let flows = self.workload.flows.iter().zip(routes);
+        let delays = flows.map(|(spec, &[forth, back])| {
+            let TcpConfig {
+                segment, header, ..
+            } = *self.transport(spec);
+            [pass(forth, segment + header), pass(back, header)]
+        });
+        delays.collect()
     }
 }
 

@@ -88,6 +88,10 @@ pub enum Connections {
     /// destination for its service that has nothing to send, with all that it has learned, and a
     /// new one is made when there is none (MQ-ECN's simulations).
     Persistent,
+    /// As persistent; and before its first flow each connection has sent one full segment over the
+    /// idle fabric: it knows its base delay, and its window has grown for one ACK (EAR's
+    /// simulations).
+    WarmedUp,
 }
 
 /// Why a run cannot start.
@@ -307,6 +311,7 @@ impl Simulation {
             routes: routes.clone(),
         });
         let world = Arc::new(World {
+            warm_ups: setup.warm_ups(&paths, &routes),
             workload: setup.workload,
             transport: setup.transport,
             overrides: setup.overrides,

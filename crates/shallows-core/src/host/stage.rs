@@ -12,18 +12,72 @@ use crate::units::Bytes;
 /// The most stages: the tag travels in the six bits of the DSCP field, and stages count from 1.
 pub const MAX_STAGES: usize = 63;
 
-/// Tags packets with the stage of their flow, 1 to K.
+/// Tags packets with the stage of their flow or connection, 1 to K.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "Vec<Bytes>", into = "Vec<Bytes>")]
+#[serde(try_from = "StagesConfig", into = "StagesConfig")]
 pub struct StageTagger {
     /// α_1 < ... < α_{K-1}.
     thresholds: Vec<Bytes>,
+    count: StageCount,
+    /// Tags of ACKs by the stage of what they acknowledge; if empty, the first stage.
+    acks: Vec<u8>,
+}
+
+/// Whose bytes a stage counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum StageCount {
+    /// Those of the flow (ML-ECN, PIAS). A retransmission has the stage that its flow has reached.
+    #[default]
+    Flow,
+    /// Those of the connection, over all flows on it: the stage follows the sequence number (the
+    /// published simulation of EAR).
+    Connection,
+}
+
+/// Stages, as written in a scenario: the thresholds alone, or a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum StagesConfig {
+    /// α_1 < ... < α_{K-1}, of each flow; ACKs have the first stage.
+    Thresholds(Vec<Bytes>),
+    /// The same, with a choice of what they count.
+    Table(StagesTable),
+}
+
+/// Thresholds, what they count, and the tags of ACKs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StagesTable {
+    /// α_1 < ... < α_{K-1}.
+    pub thresholds: Vec<Bytes>,
+    /// Whose bytes they are.
+    #[serde(default)]
+    pub count: StageCount,
+    /// The DSCP of ACKs, one value for each stage of the bytes that they acknowledge on their
+    /// connection. If not given, all ACKs have the first stage.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acks: Vec<u8>,
 }
 
 /// Why a list of thresholds makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StageError {
+    /// Not one tag of ACKs for each stage.
+    #[error("acks has {given} values for {stages} stages")]
+    AckTags {
+        /// How many there are.
+        given: usize,
+        /// K.
+        stages: usize,
+    },
+    /// A tag that the DSCP field cannot hold.
+    #[error("acks: {0} does not fit in the DSCP field, which holds {MAX_STAGES}")]
+    AckTag(u8),
     /// A threshold is not above the one before, or the first not above zero.
     #[error("stage threshold {threshold} is not above {before}")]
     NotIncreasing {
@@ -54,7 +108,15 @@ impl StageTagger {
             }
             before = threshold;
         }
-        Ok(Self { thresholds })
+        Ok(Self::of_flows(thresholds))
+    }
+
+    fn of_flows(thresholds: Vec<Bytes>) -> Self {
+        Self {
+            thresholds,
+            count: StageCount::Flow,
+            acks: Vec::new(),
+        }
     }
 
     /// The eight stages that PIAS used for the web search workload at 80% load.
@@ -69,17 +131,36 @@ impl StageTagger {
 
     /// PIAS counts in full segments of 1460 B.
     fn from_segments(segments: [u64; 7]) -> Self {
-        Self {
-            thresholds: segments.map(|n| Bytes::new(1460 * n)).to_vec(),
-        }
+        Self::of_flows(segments.map(|n| Bytes::new(1460 * n)).to_vec())
     }
 
-    /// The stage of a packet whose flow has sent `sent` before it: S_{j+1} once α_j are sent.
+    /// The stage of a packet before which `sent` was sent of its flow or connection: S_{j+1} once
+    /// α_j are sent.
     #[inline]
     pub fn stage(&self, sent: Bytes) -> u8 {
         1 + self
             .thresholds
             .partition_point(|&threshold| threshold <= sent) as u8
+    }
+
+    /// The tag of an ACK of all bytes of its connection up to `acked`.
+    #[inline]
+    pub fn of_ack(&self, acked: Bytes) -> u8 {
+        match self.acks.get(usize::from(self.stage(acked)) - 1) {
+            Some(&tag) => tag,
+            None => 1,
+        }
+    }
+
+    /// Whose bytes stages count.
+    #[inline]
+    pub fn count(&self) -> StageCount {
+        self.count
+    }
+
+    /// The greatest tag of any packet.
+    pub fn greatest_tag(&self) -> u8 {
+        self.acks.iter().copied().fold(self.stages(), u8::max)
     }
 
     /// K, the number of stages.
@@ -93,17 +174,51 @@ impl StageTagger {
     }
 }
 
-impl TryFrom<Vec<Bytes>> for StageTagger {
+impl TryFrom<StagesConfig> for StageTagger {
     type Error = StageError;
 
-    fn try_from(thresholds: Vec<Bytes>) -> Result<Self, StageError> {
-        Self::new(thresholds)
+    fn try_from(config: StagesConfig) -> Result<Self, StageError> {
+        match config {
+            StagesConfig::Thresholds(thresholds) => Self::new(thresholds),
+            StagesConfig::Table(StagesTable {
+                thresholds,
+                count,
+                acks,
+            }) => {
+                let stages = thresholds.len() + 1;
+                if !acks.is_empty() && acks.len() != stages {
+                    let given = acks.len();
+                    return Err(StageError::AckTags { given, stages });
+                }
+                let too_large = acks.iter().find(|tag| usize::from(**tag) > MAX_STAGES);
+                if let Some(&tag) = too_large {
+                    return Err(StageError::AckTag(tag));
+                }
+                Ok(Self {
+                    count,
+                    acks,
+                    ..Self::new(thresholds)?
+                })
+            }
+        }
     }
 }
 
-impl From<StageTagger> for Vec<Bytes> {
+impl From<StageTagger> for StagesConfig {
     fn from(tagger: StageTagger) -> Self {
-        tagger.thresholds
+        let StageTagger {
+            thresholds,
+            count,
+            acks,
+        } = tagger;
+        if count == StageCount::Flow && acks.is_empty() {
+            return Self::Thresholds(thresholds);
+        }
+        Self::Table(StagesTable {
+            thresholds,
+            count,
+            acks,
+        })
     }
 }
 
@@ -185,10 +300,36 @@ mod tests {
         let host: Host = toml::from_str(text).unwrap();
         assert_eq!(host.stages, tagger(&[100_000, 1_000_000]).unwrap());
         assert_eq!(toml::to_string(&host).unwrap(), text);
-        let error = toml::from_str::<Host>("stages = [\"1MB\", \"100KB\"]")
-            .err()
-            .unwrap();
-        assert_eq!(error.message(), "stage threshold 100KB is not above 1MB");
+        let error = |text| toml::from_str::<Host>(text).err().unwrap();
+        assert_eq!(
+            error("stages = ['1MB', '100KB']").message(),
+            "stage threshold 100KB is not above 1MB"
+        );
+    }
+
+    #[test]
+    fn a_table_counts_connections_and_tags_acks() {
+        let text = "[stages]\nthresholds = [\"14.5KB\"]\ncount = \"connection\"\nacks = [1, 3]\n";
+        let Host { stages } = toml::from_str(text).unwrap();
+        assert_eq!(stages.count(), StageCount::Connection);
+        // Ten segments of 1450 B: the tenth begins at 13,050, the ACK of all ten is beyond.
+        let tags = |of: fn(&StageTagger, Bytes) -> u8| {
+            [0, 13_050, 14_499, 14_500].map(|n| of(&stages, Bytes::new(n)))
+        };
+        assert_eq!(tags(StageTagger::stage), [1, 1, 1, 2]);
+        assert_eq!(tags(StageTagger::of_ack), [1, 1, 1, 3]);
+        assert_eq!((stages.stages(), stages.greatest_tag()), (2, 3));
+        assert_eq!(toml::to_string(&Host { stages }).unwrap(), text);
+        let error = |acks: &str| {
+            let text = format!("stages = {{ thresholds = ['1KB'], acks = {acks} }}");
+            let error = toml::from_str::<Host>(&text).err().unwrap();
+            error.message().to_owned()
+        };
+        assert_eq!(error("[1]"), "acks has 1 values for 2 stages");
+        assert_eq!(
+            error("[1, 64]"),
+            "acks: 64 does not fit in the DSCP field, which holds 63"
+        );
     }
 
     proptest! {

@@ -1,12 +1,15 @@
 //! TCP at the hosts of a part.
 
 use rustc_hash::FxHashMap;
+use shallows_core::host::stage::{StageCount, StageTagger};
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::{Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats};
+use shallows_core::tcp::{
+    Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats, TcpConfig,
+};
 use shallows_core::units::{Bytes, Time};
 
-use super::Shard;
 use super::paths::{Direction, envelope};
+use super::{Shard, World};
 use crate::engine::{Class, Key};
 use crate::packet::{Envelope, Packet, Selective, Ticket};
 use crate::routing::Selection;
@@ -66,7 +69,7 @@ pub(super) struct Source {
     /// What it sends now, and what it had done before that.
     flow: u32,
     before: SenderStats,
-    /// The first byte of the flow, and the one up to which it was sent if stages are told.
+    /// The first byte of the flow, and the latest that a segment began with if stages are told.
     first: u64,
     reached: u64,
     /// When the timer event in the queue will come.
@@ -126,6 +129,16 @@ impl Source {
         self.flow
     }
 
+    /// The stage of a segment that begins with byte `seq` of the connection.
+    fn stage(&mut self, stages: &StageTagger, seq: u64) -> u8 {
+        // A retransmission does not take its flow back to an earlier stage.
+        self.reached = self.reached.max(seq);
+        stages.stage(Bytes::new(match stages.count() {
+            StageCount::Flow => self.reached - self.first,
+            StageCount::Connection => seq,
+        }))
+    }
+
     /// Says what it did for its flow.
     pub(super) fn tell(&self, outcome: &mut FlowOutcome) {
         let stats = self.sender.stats();
@@ -136,13 +149,52 @@ impl Source {
     }
 }
 
+/// Lets a new sender send a full segment, after a SYN if there is a handshake, and take its ACK.
+fn warm_up(sender: &mut Sender, config: &TcpConfig, [one_way_delay, back]: [Time; 2]) {
+    sender.write(Time::ZERO, u64::from(config.segment));
+    while let Some(segment) = sender.poll_segment(Time::ZERO) {
+        let ack = Ack {
+            ack: segment.end(),
+            echo: segment.sent_at,
+            one_way_delay,
+            ece: false,
+            syn: segment.syn,
+            ect: config.ect_acks,
+            sack: SackBlocks::default(),
+        };
+        sender.on_ack(one_way_delay + back, &ack);
+    }
+}
+
+/// The receiving end of a new connection, with the segment that has warmed it up.
+fn receiver(world: &World, connection: u32) -> Receiver {
+    let config = world.transport(connection);
+    let mut receiver = Receiver::new(config);
+    if world.connections == Connections::WarmedUp {
+        let segment = Segment {
+            seq: 0,
+            sent_at: Time::ZERO,
+            len: config.segment,
+            syn: false,
+            retransmission: false,
+            cwr: false,
+            ect: true,
+        };
+        receiver.on_segment(Time::ZERO, &segment, Ecn::Ect0);
+        receiver.on_deadline(Time::MAX);
+    }
+    receiver
+}
+
 impl Shard {
     /// Starts a flow on a connection that is kept, or on a new one.
     pub(super) fn start_on_connection(&mut self, flow: u32) {
         let spec = self.world.workload.flows[flow as usize];
         let kept = match self.world.connections {
             Connections::PerFlow => None,
-            Connections::Persistent => self.tcp.idle.get_mut(&Peers::of(&spec)).and_then(Vec::pop),
+            Connections::Persistent | Connections::WarmedUp => {
+                self.tcp.idle.get_mut(&Peers::of(&spec)).and_then(Vec::pop)
+            }
         };
         // A new connection is called like the first flow on it.
         let connection = kept.unwrap_or(flow);
@@ -151,7 +203,10 @@ impl Shard {
         }
         let (world, routing, now) = (&self.world, &self.routing, self.now);
         let source = self.tcp.sources[connection as usize].get_or_insert_with(|| {
-            let sender = Sender::new(world.transport(connection));
+            let mut sender = Sender::new(world.transport(connection));
+            if let Some(&delays) = world.warm_ups.get(connection as usize) {
+                warm_up(&mut sender, world.transport(connection), delays);
+            }
             let forth = envelope(world, connection, routing, Direction::Forth);
             Box::new(Source::new(sender, forth, flow))
         });
@@ -212,7 +267,7 @@ impl Shard {
         }
         let sink = self.tcp.sinks[connection as usize].get_or_insert_with(|| {
             Box::new(Sink {
-                receiver: Receiver::new(world.transport(connection)),
+                receiver: receiver(world, connection),
                 back: envelope(world, connection, routing, Direction::Back),
                 flow,
                 end: 0,
@@ -275,8 +330,13 @@ impl Shard {
         self.acknowledge(back, Acks::One(ack));
     }
 
-    fn acknowledge(&mut self, back: Envelope, acks: Acks) {
+    fn acknowledge(&mut self, mut back: Envelope, acks: Acks) {
         for ack in acks {
+            if self.adapts
+                && let Some(stages) = &self.world.stages
+            {
+                back.dscp = stages.of_ack(Bytes::new(ack.ack));
+            }
             let selective = (!ack.sack.is_empty()).then(|| {
                 self.selective.insert(Selective {
                     sack: ack.sack,
@@ -329,7 +389,7 @@ impl Shard {
         self.record(connection);
         match self.world.connections {
             Connections::PerFlow => self.tcp.sources[connection as usize] = None,
-            Connections::Persistent => {
+            Connections::Persistent | Connections::WarmedUp => {
                 let spec = self.world.workload.flows[connection as usize];
                 let idle = self.tcp.idle.entry(Peers::of(&spec)).or_default();
                 // The oldest is taken first, from the end.
@@ -361,12 +421,12 @@ impl Shard {
     /// Whether the gates of the sending host have room for a full segment.
     #[inline(never)]
     fn gates_have_room(&mut self, connection: u32) -> bool {
-        let Some(source) = &self.tcp.sources[connection as usize] else {
+        let Some(source) = &mut self.tcp.sources[connection as usize] else {
             return true;
         };
         let mut forth = source.forth;
         if let Some(stages) = &self.world.stages {
-            forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
+            forth.dscp = source.stage(stages, source.reached);
         }
         let full = Ticket::full_segment(forth, self.world.transport(connection).segment);
         self.has_room(connection, forth.route, &full)
@@ -380,9 +440,7 @@ impl Shard {
         };
         let mut forth = source.forth;
         if let Some(stages) = &self.world.stages {
-            // A retransmission does not take its flow back to an earlier stage.
-            source.reached = source.reached.max(segment.seq);
-            forth.dscp = stages.stage(Bytes::new(source.reached - source.first));
+            forth.dscp = source.stage(stages, segment.seq);
         }
         if self.routing.router.selection() == Selection::Packet {
             source.sprayed += 1;

@@ -53,6 +53,9 @@ pub(crate) struct World {
     pub(crate) transport: TcpConfig,
     pub(crate) overrides: Vec<TransportOverride>,
     pub(crate) connections: Connections,
+    /// For each flow, how long a full segment and its ACK take on the idle fabric, if connections
+    /// are warmed up.
+    pub(crate) warm_ups: Vec<[Time; 2]>,
     pub(crate) completion: Completion,
     pub(crate) stages: Option<StageTagger>,
     pub(crate) control: ControlPlan,

@@ -52,6 +52,53 @@ fn a_busy_connection_is_left_alone() {
 }
 
 #[test]
+fn a_warmed_up_connection_has_sent_a_segment() {
+    // A window of 2 has grown to 3, and then to 6: three packets, a round trip, three more. A cold
+    // connection would send 2, then 4.
+    let alone = |packets: u64| Time::from_ps(86_528_000) + Time::from_ns(1200) * (packets - 1);
+    let fcts = |connections, flows| world(connections, flows).fcts();
+    let flows = [(0, 3), (1_000, 6), (10_000, 12)];
+    let warm = fcts(Connections::WarmedUp, &flows);
+    assert_eq!(warm, [3, 6, 12].map(|packets| Some(alone(packets))));
+    let cold = fcts(Connections::Persistent, &flows);
+    assert!(cold[0].is_some_and(|fct| fct > alone(3)));
+}
+
+#[test]
+fn a_warmed_up_connection_knows_its_base_delay() {
+    // Two hosts share a link of 1 Gbps. A cold connection that starts into the queue of the other,
+    // some 700 us long, takes that for its base delay and goes on; a warm one takes it for
+    // congestion.
+    let dumbbell = r#"dumbbell = { left = 2, right = 1, rate = "10Gbps", delay = "5us", uplink-rate = "1Gbps", uplink-delay = "5us" }"#;
+    let transport = r#"
+        initial-window = 20
+        receive-window = 60
+        handshake = true
+        controller = { delay-dctcp = { t = "300us", initial-alpha = 1.0 } }
+    "#;
+    let share = |connections| {
+        let mut late = endless(1, 2);
+        late.start = Time::from_ms(5);
+        let mut flows = vec![endless(0, 2), late];
+        flows[0].service = 1;
+        let mut world = World::new(dumbbell, transport, flows).stopping(Time::from_ms(50));
+        world.connections = connections;
+        // The first hears nothing and keeps 60 packets in the queue.
+        world.overrides.push(TransportOverride {
+            services: vec![1],
+            hosts: Vec::new(),
+            transport: toml::from_str("controller = 'reno'\nreceive-window = 60").unwrap(),
+        });
+        let run = world.run();
+        let delivered: Vec<_> = run.flows().map(|(_, outcome)| outcome.delivered).collect();
+        delivered[1] as f64 / delivered.iter().sum::<u64>() as f64
+    };
+    let (cold, warm) = (share(Connections::Persistent), share(Connections::WarmedUp));
+    assert!(cold > 0.2, "{cold}");
+    assert!(warm < 0.1, "{warm}");
+}
+
+#[test]
 fn an_endless_flow_on_a_kept_connection_stops() {
     let mut world = world(Connections::Persistent, &[(0, 30), (1_000, 1), (5_000, 20)]);
     world.workload.flows[1].bytes = FlowSpec::ENDLESS;

@@ -6,7 +6,7 @@ use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
 use shallows_sim::topology::TopologyConfig;
 use shallows_sim::workload::{FlowSpec, WorkloadConfig};
-use shallows_sim::{CapturedPacket, Content, HostSetup, Observation};
+use shallows_sim::{CapturedPacket, Connections, Content, HostSetup, Observation};
 
 use crate::udp::RACKS;
 use crate::world::{Run, World, flow};
@@ -66,6 +66,39 @@ fn stages_follow_the_bytes_sent() {
     };
     assert_eq!(stages(0), [1, 1, 2, 2, 2, 3, 3, 3]);
     assert!(stages(2).iter().all(|&stage| stage == 1), "ACKs");
+}
+
+/// EAR as published: the first window of a connection, whatever flows it carries, has its own tag,
+/// and so have the ACKs beyond it.
+#[test]
+fn stages_of_connections_go_on_from_flow_to_flow() {
+    let world = |connections| {
+        let flows = vec![
+            flow(Time::ZERO, 0, 1, 3),
+            flow(Time::from_us(1_000), 0, 1, 4),
+        ];
+        let mut world = World::new(PAIR, "", flows);
+        world.setup =
+            hosts("stages = { thresholds = ['7300B'], count = 'connection', acks = [1, 3] }");
+        world.connections = connections;
+        world
+    };
+    let tags = |connections, link| -> Vec<u8> {
+        let (_, packets) = packets(world(connections), link);
+        packets.iter().map(|packet| packet.dscp).collect()
+    };
+    // Five of seven segments begin within 7300 B. The ACK of the fifth is of all 7300 B.
+    let kept = Connections::Persistent;
+    assert_eq!(tags(kept, 0), [1, 1, 1, 1, 1, 2, 2]);
+    assert_eq!(tags(kept, 2), [1, 1, 1, 1, 3, 3, 3]);
+    // A segment has gone before.
+    let warm = Connections::WarmedUp;
+    assert_eq!(tags(warm, 0), [1, 1, 1, 1, 2, 2, 2]);
+    assert_eq!(tags(warm, 2), [1, 1, 1, 3, 3, 3, 3]);
+    // Each flow begins a connection.
+    let fresh = Connections::PerFlow;
+    assert_eq!(tags(fresh, 0), [1; 7]);
+    assert_eq!(tags(fresh, 2), [1; 7]);
 }
 
 #[test]

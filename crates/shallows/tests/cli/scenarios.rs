@@ -27,9 +27,9 @@ fn every_shipped_scenario_runs() {
         assert_eq!(summary["classes"]["all"]["unfinished"], 0, "{name}");
     }
     let count = fs::read_dir(shipped(".")).unwrap().count();
-    // Beside these: mq-ecn-as-simulated.toml, and directories with the live ones of QJUMP and with
-    // studies.
-    assert_eq!(count, 7, "a new scenario belongs into this test");
+    // Beside these: {mq-ecn,ear}-as-simulated.toml, and directories with the live ones of QJUMP and
+    // with studies.
+    assert_eq!(count, 8, "a new scenario belongs into this test");
 }
 
 /// The two times that the authors' own simulator gives, and that the ideal must be too.
@@ -57,6 +57,37 @@ id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,
 0,1.000000000000,0,13,1460,0,86.528000,86.528000,0,0,0,true,1,0
 1,2.000000000000,0,1,1460,7,83.264000,83.264000,0,0,0,true,1,0
 2,3.000000000000,143,0,14600,3,97.328000,97.328000,0,0,0,true,10,0
+
+"#]]
+    );
+}
+
+/// By hand: 1.2 us a link there, 0.04 us back, 21 us a host link and 1 us any other each way. The
+/// window of a warmed-up connection lets 11 packets go at once.
+#[test]
+fn an_idle_packet_of_ears_simulation_takes_its_links() {
+    let directory = directory();
+    write(
+        &directory,
+        "idle.csv",
+        "start_s,src,dst,bytes,service\n1,0,31,1450,0\n2,0,5,1450,0\n3,0,1,1450,0\n4,9,31,15950,0\n",
+    );
+    let run = [
+        "run", "--flows", "idle.csv", "--format", "csv", "--out", ".",
+    ];
+    shallows(&directory)
+        .args(run)
+        .arg(shipped("ear-as-simulated.toml"))
+        .assert()
+        .success();
+    snapbox::assert_data_eq!(
+        read_text(&directory, "flows.csv"),
+        str![[r#"
+id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
+0,1.000000000000,0,31,1450,0,99.440000,99.440000,0,0,0,true,1,0
+1,2.000000000000,0,5,1450,0,92.960000,92.960000,0,0,0,true,1,0
+2,3.000000000000,0,1,1450,0,86.480000,86.480000,0,0,0,true,1,0
+3,4.000000000000,9,31,15950,0,111.440000,111.440000,0,0,0,true,11,0
 
 "#]]
     );

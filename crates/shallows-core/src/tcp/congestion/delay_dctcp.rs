@@ -2,7 +2,8 @@
 //!
 //! Eq. 2: an ACK is a congestion indicator if its delay exceeds the base by more than T. The
 //! control law on the indicators is that of [`dctcp`](super::dctcp). The delay is one-way (§4.2), so
-//! queues that ACKs wait in do not count; the base is the least delay that the connection has seen.
+//! queues that ACKs wait in do not count; the base is the least delay that the connection has seen of
+//! a full segment, because a shorter one takes less time on each link.
 //!
 //! `repro/ear/deviations.toml` says where the paper leaves a choice.
 
@@ -55,26 +56,35 @@ impl DelayDctcpConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct DelayThreshold {
     t: Time,
-    /// The least delay so far.
+    /// Bytes of data in a full segment.
+    segment: u64,
+    /// The least delay of a full segment so far.
     base: Time,
 }
 
 impl DelayThreshold {
-    pub(super) fn new(t: Time) -> Self {
-        Self { t, base: Time::MAX }
+    pub(super) fn new(t: Time, segment: u64) -> Self {
+        Self {
+            t,
+            segment,
+            base: Time::MAX,
+        }
     }
 
+    /// Judges the delay of the last of `acked` bytes.
     #[inline]
-    pub(super) fn exceeded(&mut self, delay: Time) -> bool {
-        self.base = self.base.min(delay);
-        delay - self.base > self.t
+    fn exceeded(&mut self, delay: Time, acked: u64) -> bool {
+        if acked >= self.segment {
+            self.base = self.base.min(delay);
+        }
+        delay.saturating_sub(self.base) > self.t
     }
 }
 
 impl Judge for DelayThreshold {
     #[inline]
     fn judge(&mut self, ack: &AckSample) -> Signal {
-        if self.exceeded(ack.one_way_delay) {
+        if self.exceeded(ack.one_way_delay, ack.acked) {
             Signal::Delay
         } else {
             Signal::Clear
@@ -91,14 +101,19 @@ mod tests {
 
     #[test]
     fn late_means_more_than_t_over_the_least_delay() {
-        let mut threshold = DelayThreshold::new(Time::from_us(144));
-        assert!(!threshold.exceeded(Time::from_us(300)));
-        assert!(!threshold.exceeded(Time::from_us(444)));
-        assert!(threshold.exceeded(Time::from_us(445)));
+        let mut threshold = DelayThreshold::new(Time::from_us(144), 1_000);
+        let mut late = |us, acked| threshold.exceeded(Time::from_us(us), acked);
+        // Nothing is late before there is a base, which a short segment does not make.
+        assert!(!late(900, 999));
+        assert!(!late(300, 1_000));
+        assert!(!late(444, 1_000));
+        assert!(late(445, 1_000));
+        assert!(!late(50, 999));
+        assert!(late(445, 999));
         // A shorter delay moves the base: 58 + 144 = 202.
-        assert!(!threshold.exceeded(Time::from_us(58)));
-        assert!(!threshold.exceeded(Time::from_us(202)));
-        assert!(threshold.exceeded(Time::from_us(203)));
+        assert!(!late(58, 2_000));
+        assert!(!late(202, 1_000));
+        assert!(late(203, 1_000));
     }
 
     #[test]
@@ -107,7 +122,7 @@ mod tests {
             g: 0.5,
             initial_alpha: 0.0,
         };
-        let mut controller = Dctcp::new(&config, DelayThreshold::new(Time::from_us(144)));
+        let mut controller = Dctcp::new(&config, DelayThreshold::new(Time::from_us(144), 1_000));
         let late = |end, ece, us| AckSample {
             one_way_delay: Time::from_us(us),
             ..ack(end, 3_000, ece)

@@ -41,7 +41,7 @@ mod tests {
             g: 1.0,
             initial_alpha: 0.0,
         };
-        let delay = DelayThreshold::new(Time::from_us(144));
+        let delay = DelayThreshold::new(Time::from_us(144), 1_000);
         let mut ear = Dctcp::new(&config, MarksAndDelay(delay));
         let sample = |end, ece, us| AckSample {
             one_way_delay: Time::from_us(us),

@@ -300,11 +300,12 @@ impl Controller {
             ControllerConfig::Dctcp(config) => Self::Dctcp(Dctcp::new(config, dctcp::Marks)),
             ControllerConfig::EcnStar {} => Self::EcnStar(ecn_star::EcnStar),
             ControllerConfig::DelayDctcp(config) => {
-                let late = DelayThreshold::new(config.t);
+                let late = DelayThreshold::new(config.t, window.segment() as u64);
                 Self::DelayDctcp(Dctcp::new(&config.dctcp(), late))
             }
             ControllerConfig::Ear(config) => {
-                let signal = MarksAndDelay(DelayThreshold::new(config.t));
+                let late = DelayThreshold::new(config.t, window.segment() as u64);
+                let signal = MarksAndDelay(late);
                 Self::Ear(Dctcp::new(&config.dctcp(), signal))
             }
             ControllerConfig::Pfabric(config) => {
