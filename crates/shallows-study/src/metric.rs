@@ -322,7 +322,7 @@ fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
 }
 
 /// Lengths of a port's queues together, at each instant, sorted.
-fn queue_kb(record: &RunRecord, port: &str) -> Option<Vec<f64>> {
+pub(super) fn queue_kb(record: &RunRecord, port: &str) -> Option<Vec<f64>> {
     let number = record.ports.iter().position(|of| of.name == port)?;
     let number = i64::try_from(number).ok()?;
     let table = record.table("queues").ok()??;

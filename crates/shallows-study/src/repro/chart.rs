@@ -5,7 +5,8 @@ use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, 
 use super::plan::Plan;
 use super::results::Results;
 use super::spec::{CurveSpec, PanelKind, PanelSpec};
-use crate::metric::Metric;
+use crate::measured::Measured;
+use crate::metric::{Metric, queue_kb};
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
@@ -52,7 +53,7 @@ impl Chart<'_> {
                 (Extent::FromZero, value_extent),
             ),
             PanelKind::Distribution => (
-                Plot::Lines(self.distributions()),
+                Plot::Lines(self.distributions(panel)),
                 (Extent::FromZero, value_extent),
             ),
             PanelKind::Rows => (Plot::Rows(self.rows(panel)), (value_extent, Extent::Data)),
@@ -155,18 +156,26 @@ impl Chart<'_> {
         panel.curves.iter().enumerate().map(curve).collect()
     }
 
-    /// RTTs of all seeds together, by variant.
-    fn distributions(&self) -> Vec<Curve> {
+    /// Lengths of a queue if the metric is one, else RTTs of pings: those of all seeds together, by
+    /// variant.
+    fn distributions(&self, panel: &PanelSpec) -> Vec<Curve> {
         let spec = &self.plan.spec;
-        let x = self.results.xs()[0];
+        let x = panel.at.unwrap_or(self.results.xs()[0]);
+        let values = |run: &Measured| match &panel.metric {
+            Some(Metric::Queue(port, _)) => {
+                let record = run.record();
+                record.and_then(|record| queue_kb(&record, port))
+            }
+            _ => Some(run.rtt_us.clone()),
+        };
         let curve = |(style, variant): (usize, &super::spec::Variant)| {
-            let runs = self.results.runs(&variant.id, x);
-            let mut rtts: Vec<f64> = runs.iter().flat_map(|run| &run.rtt_us).copied().collect();
-            rtts.sort_unstable_by(f64::total_cmp);
+            let runs = self.results.runs(&variant.id, x).iter();
+            let mut values: Vec<f64> = runs.filter_map(|run| values(run)).flatten().collect();
+            values.sort_unstable_by(f64::total_cmp);
             let step = |step: usize| {
-                let index = (rtts.len().saturating_sub(1) * step) / STEPS;
-                let rtt = rtts.get(index)?;
-                Some(Point::new(*rtt, step as f64 / STEPS as f64))
+                let index = (values.len().saturating_sub(1) * step) / STEPS;
+                let value = values.get(index)?;
+                Some(Point::new(*value, step as f64 / STEPS as f64))
             };
             Curve {
                 label: variant.label.clone(),
