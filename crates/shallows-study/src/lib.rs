@@ -1,6 +1,6 @@
 //! Many Shallows runs at once.
 //!
-//! [`sweep`] varies the keys of a scenario over seeds; [`repro`] makes the figures of papers and compares their claims with what comes out;
+//! [`sweep`] varies the keys of a scenario over seeds; [`overview`] shows one run; [`repro`] makes the figures of papers and compares their claims with what comes out;
 //! [`compare`] shows a scenario simulated and live, side by side.
 
 #![forbid(unsafe_code)]
@@ -11,7 +11,9 @@ mod diff;
 mod executor;
 mod measured;
 mod metric;
+pub mod overview;
 pub mod repro;
+pub mod slurm;
 pub mod sweep;
 mod table;
 pub mod validate;

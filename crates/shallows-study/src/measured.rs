@@ -28,7 +28,7 @@ const SUMMARY: &str = "summary.json";
 const MICE_SEGMENTS: u64 = 16;
 
 /// Goodput of each queue at the switch's port to a host.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct GoodputSpec {
     pub(crate) to: u32,

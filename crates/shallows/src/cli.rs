@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use shallows_results::Format;
+use shallows_study::slurm::Cluster;
 
 /// Simulates datacenter fabrics, packet by packet, and runs them live on Linux.
 #[derive(Debug, Parser)]
@@ -27,6 +28,12 @@ pub(crate) enum Command {
     /// Finished runs are kept and not made again, so an interrupted command can be repeated and a
     /// study can grow. Exit codes as those of `run`; 1 too if some runs failed.
     Sweep(SweepArgs),
+    /// Make the runs of a task; what Slurm calls.
+    #[command(hide = true)]
+    SweepTask { round: PathBuf, task: usize },
+    /// Submit what a round has left undone; what Slurm calls.
+    #[command(hide = true)]
+    SweepNext { round: PathBuf },
     /// Show two runs, or two sweeps, side by side: what differs in the scenario and in the results.
     Diff {
         /// Directory of the first one's results.
@@ -134,7 +141,71 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    pub(crate) study: Option<StudyArgs>,
+    /// Make runs again that are kept from before.
+    #[arg(long, conflicts_with = "on")]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    /// With --on, wait for the cluster and write the results.
+    #[arg(long, requires = "on")]
+    pub(crate) wait: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<SweepCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SweepCommand {
+    /// Show how far a study on a cluster has come.
+    Status(StudyArgs),
+    /// Write the results of what there is, without any run.
+    Collect(StudyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// Let a cluster make the runs, in job arrays with many runs a task.
+    #[arg(long, value_enum, value_name = "CLUSTER")]
+    pub(crate) on: Option<ClusterKind>,
+    /// The partition of the cluster.
+    #[arg(long, requires = "on")]
+    pub(crate) partition: Option<String>,
+    /// How many tasks (by default four for each CPU of the partition).
+    #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) tasks: Option<u16>,
+    /// A further option of sbatch, such as --sbatch=--time=2:00:00.
+    #[arg(
+        long,
+        value_name = "OPTION",
+        requires = "on",
+        allow_hyphen_values = true
+    )]
+    pub(crate) sbatch: Vec<String>,
+}
+
+impl ClusterArgs {
+    /// The cluster, if one is wanted.
+    pub(crate) fn cluster(&self) -> Option<Cluster> {
+        let ClusterKind::Slurm = self.on?;
+        Some(Cluster {
+            partition: self.partition.clone(),
+            tasks: self.tasks.map(usize::from),
+            options: self.sbatch.clone(),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClusterKind {
+    Slurm,
+}
+
+/// A study and where its results are.
+#[derive(Debug, Args)]
+pub(crate) struct StudyArgs {
     /// The study, a TOML file.
     pub(crate) study: PathBuf,
     /// Directory of the tables and figures (by default the study's name, under out).
@@ -152,9 +223,6 @@ pub(crate) struct SweepArgs {
     /// Seeds from 1 to this, in place of the study's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
-    /// Make runs again that are kept from before.
-    #[arg(long)]
-    pub(crate) fresh: bool,
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -288,8 +356,10 @@ pub(crate) struct ReproArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
     /// Make runs again that are kept from before.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "on")]
     pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -31,6 +31,7 @@ use clap::{CommandFactory as _, Parser as _};
 use cli::{BenchCommand, LabCommand};
 use cli::{Cli, Command};
 use failure::Failure;
+use shallows_study::slurm;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
         Command::Run(args) if !args.vary.is_empty() => sweep::vary(&args),
         Command::Run(args) => run::run(&args),
         Command::Sweep(args) => sweep::sweep(&args),
+        Command::SweepTask { round, task } => sweep::task(&round, task),
+        Command::SweepNext { round } => slurm::next_round(&round).map(drop),
         Command::Diff { first, second } => shallows_study::diff(&first, &second)
             .and_then(|text| output::print(&text))
             .map_err(Failure::from),

@@ -32,6 +32,7 @@ pub(crate) fn repro(args: &ReproArgs) -> Result<(), Failure> {
         scale: args.scale,
         from: args.from.clone(),
         fresh: args.fresh,
+        cluster: args.cluster.cluster(),
     };
     let interrupted = watch_for_ctrl_c()?;
     let (outcomes, page) = repro::reproduce(&request, &interrupted, &Overall::default())?;

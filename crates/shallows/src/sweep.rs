@@ -1,11 +1,12 @@
-//! `shallows sweep`, and `shallows run --vary`.
+//! `shallows sweep`, here and on a cluster, and `shallows run --vary`.
 
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use shallows_study::slurm::{self, Cluster};
 use shallows_study::sweep::{self, OnTop, Outcome, Request, Study};
 
-use crate::cli::{RunArgs, SweepArgs};
+use crate::cli::{RunArgs, StudyArgs, SweepArgs, SweepCommand};
 use crate::failure::Failure;
 use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
@@ -14,6 +15,56 @@ use crate::repro::cores;
 use crate::run;
 
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+    match (&args.command, &args.study) {
+        (Some(SweepCommand::Status(args)), _) => {
+            let (study, request) = request(args)?;
+            Ok(output::print(&format!(
+                "{}\n",
+                sweep::status(&study, &request)?
+            ))?)
+        }
+        (Some(SweepCommand::Collect(args)), _) => {
+            let (study, request) = request(args)?;
+            let interrupted = watch_for_ctrl_c()?;
+            let outcome = sweep::collect(&study, &request, &interrupted, &Overall::default())?;
+            show(&outcome, args.json, "are missing")
+        }
+        (None, Some(of)) => {
+            let (study, mut request) = request(of)?;
+            request.fresh = args.fresh;
+            match args.cluster.cluster() {
+                None => perform(&study, &request, of.json),
+                Some(cluster) => on_cluster(&study, &request, &cluster, args.wait, of.json),
+            }
+        }
+        (None, None) => Err(anyhow!("there is no study").into()),
+    }
+}
+
+fn on_cluster(
+    study: &Study,
+    request: &Request,
+    cluster: &Cluster,
+    wait: bool,
+    json: bool,
+) -> Result<(), Failure> {
+    let count = sweep::submit(study, request, cluster)?;
+    eprintln!("{count} runs submitted");
+    if !wait {
+        return Ok(());
+    }
+    let (interrupted, observer) = (watch_for_ctrl_c()?, Overall::default());
+    sweep::wait(study, request, &interrupted, &observer)?;
+    let outcome = sweep::collect(study, request, &interrupted, &observer)?;
+    show(&outcome, json, "are missing")
+}
+
+/// `shallows sweep-task`: a task of a job array.
+pub(crate) fn task(round: &Path, task: usize) -> Result<(), Failure> {
+    slurm::run_task(round, task, &*watch_for_ctrl_c()?, &Overall::default())
+}
+
+fn request(args: &StudyArgs) -> Result<(Study, Request), Failure> {
     let on_top = OnTop {
         set: run::set(&args.set),
         seeds: args.seeds,
@@ -25,9 +76,9 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         store: args.store.clone().unwrap_or_else(|| out.join("runs")),
         out,
         threads: args.threads.map_or_else(cores, usize::from),
-        fresh: args.fresh,
+        fresh: false,
     };
-    perform(&study, &request, args.json)
+    Ok((study, request))
 }
 
 /// `shallows run --vary`.
@@ -53,15 +104,19 @@ pub(crate) fn vary(args: &RunArgs) -> Result<(), Failure> {
 fn perform(study: &Study, request: &Request, json: bool) -> Result<(), Failure> {
     let interrupted = watch_for_ctrl_c()?;
     let outcome = sweep::sweep(study, request, &interrupted, &Overall::default())?;
+    show(&outcome, json, "failed")
+}
+
+fn show(outcome: &Outcome, json: bool, what: &str) -> Result<(), Failure> {
     if json {
         let points = serde_json::to_string_pretty(&outcome.points.to_json());
         output::print(&(points.context("points are plain data")? + "\n"))?;
     } else {
-        output::print(&words(&outcome))?;
+        output::print(&words(outcome))?;
     }
     match outcome.failed {
         0 => Ok(()),
-        failed => Err(anyhow!("{failed} of {} runs failed", outcome.runs).into()),
+        failed => Err(anyhow!("{failed} of {} runs {what}", outcome.runs).into()),
     }
 }
 

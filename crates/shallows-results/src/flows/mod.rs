@@ -14,6 +14,8 @@ mod parquet;
 
 use std::path::Path;
 
+use arrow_array::RecordBatch;
+
 use crate::file::{read_named, write_whole};
 use crate::record::{Completeness, FlowRecord};
 use crate::{Format, ResultsError};
@@ -41,6 +43,13 @@ pub fn write_flows(
         Format::Parquet => parquet::write(file, records, completeness),
         Format::Csv => csv::write(file, records),
     })
+}
+
+/// Flow records as columns in memory, those of `flows.parquet`.
+pub fn record_batch(
+    records: &[FlowRecord],
+) -> Result<RecordBatch, Box<dyn std::error::Error + Send + Sync>> {
+    parquet::batch(records)
 }
 
 /// Reads a table of flows in the format that the name tells. Columns are found by name; others

@@ -31,7 +31,7 @@ pub(super) fn write(
 }
 
 /// Rows as columns, in the order of [`COLUMNS`].
-fn batch(rows: &[FlowRecord]) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
+pub(super) fn batch(rows: &[FlowRecord]) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
     let finished: BooleanArray = rows.iter().map(|row| Some(row.fct.is_some())).collect();
     let columns: [ArrayRef; COLUMNS.len()] = [
         integers::<UInt64Type>(rows, |row| row.id),

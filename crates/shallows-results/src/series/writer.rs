@@ -22,6 +22,11 @@ impl Series {
         })
     }
 
+    /// The columns as Arrow has them, those of the Parquet file.
+    pub fn record_batch(&self) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
+        self.batch(0..self.rows())
+    }
+
     fn batch(
         &self,
         rows: std::ops::Range<usize>,

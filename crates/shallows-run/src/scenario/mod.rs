@@ -280,6 +280,18 @@ impl Scenario {
         Self::with((path, text), settings, base, streams, &Registry::default())
     }
 
+    /// Reads a scenario from its text. Paths in it are relative to `base`, and it may name schemes of
+    /// `registry`.
+    pub fn parse_in(
+        path: &Path,
+        text: &str,
+        settings: &[Setting],
+        base: &Path,
+        registry: &Registry,
+    ) -> Result<Self, Diagnostic> {
+        Self::with((path, text), settings, base, Streams::default(), registry)
+    }
+
     fn with(
         (path, text): (&Path, &str),
         settings: &[Setting],

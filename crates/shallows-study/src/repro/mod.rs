@@ -20,6 +20,7 @@ use shallows_results::report::{self, ClaimOutcome, FigureOutcome, Paper, Reprodu
 use shallows_run::Failure;
 
 use crate::executor::{Executor, Job, Observer};
+use crate::slurm::{Cluster, Submission};
 use library::Library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use live::three_ways;
@@ -53,6 +54,8 @@ pub struct Request {
     pub from: Option<PathBuf>,
     /// Whether runs are made again that are kept from before.
     pub fresh: bool,
+    /// The cluster that makes the simulated runs; this machine if there is none.
+    pub cluster: Option<Cluster>,
 }
 
 /// Makes every run of the wanted figures that is not there yet, compares the paper's claims with
@@ -86,6 +89,14 @@ pub fn reproduce(
         observer,
     };
     let jobs: Vec<&Job> = plans.iter().flat_map(|plan| &plan.jobs).collect();
+    if let Some(cluster) = &request.cluster {
+        let submission = Submission {
+            directory: out.join("slurm"),
+            store: executor.store,
+        };
+        submission.submit(&jobs, cluster)?;
+        submission.wait(&jobs, interrupted, observer)?;
+    }
     let finished = executor.run(&jobs)?.complete()?;
     let mut outcomes: Vec<FigureOutcome> = Vec::new();
     for plan in plans {

@@ -23,6 +23,7 @@ use shallows_results::{write_bytes, write_text};
 use shallows_run::{BUILD_ID, Failure};
 
 use crate::executor::{Executor, Job, Observer};
+use crate::slurm::{Cluster, Status, Submission};
 use results::Results;
 pub use study::{OnTop, Study};
 
@@ -83,6 +84,59 @@ pub fn sweep(
         .iter()
         .map(|job| finished.runs.get(&job.key).map(Arc::clone));
     write(study, &jobs, runs.collect(), out)
+}
+
+/// Submits every run of a study that is neither in the store nor in Slurm's queue; answers with how
+/// many.
+pub fn submit(study: &Study, request: &Request, cluster: &Cluster) -> Result<usize, Failure> {
+    let jobs = study.jobs()?;
+    study.check(&jobs)?;
+    submission(request).submit(&jobs.iter().collect::<Vec<_>>(), cluster)
+}
+
+/// How far a study on a cluster has come.
+pub fn status(study: &Study, request: &Request) -> Result<Status, Failure> {
+    let jobs = study.jobs()?;
+    Ok(submission(request).status(&jobs.iter().collect::<Vec<_>>())?)
+}
+
+/// Waits until the cluster has made every run of a study.
+pub fn wait(
+    study: &Study,
+    request: &Request,
+    interrupted: &AtomicBool,
+    observer: &dyn Observer,
+) -> Result<(), Failure> {
+    let jobs = study.jobs()?;
+    submission(request).wait(&jobs.iter().collect::<Vec<_>>(), interrupted, observer)
+}
+
+/// Writes what there is of a study, without any run; missing ones count as failed.
+pub fn collect(
+    study: &Study,
+    request: &Request,
+    interrupted: &AtomicBool,
+    observer: &dyn Observer,
+) -> Result<Outcome, Failure> {
+    let jobs = study.jobs()?;
+    submission(request).clean()?;
+    let executor = Executor {
+        store: &request.store,
+        threads: request.threads,
+        fresh: false,
+        interrupted,
+        observer,
+    };
+    let kept = executor.kept(&jobs.iter().collect::<Vec<_>>());
+    let runs = jobs.iter().map(|job| kept.get(&job.key).map(Arc::clone));
+    write(study, &jobs, runs.collect(), &request.out)
+}
+
+fn submission(request: &Request) -> Submission<'_> {
+    Submission {
+        directory: request.out.join("slurm"),
+        store: &request.store,
+    }
 }
 
 /// Writes the tables and figures of runs, in the order of the study's jobs.
