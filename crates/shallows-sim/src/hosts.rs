@@ -29,6 +29,9 @@ pub struct HostSetup {
     /// its flow unless there are stages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qjump: Option<QjumpConfig>,
+    /// Who may send when (XCo), by the agents of [`XcoConfig::control`](crate::XcoConfig::control).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xco: Option<crate::XcoConfig>,
 }
 
 /// The limits of QJUMP's hosts: either `epoch` and `levels`, or `network` and `factors`, from which

@@ -17,6 +17,7 @@ mod shard;
 mod simulation;
 mod transport;
 mod watch;
+mod xco;
 
 pub mod routing;
 pub mod topology;
@@ -35,3 +36,4 @@ pub use simulation::{
 };
 pub use transport::TransportOverride;
 pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};
+pub use xco::{Directives, XcoConfig, XcoError};

@@ -7,6 +7,7 @@ use crate::units::Time;
 
 /// Times of the protocol. Controllers and coordinators must have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Protocol {
     /// The longest time between two reports of a host, and between two beats of a controller.

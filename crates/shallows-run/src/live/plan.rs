@@ -88,7 +88,11 @@ fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
 fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
     let config = &scenario.config;
     // What is new here has to be set up below or refused.
-    let HostSetup { stages, qjump: _ } = &config.hosts;
+    let HostSetup {
+        stages,
+        qjump: _,
+        xco,
+    } = &config.hosts;
     let trunks = 2 * built.fabric.hosts()..;
     let refused = [
         (
@@ -112,6 +116,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "stages are simulated only: how much of a flow a packet of the kernel carries is known \
              too late to tag it",
         ),
+        (xco.is_some(), "hosts", "XCo is simulated only"),
         (
             !built.workload.datagrams.is_empty(),
             "workload",

@@ -67,6 +67,8 @@ impl Scenario {
             let limits = qjump.limits(&fabric);
             limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
         }
+        let ports = self.ports(&fabric)?;
+        self.control(&fabric, &router, &ports)?;
         let report = &config.report;
         let size_classes =
             SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
@@ -75,7 +77,7 @@ impl Scenario {
             })?;
         Ok(Built {
             overrides: self.overrides(&fabric)?,
-            ports: self.ports(&fabric)?,
+            ports,
             faults: self.faults(&fabric)?,
             probes: self.probes(&fabric, workload.flows.len())?,
             fabric,
@@ -99,7 +101,7 @@ impl Scenario {
             ports: built.ports.clone(),
             transport: self.config.transport.clone(),
             overrides: built.overrides.clone(),
-            control: Control::default(),
+            control: self.control(&built.fabric, &built.router, &built.ports)?,
             applications: self.applications(&built.fabric)?,
             hosts: self.config.hosts.clone(),
             connections: self.config.connections,
@@ -112,6 +114,25 @@ impl Scenario {
             threads,
         };
         Simulation::new(setup).map_err(|error| self.error("workload", error.to_string()))
+    }
+
+    /// The agents of control protocols.
+    fn control(
+        &self,
+        fabric: &Fabric,
+        router: &Router,
+        ports: &PortSetup,
+    ) -> Result<Control, Diagnostic> {
+        let Some(xco) = &self.config.hosts.xco else {
+            return Ok(Control::default());
+        };
+        if self.config.until.is_none() {
+            let problem = "hosts report to the controller for ever, so the run would not end";
+            let error = self.error("hosts.xco", problem);
+            return Err(error.help("set until = \"1s\" at the top of the file, or use --until"));
+        }
+        let control = xco.control(fabric, router, ports);
+        control.map_err(|error| self.error_in("hosts.xco", &error))
     }
 
     fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {

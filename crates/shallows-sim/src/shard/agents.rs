@@ -124,10 +124,16 @@ impl Shard {
             }
         }
         self.transmit_messages(port);
+        self.arm_agents(port);
+    }
+
+    /// Sets the timer of a host for its agents, whose deadlines change with messages, and with
+    /// packets if they are gates.
+    pub(super) fn arm_agents(&mut self, port: u32) {
         let host = self.hosts.get_mut(&port);
         if let Some(at) = host.and_then(HostState::control_deadline) {
             // An agent whose time has come and that did nothing is asked again, but not at once.
-            self.set_host_timer(port, at.max(now + Time::from_ps(1)));
+            self.set_host_timer(port, at.max(self.now + Time::from_ps(1)));
         }
     }
 

@@ -184,6 +184,7 @@ impl Shard {
             self.set_host_timer(port, at);
         }
         if released {
+            self.arm_agents(port);
             self.resume_blocked(port);
         }
     }

@@ -12,3 +12,4 @@ mod links;
 mod properties;
 mod udp;
 mod world;
+mod xco;

@@ -52,7 +52,7 @@ fn run(world: World) -> (Run, Vec<DatagramStats>) {
     (run, stats)
 }
 
-fn drops(run: &Run, link: u32) -> Tally {
+pub(crate) fn drops(run: &Run, link: u32) -> Tally {
     let port = run.port(link);
     let queues = 0..port.queue_count();
     queues.map(|queue| port.counters(queue).all_drops()).sum()

@@ -91,22 +91,29 @@ impl World {
 
     fn try_start(self, control: Control) -> Result<Run, SetupError> {
         let fabric = self.topology.build().expect("the test's fabric is sound");
-        let router = Router::new(&fabric, &self.routing, 1);
+        let router = Router::new(&fabric, &self.routing, 1).expect("the test's routing is sound");
+        let ports = PortSetup {
+            switches: self.switches,
+            hosts: self.hosts,
+            special: BTreeMap::new(),
+            pool: None,
+            host_delay: self.host_delay,
+        };
+        let control = match &self.setup.xco {
+            Some(xco) => xco
+                .control(&fabric, &router, &ports)
+                .expect("the test's XCo is sound"),
+            None => control,
+        };
         let applications = self.applications.iter();
         let applications = applications.map(|entry| entry.build(&fabric));
         let simulation = Simulation::new(Setup {
             applications: applications
                 .collect::<Result<_, _>>()
                 .expect("the test's applications are sound"),
-            router: router.expect("the test's routing is sound"),
+            router,
             fabric: fabric.clone(),
-            ports: PortSetup {
-                switches: self.switches,
-                hosts: self.hosts,
-                special: BTreeMap::new(),
-                pool: None,
-                host_delay: self.host_delay,
-            },
+            ports,
             transport: self.transport.clone(),
             overrides: self.overrides,
             hosts: self.setup,

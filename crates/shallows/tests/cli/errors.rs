@@ -301,6 +301,55 @@ error: some flows never stop, so the run would not end
 }
 
 #[test]
+fn xco_without_an_end() {
+    refused(
+        "[topology",
+        "[hosts.xco]\nslot = \"1ms\"\n\n[topology",
+        str![[r#"
+error: hosts report to the controller for ever, so the run would not end
+ --> tiny.toml:3:8
+  |
+3 | [hosts.xco]
+  |        ^^^
+  = set until = "1s" at the top of the file, or use --until
+
+"#]],
+    );
+}
+
+#[test]
+fn xco_with_its_controller_nowhere() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\ncontroller = 99\n\n[topology",
+        str![[r#"
+error: the controller is at host 99, the fabric has hosts 0 to 3
+ --> tiny.toml:6:1
+  |
+6 | controller = 99
+  | ^^^^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn xco_with_hosts_that_leave_between_two_reports() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\nprotocol = { silence = \"300ms\" }\n\n[topology",
+        str![[r#"
+error: silence of 300ms must be at least four times keepalive, which is 100ms
+ --> tiny.toml:6:14
+  |
+6 | protocol = { silence = "300ms" }
+  |              ^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
 fn no_workload() {
     let workload = TINY.split_once("[workload").unwrap().1;
     refused(

@@ -13,6 +13,7 @@ fn every_shipped_scenario_runs() {
         "incast.toml",
         "dumbbell.toml",
         "live.toml",
+        "xco-incast.toml",
     ] {
         let directory = directory();
         let run = ["run", "--json", "--set", "name=shipped"];
@@ -29,7 +30,7 @@ fn every_shipped_scenario_runs() {
     let count = fs::read_dir(shipped(".")).unwrap().count();
     // Beside these: {mq-ecn,ear}-as-simulated.toml, and directories with the live ones of QJUMP and
     // with studies.
-    assert_eq!(count, 8, "a new scenario belongs into this test");
+    assert_eq!(count, 9, "a new scenario belongs into this test");
 }
 
 /// The two times that the authors' own simulator gives, and that the ideal must be too.

@@ -85,6 +85,12 @@ fn every_resolved_scenario_fits() {
             "--set",
             "routing=spray",
         ],
+        &[
+            "--set",
+            "hosts.xco={directives=\"max-min\", controller=1, preempt-after=\"1ms\"}",
+            "--set",
+            "until=20ms",
+        ],
         &["--set", "transport.delayed-ack={every=2, timeout=\"1ms\"}"],
         &["--set", "workload.permutation.size=1MB"],
         &["--set", "workload.all-to-all.size=1KB"],

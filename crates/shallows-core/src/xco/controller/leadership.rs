@@ -39,6 +39,8 @@ pub(super) struct Leadership {
     /// When a standby takes over or a candidate tries again.
     deadline: Time,
     grants_from: Time,
+    /// Whether hosts have been told that permits are given.
+    pub(super) is_announced: bool,
     lease_end: Time,
 }
 
@@ -57,6 +59,7 @@ impl Leadership {
             next_beats: now,
             deadline: now,
             grants_from: Time::MAX,
+            is_announced: false,
             lease_end: Time::MAX,
         };
         if !config.peers.is_empty() {
@@ -144,6 +147,7 @@ impl<R: Routes> Controller<R> {
             self.leadership.lease_end = self.lease();
         }
         self.leadership.grants_from = now + protocol.stretch(wait);
+        self.leadership.is_announced = false;
         self.leadership.role = Role::Leader;
         self.leadership.next_beats = now;
         self.counters.terms += 1;
@@ -211,6 +215,19 @@ impl<R: Routes> Controller<R> {
         self.note_epoch(now, beat.epoch);
         if beat.leads && beat.epoch == self.leadership.epoch && beat.epoch.leader == from {
             self.leadership.deadline = now + self.leadership.patience(&self.config);
+        }
+    }
+
+    /// Tells all hosts that permits are given from now on, or they would send uncoordinated until
+    /// the answer to their next report.
+    pub(super) fn announce(&mut self) {
+        if std::mem::replace(&mut self.leadership.is_announced, true) {
+            return;
+        }
+        for host in 0..self.members.len() as u32 {
+            if self.members[host as usize].heard.is_some() {
+                self.post(host);
+            }
         }
     }
 

@@ -95,6 +95,7 @@ impl<R: Routes> Controller<R> {
             self.next_round = now + self.config.slot;
             return;
         }
+        self.announce();
         let Strategy::RateLimit(sharing) = self.config.strategy else {
             self.next_round = Time::MAX;
             let mut grants = std::mem::take(&mut self.grants);

@@ -102,6 +102,26 @@ fn it_waits_for_slots_of_a_predecessor_and_then_gives_them_in_turn() {
 }
 
 #[test]
+fn hosts_hear_at_once_that_permits_are_given() {
+    let mut cluster = Cluster::new(|config| config.protocol.drift = 0);
+    for host in [2, 4] {
+        cluster.report(ms(1), host, 0, &[]);
+    }
+    cluster.permits(ms(1));
+    let start = ms(2) + Time::from_us(1);
+    cluster.controller.handle_timeout(start);
+    let (mut told, mut bytes) = (Vec::new(), Vec::new());
+    while let Some(host) = cluster.controller.transmit(start, &mut bytes) {
+        let key = ClusterKey::new(SECRET).host(host);
+        if let Ok(Body::Directive(directive)) = message::open(&key, &bytes) {
+            told.push((host, directive.is_granting));
+        }
+        bytes.clear();
+    }
+    assert_eq!(told, [(2, true), (4, true)]);
+}
+
+#[test]
 fn weights_make_slots_longer() {
     let mut cluster = Cluster::new(|config| {
         config.protocol.drift = 0;

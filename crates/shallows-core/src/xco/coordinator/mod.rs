@@ -15,7 +15,8 @@
 //!   that knows its backlog and gives permits, so that there is no gap.
 //!
 //! A driver asks for [`Agent::timeout`] again after it has offered a packet, because a new backlog
-//! is to be reported at once.
+//! is to be reported at once, and after a packet was released, because an empty queue gives its slot
+//! back.
 
 mod gate;
 mod queues;
@@ -59,6 +60,7 @@ pub struct CoordinatorConfig {
 
 /// What a coordinator does to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GateConfig {
     /// The most bytes in the queue of a destination.
