@@ -108,6 +108,22 @@ impl Measured {
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
 
+    /// The longest time in which all queues together sent less than half of their mean, in ms.
+    pub(super) fn longest_gap_ms(&self) -> Option<f64> {
+        let half = self.mean_goodput(None)? / 2.0;
+        let [first, second, ..] = &self.goodput[..] else {
+            return None;
+        };
+        let every = second.at_s - first.at_s;
+        let (mut gap, mut longest) = (0_u32, 0);
+        for sample in &self.goodput {
+            let is_low = sample.mbps.iter().sum::<f64>() < half;
+            gap = if is_low { gap + 1 } else { 0 };
+            longest = longest.max(gap);
+        }
+        Some(f64::from(longest) * every * 1e3)
+    }
+
     /// The whole record, if it was kept.
     pub(crate) fn record(&self) -> Option<Arc<RunRecord>> {
         match &self.kept {

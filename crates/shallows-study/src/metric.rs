@@ -4,9 +4,10 @@
 use std::str::FromStr;
 
 use serde::Deserialize;
-use shallows_core::units::Time;
+use shallows_core::units::{Bytes, Time};
 use shallows_results::RunRecord;
 use shallows_results::latencies::{Operation, TABLE};
+use shallows_results::probes::{GoodputSample, Sample as _};
 use shallows_results::record::FlowRecord;
 use shallows_results::series::{Series, Values};
 use shallows_results::size_class::{ClassCounts, SizeClass};
@@ -30,6 +31,10 @@ use crate::measured::Measured;
 /// | `queue.leaf0->h3.p99` | length of all queues of a port, in KB; needs `probes.queues` |
 /// | `goodput`, `goodput.1` | of all queues of a port or of one, from 1, in Mbps |
 /// | `goodput.flow.0` | of a flow over its own time, in Mbps |
+/// | `goodput.gap` | longest time that the port sent less than half of its mean, in ms |
+/// | `received`, `received.1` | what applications got of all services or of one, from 1, in Mbps: whole messages of UDP; needs `probes.goodput` |
+/// | `rate.read.block.1MB` | operations of an application that take this size, in Mbps |
+/// | `received.1+rate.read.block.1MB` | a sum |
 /// | `timeouts`, `timeouts.small` | TCP timeouts |
 /// | `drops`, `drops.small` | packets that ports dropped; of a class, those of its flows |
 /// | `drop-rate.large` | percent of the packets that senders of a class sent |
@@ -47,6 +52,10 @@ pub(crate) enum Metric {
     Queue(String, Statistic),
     Goodput(Option<usize>),
     FlowGoodput(u64),
+    Gap,
+    Received(Option<u16>),
+    Rate(Operation, Bytes),
+    Sum(Vec<Self>),
     Timeouts(Class),
     Drops(Class),
     DropRate(Class),
@@ -83,6 +92,13 @@ impl TryFrom<String> for Metric {
 }
 
 fn parse(name: &str) -> Option<Metric> {
+    if name.contains('+') {
+        return name
+            .split('+')
+            .map(parse)
+            .collect::<Option<_>>()
+            .map(Metric::Sum);
+    }
     let (what, part) = name.split_once('.').unwrap_or((name, ""));
     let statistic = |text: &str| text.parse::<Statistic>().ok();
     let class = || match part {
@@ -107,6 +123,7 @@ fn parse(name: &str) -> Option<Metric> {
             Some(Metric::Queue(port.to_owned(), statistic(part)?))
         }
         ("goodput", "") => Some(Metric::Goodput(None)),
+        ("goodput", "gap") => Some(Metric::Gap),
         ("goodput", _) => match part.strip_prefix("flow.") {
             Some(flow) => Some(Metric::FlowGoodput(flow.parse().ok()?)),
             None => Some(Metric::Goodput(Some(
@@ -117,18 +134,32 @@ fn parse(name: &str) -> Option<Metric> {
         ("drops", _) => Some(Metric::Drops(class()?)),
         ("drop-rate", _) => Some(Metric::DropRate(class()?)),
         ("marks", _) => Some(Metric::Marks(class()?)),
+        ("received", "") => Some(Metric::Received(None)),
+        ("received", _) => Some(Metric::Received(Some(
+            part.parse::<u16>().ok()?.checked_sub(1)?,
+        ))),
         ("latency", _) => {
-            let (application, part) = part.split_once('.')?;
-            let (name, part) = part.split_once('.')?;
-            let operation = Operation {
-                application: application.to_owned(),
-                name: name.to_owned(),
-            };
+            let (operation, part) = parse_operation(part)?;
             Some(Metric::Latency(operation, statistic(part)?))
+        }
+        ("rate", _) => {
+            let (operation, size) = parse_operation(part)?;
+            Some(Metric::Rate(operation, size.parse().ok()?))
         }
         ("mice", "") => Some(Metric::Mice),
         _ => None,
     }
+}
+
+/// An application and its operation, and what follows.
+fn parse_operation(text: &str) -> Option<(Operation, &str)> {
+    let (application, rest) = text.split_once('.')?;
+    let (name, rest) = rest.split_once('.')?;
+    let operation = Operation {
+        application: application.to_owned(),
+        name: name.to_owned(),
+    };
+    Some((operation, rest))
 }
 
 impl FromStr for Class {
@@ -178,6 +209,8 @@ impl Metric {
                 .or_else(|| self.of_record(&*run.record()?, &run.summary)),
             Self::Rtt(statistic) => statistic.of(&run.rtt_us, PercentileRule::NearestRank),
             Self::Goodput(queue) => run.mean_goodput(*queue),
+            Self::Gap => run.longest_gap_ms(),
+            Self::Sum(metrics) => metrics.iter().map(|metric| metric.of(run)).sum(),
             Self::Timeouts(class) => Some(class.count(&run.summary.timeouts)),
             Self::Drops(Class::All) => Some(total(&run.summary.facts.drops)),
             Self::Marks(Class::All) => Some(total(&run.summary.facts.marks)),
@@ -189,9 +222,14 @@ impl Metric {
     /// Its unit; empty if it is a count or a ratio.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Self::Fct(..) => "ms",
+            Self::Fct(..) | Self::Gap => "ms",
             Self::Rtt(_) | Self::DataRtt(_) | Self::Latency(..) => "us",
-            Self::Throughput(_) | Self::Goodput(_) | Self::FlowGoodput(_) => "Mbps",
+            Self::Throughput(_)
+            | Self::Goodput(_)
+            | Self::FlowGoodput(_)
+            | Self::Received(_)
+            | Self::Rate(..) => "Mbps",
+            Self::Sum(metrics) => metrics.first().map_or("", Self::unit),
             Self::Queue(..) => "KB",
             Self::DropRate(_) | Self::Mice => "%",
             Self::Slowdown(..) | Self::Timeouts(_) | Self::Drops(_) | Self::Marks(_) => "",
@@ -259,20 +297,24 @@ impl Metric {
                 )
             }
             Self::Latency(operation, statistic) => {
-                let number = record.operations.iter().position(|of| of == operation)?;
-                let number = i64::try_from(number).ok()?;
-                let table = record.table(TABLE).ok()??;
-                let Values::Integers(operations) = table.column("operation")? else {
-                    return None;
-                };
-                let latencies = operations.iter().zip(times(&table, "latency_us")?);
-                let of_operation = latencies.filter(|(of, _)| **of == number);
-                let mut us: Vec<f64> = of_operation
+                let done = operations(record, operation)?;
+                let mut us: Vec<f64> = done
+                    .iter()
                     .map(|(_, latency)| latency.as_secs_f64() * 1e6)
                     .collect();
                 us.sort_unstable_by(f64::total_cmp);
                 statistic.of(&us, rule)
             }
+            Self::Rate(operation, size) => {
+                let done = operations(record, operation)?;
+                let first = done.iter().map(|(start, _)| *start).min()?;
+                let last = done
+                    .iter()
+                    .map(|(start, latency)| *start + *latency)
+                    .max()?;
+                mbps(size.get() * done.len() as u64, last - first)
+            }
+            Self::Received(service) => received(record, *service),
             Self::Drops(class) => sum(*class, |flow| flow.dropped),
             Self::DropRate(class) => {
                 let dropped = sum(*class, |flow| flow.dropped)?;
@@ -280,7 +322,12 @@ impl Metric {
                 (sent > 0.0).then(|| 100.0 * dropped / sent)
             }
             Self::Marks(class) => sum(*class, |flow| Some(flow.marks)),
-            Self::Rtt(_) | Self::Goodput(_) | Self::Timeouts(_) | Self::Mice => None,
+            Self::Rtt(_)
+            | Self::Goodput(_)
+            | Self::Gap
+            | Self::Sum(_)
+            | Self::Timeouts(_)
+            | Self::Mice => None,
         }
     }
 }
@@ -319,6 +366,58 @@ fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
         Values::Times(times) => Some(times),
         _ => None,
     }
+}
+
+/// Start and latency of each operation of an application.
+fn operations(record: &RunRecord, operation: &Operation) -> Option<Vec<(Time, Time)>> {
+    let number = record.operations.iter().position(|of| of == operation)?;
+    let number = i64::try_from(number).ok()?;
+    let table = record.table(TABLE).ok()??;
+    let Values::Integers(operations) = table.column("operation")? else {
+        return None;
+    };
+    let spans = times(&table, "time_us")?
+        .iter()
+        .zip(times(&table, "latency_us")?);
+    let of_operation = operations
+        .iter()
+        .zip(spans)
+        .filter(|(of, _)| **of == number);
+    Some(
+        of_operation
+            .map(|(_, (&start, &latency))| (start, latency))
+            .collect(),
+    )
+}
+
+/// What has arrived of a service or of all, in Mbps, from the first sample at which there was
+/// anything to the last.
+fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> {
+    let table = record.table(GoodputSample::FILE).ok()??;
+    let at = times(&table, "time_us")?;
+    let (Values::Integers(services), Values::Integers(bytes)) =
+        (table.column("service")?, table.column("bytes")?)
+    else {
+        return None;
+    };
+    // Instant, bytes of all services, and of those asked for.
+    let mut samples: Vec<(Time, i64, i64)> = Vec::new();
+    for ((&time, &of), &bytes) in at.iter().zip(services).zip(bytes) {
+        let wanted = service.is_none_or(|service| i64::from(service) == of);
+        let counted = if wanted { bytes } else { 0 };
+        match samples.last_mut() {
+            Some((last, all, some)) if *last == time => {
+                (*all, *some) = (*all + bytes, *some + counted);
+            }
+            _ => samples.push((time, bytes, counted)),
+        }
+    }
+    let (start, _, before) = samples.iter().find(|(_, all, _)| *all > 0)?;
+    let (end, _, after) = samples.last()?;
+    mbps(
+        u64::try_from(after - before).ok()?,
+        end.saturating_sub(*start),
+    )
 }
 
 /// Lengths of a port's queues together, at each instant, sorted.
@@ -453,6 +552,25 @@ mod tests {
             .unwrap();
         }
         record.insert("flows-rtt", rtts.finish().unwrap().unwrap());
+        // The first sample is before anything has arrived, and does not count.
+        let mut goodput = SampleWriter::in_memory();
+        for (ms, service, bytes) in [
+            (0, 0, 0),
+            (1, 0, 1_000),
+            (1, 1, 0),
+            (3, 0, 251_000),
+            (3, 1, 125_000),
+        ] {
+            let time = Time::from_ms(ms);
+            goodput
+                .write(&GoodputSample {
+                    time,
+                    service,
+                    bytes,
+                })
+                .unwrap();
+        }
+        record.insert("goodput", goodput.finish().unwrap().unwrap());
         let port = |name: &str, role| PortRecord {
             name: name.to_owned(),
             role,
@@ -486,6 +604,11 @@ mod tests {
             ("queue.s->h0.p50", 1.0),
             ("rtt.data.mean", 20.0),
             ("goodput.flow.2", 8_000.0),
+            // 250 and 125 KB in 2 ms.
+            ("received.1", 1_000.0),
+            ("received.2", 500.0),
+            ("received", 1_500.0),
+            ("received.1+received.2+drops.small", 1_501.0),
         ] {
             let metric = Metric::try_from(name.to_owned()).unwrap();
             let value = metric
@@ -516,6 +639,9 @@ mod tests {
             "tiny.mean",
             "goodput.0",
             "goodput.flow",
+            "received.0",
+            "rate.read.block",
+            "rtt.mean+",
             "queue.p99",
             "drops.p99",
             "mice.small",

@@ -153,8 +153,7 @@ fn on_top(set: &str, spec: &FigureSpec, variant: &Variant) -> Option<Setting> {
 
 /// In the order in which they are applied: a later one wins.
 fn settings(spec: &FigureSpec, size: Size, x: f64, variant: &[String], seed: u64) -> Vec<Setting> {
-    let sweep = spec.x.iter().flat_map(|sweep| &sweep.set);
-    let sweep = sweep.map(|setting| setting.replace("{x}", &x.to_string()));
+    let sweep = spec.x.iter().flat_map(|sweep| sweep.settings(x));
     let all = spec.set.iter().chain(&spec.size(size).set).cloned();
     let all = all.chain(sweep).chain(variant.iter().cloned());
     all.chain([format!("seed={seed}")])
@@ -171,6 +170,14 @@ fn check(spec: &FigureSpec) -> anyhow::Result<()> {
         ensure!(
             goodput.every > Time::ZERO,
             "goodput.every is zero; write a time such as \"10ms\""
+        );
+    }
+    if let Some(sweep) = spec.x.as_ref().filter(|sweep| !sweep.each.is_empty()) {
+        ensure!(
+            sweep.each.len() == sweep.values.len(),
+            "x.each has {} entries for {} values",
+            sweep.each.len(),
+            sweep.values.len()
         );
     }
     for size in [Size::Quick, Size::Full, Size::Live] {

@@ -81,7 +81,21 @@ pub(super) struct Sweep {
     pub(super) percent: bool,
     pub(super) values: Vec<f64>,
     /// Settings with `{x}` for the value.
+    #[serde(default)]
     pub(super) set: Vec<String>,
+    /// Settings of each value, where `{x}` alone does not say them.
+    #[serde(default)]
+    pub(super) each: Vec<Vec<String>>,
+}
+
+impl Sweep {
+    /// The settings of a value.
+    pub(super) fn settings(&self, x: f64) -> impl Iterator<Item = String> + '_ {
+        let place = self.values.iter().position(|&value| value == x);
+        let own = place.and_then(|place| self.each.get(place));
+        let all = self.set.iter().chain(own.into_iter().flatten());
+        all.map(move |setting| setting.replace("{x}", &x.to_string()))
+    }
 }
 
 /// How large a version of the figure is.
