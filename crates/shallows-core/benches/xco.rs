@@ -3,8 +3,10 @@
 //! `cargo bench -p shallows-core --bench xco` prints, for leaf-spine fabrics of 100 to 10,000 hosts
 //! with 10 backlogged pairs each (and 10,000 hosts with 1 and 30), the time from a report or the end
 //! of a slot to the last directive sealed: median, 99th percentile and longest of all events, and
-//! events a second on one core; two numbers as arguments choose one of these sizes. Messages are authenticated and read, as they would be from a
-//! network. Times are of the best of three runs, as a shared machine can only make them longer.
+//! events a second on one core; two numbers as arguments choose one of these sizes. Messages are
+//! authenticated and read, as they would be from a network. Hosts become backlogged one after the
+//! other in the course of a slot, because slots that end at one instant are one event of the
+//! controller. Times are of the best of three runs, as a shared machine can only make them longer.
 //! Instructions come from callgrind, if valgrind is installed.
 //!
 //! Then the share of the achievable throughput: pairs that send at a time, over the most that could
@@ -172,25 +174,13 @@ type Visit = (Time, u32, u64, Option<u32>);
 fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u64) {
     let key = ClusterKey::new([7; 16]);
     let keys: Vec<_> = (0..hosts).map(|host| key.host(host)).collect();
-    let config = ControllerConfig {
-        address: CONTROLLER,
-        slot: SLOT,
-        patience: Time::from_secs(1),
-        // Nobody needs to be kept alive.
-        protocol: Protocol {
-            keepalive: Time::from_secs(10),
-            silence: Time::from_secs(10_000),
-            ..Protocol::default()
-        },
-        ..ControllerConfig::default()
-    };
     let backlogs: Vec<_> = (0..hosts)
         .map(|host| destinations(hosts, host, pairs))
         .collect();
     let fabric = LeafSpine { hosts, uplinks: 16 }.fabric();
     let start = Time::from_ms(1);
     let mut controller =
-        Controller::new(config, fabric, &key, start).expect("the settings are sound");
+        Controller::new(settings(), fabric, &key, start).expect("the settings are sound");
     let epoch = Epoch {
         counter: 1,
         leader: CONTROLLER,
@@ -217,14 +207,20 @@ fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u
         bytes
     };
     let mut buffer = Vec::new();
-    for host in 0..hosts {
-        let bytes = report(host, start, 0, false, backlogs[host as usize].clone());
-        controller.handle(start, host, &bytes);
+    // The term has begun, and hosts have been asked to report.
+    let begin = start + SLOT * 2;
+    controller.handle_timeout(begin);
+    while controller.transmit(begin, &mut buffer).is_some() {
+        buffer.clear();
     }
-    let mut agenda = BinaryHeap::<Reverse<Visit>>::new();
+    let first = |host| {
+        let late = SLOT * u64::from(host) / u64::from(hosts);
+        Reverse((begin + late, host, 0, None))
+    };
+    let mut agenda: BinaryHeap<Reverse<Visit>> = (0..hosts).map(first).collect();
     let mut times = Vec::with_capacity(events as usize);
     let (mut directives, mut total, mut number) = (0, Duration::ZERO, 0);
-    let warm_up = events / 10;
+    let warm_up = u64::from(hosts) + events / 10;
     while number < events + warm_up {
         let timeout = controller.timeout().unwrap_or(Time::MAX);
         let next = agenda.peek().map_or(Time::MAX, |Reverse((time, ..))| *time);
@@ -273,6 +269,21 @@ fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u
     (total, times, directives)
 }
 
+fn settings() -> ControllerConfig {
+    ControllerConfig {
+        address: CONTROLLER,
+        slot: SLOT,
+        patience: Time::from_secs(1),
+        // Nobody needs to be kept alive.
+        protocol: Protocol {
+            keepalive: Time::from_secs(10),
+            silence: Time::from_secs(10_000),
+            ..Protocol::default()
+        },
+        ..ControllerConfig::default()
+    }
+}
+
 /// Instructions an event, as the difference of a long and a short run.
 fn instructions(hosts: u32, pairs: u32) -> Option<f64> {
     const SHORT: u64 = 2_000;
@@ -295,7 +306,7 @@ fn instructions(hosts: u32, pairs: u32) -> Option<f64> {
             .find_map(|line| line.split_once("Collected : "))?;
         collected.1.trim().parse().ok()
     };
-    // The warm-up is a tenth of the events.
+    // The warm-up of both is that of the hosts, and a tenth of the events.
     Some((count(LONG)? - count(SHORT)?) / ((LONG - SHORT) as f64 * 1.1))
 }
 
