@@ -10,6 +10,7 @@ mod exact;
 mod hosts;
 mod links;
 mod properties;
+mod qjump_bound;
 mod udp;
 mod world;
 mod xco;
