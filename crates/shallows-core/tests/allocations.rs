@@ -26,8 +26,8 @@ fn packets(port: &mut EgressPort<Descriptor>, pool: &mut Pool<Descriptor>, round
 
 #[test]
 fn steady_state_allocates_nothing() {
-    // FIFO and pFabric have one queue only, and pFabric walks through it.
-    let single = ["fifo", "pfabric"];
+    // These have one queue only, and pFabric and push-out walk through it.
+    let single = ["fifo", "pfabric", "push-out"];
     let schedulers = SchedulerConfig::EXAMPLES;
     let many_queues = schedulers.iter().filter(|(name, _)| !single.contains(name));
     for (scheduler_name, scheduler) in many_queues {

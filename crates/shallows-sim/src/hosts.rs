@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use shallows_core::host::qjump::{
-    EpochClock, Excess, LimiterConfig, LimiterError, Network, NetworkError, Phase, QjumpGate,
+    EpochClock, Excess, LimiterConfig, LimiterError, Network, NetworkError, Phase, QjumpGate, Scope,
 };
 use shallows_core::host::stage::StageTagger;
 use shallows_core::keyed::Keyed;
@@ -69,6 +69,13 @@ pub struct QjumpConfig {
     /// The throughput factor f of each level, 1 to n (eq. 4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<Vec<f64>>,
+    /// The level of a TCP flow by its size, in place of its service: level 0 up to the first size,
+    /// level 1 up to the second, and so on. Endless flows have the last level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_size: Option<Vec<Bytes>>,
+    /// Whether a level's bytes are those of all flows of a host or of each flow by itself. Flows
+    /// begin epochs of their own, and their excess is dropped.
+    pub scope: Scope,
     /// What happens to packets over the limit.
     pub excess: Excess,
     /// Bytes that may wait at each level where the excess is held. A TCP sender waits for room; other
@@ -119,6 +126,12 @@ pub enum QjumpError {
         /// n.
         hosts: u32,
     },
+    /// Levels by size that are no intervals.
+    #[error("the sizes of by-size must increase")]
+    SizesNotIncreasing,
+    /// Flows cannot wait one by one.
+    #[error("scope = \"flow\" drops what exceeds the limit; leave out excess = \"hold\"")]
+    HeldByFlow,
     /// Nothing could ever wait.
     #[error("hold-limit must be more than 0B")]
     NoHoldLimit,
@@ -132,6 +145,8 @@ impl Keyed for QjumpError {
             Self::Network(_) => "network",
             Self::Factor { .. } => "factors",
             Self::NoHoldLimit => "hold-limit",
+            Self::HeldByFlow => "excess",
+            Self::SizesNotIncreasing => "by-size",
             Self::Either => return Vec::new(),
         };
         vec![key.into()]
@@ -146,6 +161,13 @@ impl QjumpConfig {
     pub fn limits(&self, fabric: &Fabric) -> Result<LimiterConfig, QjumpError> {
         if self.hold_limit == Some(Bytes::ZERO) {
             return Err(QjumpError::NoHoldLimit);
+        }
+        let sizes = self.by_size.iter().flatten();
+        if !sizes.is_sorted_by(|small, large| small < large) {
+            return Err(QjumpError::SizesNotIncreasing);
+        }
+        if (self.scope, self.excess) == (Scope::Flow, Excess::Hold) {
+            return Err(QjumpError::HeldByFlow);
         }
         let (epoch, levels) = match (self.epoch, &self.levels, self.network, &self.factors) {
             (Some(epoch), Some(levels), None, None) => (epoch, levels.clone()),
@@ -179,6 +201,9 @@ impl QjumpConfig {
         host: u32,
         seed: u64,
     ) -> Result<QjumpGate<P>, LimiterError> {
+        if self.scope == Scope::Flow {
+            return QjumpGate::per_flow(limits);
+        }
         let start = self.first_epoch(limits, host, seed);
         QjumpGate::new(limits, start, self.hold_limit)
     }

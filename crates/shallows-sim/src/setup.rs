@@ -53,6 +53,21 @@ impl Setup {
         Ok(hosts)
     }
 
+    /// Gives each TCP flow the level of its size, where hosts choose levels by size.
+    pub(crate) fn choose_levels(&mut self) {
+        let qjump = self.hosts.qjump.as_ref();
+        let Some(sizes) = qjump.and_then(|qjump| qjump.by_size.as_ref()) else {
+            return;
+        };
+        let workload = &mut self.workload;
+        let mut streams = workload.datagrams.iter().map(|of| of.flow).peekable();
+        for (flow, spec) in (0..).zip(&mut workload.flows) {
+            if streams.next_if_eq(&flow).is_none() {
+                spec.service = sizes.partition_point(|size| size.get() < spec.bytes) as u16;
+            }
+        }
+    }
+
     /// Puts the connections of applications after the flows; gives the parts of their hosts.
     pub(crate) fn add_applications(&mut self) -> (ApplicationPlan, Vec<LocalPart>) {
         let mut plan = ApplicationPlan {

@@ -286,6 +286,7 @@ impl Simulation {
         for stream in &setup.workload.streams {
             stream.validate()?;
         }
+        setup.choose_levels();
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();

@@ -389,6 +389,31 @@ fn pfabric_drops_the_least_urgent() {
 }
 
 #[test]
+fn push_out_serves_levels_in_order_and_drops_the_latest_of_the_lowest() {
+    let mut driver = Driver::new(&from_toml(
+        "buffer = { shared = { size = \"3pkts\" } }\nscheduler = \"push-out\"",
+    ));
+    let mut offer = |dscp, remaining, tag| {
+        let packet = Descriptor {
+            flow: tag,
+            remaining,
+            ..packet(dscp, 1500, tag)
+        };
+        driver.port.offer(Time::ZERO, packet, &mut driver.pool)
+    };
+    for tag in 0..2 {
+        assert_eq!(offer(7, 9_000, tag), Offer::Queued);
+    }
+    assert_eq!(offer(3, 9_000, 2), Offer::Queued);
+    let full = Offer::Dropped(DropReason::PortFull);
+    assert_eq!(offer(7, 1_500, 3), full, "fewer bytes left do not count");
+    assert_eq!(offer(3, 9_000, 4), Offer::Queued, "1 is given up for it");
+    // An ACK of level 7 goes ahead of data of level 3.
+    assert_eq!(offer(7, 0, 5), Offer::Queued, "0 is given up for it");
+    assert_eq!(order(&mut driver), [5, 2, 4]);
+}
+
+#[test]
 fn equal_seeds_give_equal_marks() {
     let marks = |seed, id| {
         let config = config(

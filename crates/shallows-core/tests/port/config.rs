@@ -94,7 +94,7 @@ fn build(toml: &str) -> Result<EgressPort<Descriptor>, String> {
 /// One port for each scheduler, marker and buffer that there is.
 fn one_of_each() -> Vec<String> {
     let port = |scheduler: &str, marker: &str, buffer: &str| {
-        let queues = if ["fifo", "pfabric"]
+        let queues = if ["fifo", "pfabric", "push-out"]
             .iter()
             .any(|name| scheduler.contains(name))
         {

@@ -27,7 +27,7 @@ fn packets(mut world: World, link: u32) -> (Run, Vec<CapturedPacket>) {
 }
 
 /// UDP flows, each a list of keys.
-fn udp(topology: &str, setup: &str, flows: &[&str]) -> World {
+pub(crate) fn udp(topology: &str, setup: &str, flows: &[&str]) -> World {
     let fabric: TopologyConfig = toml::from_str(topology).unwrap();
     let config = |keys: &&str| toml::from_str(&format!("[udp]\n{keys}")).unwrap();
     let configs: Vec<WorkloadConfig> = flows.iter().map(config).collect();
@@ -242,6 +242,47 @@ fn the_network_gives_epoch_and_levels() {
         either
     );
     assert_eq!(problem("[qjump]\nepoch = '1us'"), either);
+}
+
+#[test]
+fn flows_have_the_level_of_their_size() {
+    let flows = vec![
+        flow(Time::ZERO, 0, 1, 6),
+        flow(Time::from_ms(1), 0, 1, 7),
+        flow(Time::from_ms(2), 0, 1, 30),
+    ];
+    let world = |sizes: &str| {
+        let mut world = World::new(PAIR, "", flows.clone());
+        world.setup = hosts(&format!(
+            "qjump = {{ epoch = '1ms', levels = ['9KB', '20KB', '2MB'], by-size = {sizes}, phase = 'synchronized' }}"
+        ));
+        world
+    };
+    let (_, packets) = packets(world("['8760B', '18980B']"), 0);
+    let sent = |level| packets.iter().filter(|p| p.dscp == level).count();
+    assert_eq!([sent(0), sent(1), sent(2)], [6, 7, 30]);
+    assert_eq!(
+        world("['18980B', '8760B']").refusal(),
+        "qjump: the sizes of by-size must increase"
+    );
+}
+
+/// Each flow has its own 9,000 B in the first millisecond, in which a host has but one limiter.
+#[test]
+fn flows_are_limited_by_host_or_one_by_one() {
+    let fcts = |scope: &str| {
+        let flows = [0, 100, 200].map(|us| flow(Time::from_us(us), 0, 1, 6));
+        let mut world = World::new(PAIR, "", flows.to_vec());
+        world.setup = hosts(&format!(
+            "qjump = {{ epoch = '1ms', levels = ['9000B'], phase = 'synchronized', {scope} }}"
+        ));
+        let fcts = world.fcts();
+        fcts.into_iter()
+            .map(|fct| fct.unwrap() > Time::from_us(500))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(fcts("scope = 'flow'"), [false; 3]);
+    assert_eq!(fcts("excess = 'hold'"), [false, true, true]);
 }
 
 /// QJUMP §3: n hosts send one packet each at once to one host, on links that lower levels fill.

@@ -28,8 +28,8 @@ fn every_shipped_scenario_runs() {
         assert_eq!(summary["classes"]["all"]["unfinished"], 0, "{name}");
     }
     let count = fs::read_dir(shipped(".")).unwrap().count();
-    // Beside these: {mq-ecn,ear}-as-simulated.toml, and directories with the live ones of QJUMP and
-    // with studies.
+    // Beside these: those as simulated by the authors, and directories with the live ones of QJUMP
+    // and with studies.
     assert_eq!(count, 9, "a new scenario belongs into this test");
 }
 
@@ -112,4 +112,35 @@ fn what_the_quickstart_suggests_works() {
         count += 1;
     }
     assert_eq!(count, 5);
+}
+
+/// 1.2 (n - 1) us and 14.68 us across racks or 13.264 us within one (QJUMP's published simulation), at
+/// any level.
+#[test]
+fn an_idle_flow_takes_what_it_takes_in_qjumps_simulator() {
+    let directory = directory();
+    write(
+        &directory,
+        "idle.csv",
+        "start_s,src,dst,bytes,service\n1,0,31,1460,0\n2,0,1,1460,0\n3,0,31,8760,0\n4,0,1,17520,0\n",
+    );
+    let run = [
+        "run", "--flows", "idle.csv", "--format", "csv", "--out", ".",
+    ];
+    shallows(&directory)
+        .args(run)
+        .arg(shipped("qjump-as-simulated.toml"))
+        .assert()
+        .success();
+    snapbox::assert_data_eq!(
+        read_text(&directory, "flows.csv"),
+        str![[r#"
+id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
+0,1.000000000000,0,31,1460,0,14.680000,14.680000,0,0,0,true,1,0
+1,2.000000000000,0,1,1460,0,13.264000,13.264000,0,0,0,true,1,0
+2,3.000000000000,0,31,8760,0,20.680000,20.680000,0,0,0,true,6,0
+3,4.000000000000,0,1,17520,1,26.464000,26.464000,0,0,0,true,12,0
+
+"#]]
+    );
 }

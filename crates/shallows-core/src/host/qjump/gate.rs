@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Admission, Level, Limiter, LimiterConfig, LimiterError, MAX_LEVELS};
+use super::{Admission, Excess, Level, Limiter, LimiterConfig, LimiterError, MAX_LEVELS, Scope};
 use crate::host::gate::{Gate, Refusal, Release, Verdict};
 use crate::packet::Packet;
 use crate::units::{Bytes, Time};
@@ -19,6 +19,7 @@ pub struct QjumpGate<P> {
     levels: [LevelQueue<P>; MAX_LEVELS],
     /// Bytes that a level may hold.
     hold_limit: u64,
+    scope: Scope,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +55,22 @@ impl<P: Packet> QjumpGate<P> {
             limiter: Limiter::new(config, start)?,
             levels: Default::default(),
             hold_limit: hold_limit.map_or(u64::MAX, Bytes::get),
+            scope: Scope::Host,
+        })
+    }
+
+    /// A gate that limits each flow by itself ([`Scope::Flow`]), and drops what exceeds the limit.
+    ///
+    /// # Errors
+    /// If the configuration is not [valid](LimiterConfig::validate).
+    pub fn per_flow(config: &LimiterConfig) -> Result<Self, LimiterError> {
+        let config = LimiterConfig {
+            excess: Excess::Drop,
+            ..config.clone()
+        };
+        Ok(Self {
+            scope: Scope::Flow,
+            ..Self::new(&config, Time::ZERO, None)?
         })
     }
 
@@ -70,7 +87,11 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
         };
         let (size, queue) = (packet.size(), &mut self.levels[level.index()]);
         if queue.held.is_empty() {
-            match self.limiter.admit(now, level, size) {
+            let admission = match self.scope {
+                Scope::Host => self.limiter.admit(now, level, size),
+                Scope::Flow => self.limiter.admit_of_flow(now, packet.flow(), level, size),
+            };
+            match admission {
                 Admission::Pass => return Verdict::Pass,
                 Admission::Drop => return Verdict::Drop(self.limiter.refusal(level, size)),
                 Admission::HoldUntil(at) => queue.due = at,
@@ -118,7 +139,7 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::qjump::{EpochClock, Excess};
+    use crate::host::qjump::EpochClock;
     use crate::packet::Descriptor;
 
     fn gate(excess: Excess, hold_limit: Option<u64>) -> QjumpGate<Descriptor> {
@@ -192,6 +213,30 @@ mod tests {
             never,
             "nor can there be"
         );
+    }
+
+    #[test]
+    fn each_flow_has_the_allotment_of_its_level_in_epochs_of_its_own() {
+        let config = LimiterConfig {
+            epoch: Time::from_us(10),
+            levels: vec![Bytes::new(3000), Bytes::new(256)],
+            ..LimiterConfig::default()
+        };
+        let mut gate = QjumpGate::per_flow(&config).unwrap();
+        let mut offer = |us, flow| {
+            let packet = Descriptor {
+                flow,
+                ..packet(0, 1500, 0)
+            };
+            gate.offer(Time::from_us(us), packet, 7)
+        };
+        let over = Verdict::Drop(Refusal::OverLimit);
+        assert_eq!([offer(3, 1), offer(4, 1)], [Verdict::Pass; 2]);
+        assert_eq!(offer(5, 1), over);
+        // Another flow has its own bytes, and its own epoch from 9 to 19 us.
+        assert_eq!([offer(9, 2), offer(12, 2)], [Verdict::Pass; 2]);
+        assert_eq!([offer(12, 1), offer(13, 1)], [over, Verdict::Pass]);
+        assert_eq!([offer(18, 2), offer(19, 2)], [over, Verdict::Pass]);
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -52,6 +53,19 @@ pub enum EpochClock {
     Grid,
     /// At the first packet after the epoch before, as in the published kernel module.
     Reanchored,
+}
+
+/// Whose bytes a level's allotment counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Those of all flows of the host: one limiter a level (§4).
+    #[default]
+    Host,
+    /// Those of each flow by itself, in epochs that begin with its first packet, as in the published
+    /// simulation.
+    Flow,
 }
 
 /// The limits of a host.
@@ -128,12 +142,17 @@ pub struct LevelCounters {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
-    /// The first instant that is not in the current epoch.
-    epoch_end: Time,
-    /// What the level may still send in it.
-    tokens: u64,
+    tokens: Tokens,
     allotment: u64,
     counters: LevelCounters,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tokens {
+    /// The first instant that is not in the current epoch.
+    epoch_end: Time,
+    /// Bytes that may still be sent in it.
+    left: u64,
 }
 
 /// The rate limiter of Listing 1: each level may send its bytes in each epoch, in any burst.
@@ -144,6 +163,8 @@ struct Bucket {
 #[derive(Debug, Clone)]
 pub struct Limiter {
     buckets: [Bucket; MAX_LEVELS],
+    /// What each flow has left, where flows are limited one by one.
+    flows: FxHashMap<u64, Tokens>,
     epoch: Time,
     excess: Excess,
     clock: EpochClock,
@@ -156,8 +177,12 @@ impl Limiter {
     /// If the configuration is not [valid](LimiterConfig::validate).
     pub fn new(config: &LimiterConfig, start: Time) -> Result<Self, LimiterError> {
         config.validate()?;
-        let mut buckets = [Bucket {
+        let tokens = Tokens {
             epoch_end: start,
+            left: 0,
+        };
+        let mut buckets = [Bucket {
+            tokens,
             ..Bucket::default()
         }; MAX_LEVELS];
         for (bucket, bytes) in buckets.iter_mut().zip(&config.levels) {
@@ -171,6 +196,7 @@ impl Limiter {
         } = config;
         Ok(Self {
             buckets,
+            flows: FxHashMap::default(),
             epoch,
             excess,
             clock,
@@ -181,16 +207,23 @@ impl Limiter {
     #[inline]
     pub fn admit(&mut self, now: Time, level: Level, bytes: u32) -> Admission {
         let bucket = &mut self.buckets[level.index()];
-        if now >= bucket.epoch_end {
-            bucket.tokens = bucket.allotment;
-            bucket.epoch_end = epoch_end_after(now, bucket.epoch_end, self.epoch, self.clock);
-        }
-        if u64::from(bytes) > bucket.tokens {
-            return bucket.refuse(bytes, self.excess);
-        }
-        bucket.tokens -= u64::from(bytes);
-        bucket.counters.passed.count(bytes);
-        Admission::Pass
+        let allotment = bucket.allotment;
+        let passes = bucket
+            .tokens
+            .take(now, bytes, allotment, self.epoch, self.clock);
+        bucket.answer(passes, bytes, self.excess)
+    }
+
+    /// Decides about a packet of `bytes` at `level` by what its flow has sent in the current epoch
+    /// of the flow ([`Scope::Flow`]).
+    pub fn admit_of_flow(&mut self, now: Time, flow: u64, level: Level, bytes: u32) -> Admission {
+        let bucket = &mut self.buckets[level.index()];
+        let tokens = self.flows.entry(flow).or_insert(Tokens {
+            epoch_end: now,
+            left: 0,
+        });
+        let passes = tokens.take(now, bytes, bucket.allotment, self.epoch, self.clock);
+        bucket.answer(passes, bytes, self.excess)
     }
 
     /// Whether a packet of `bytes` can pass `level` in any epoch.
@@ -214,14 +247,46 @@ impl Limiter {
 }
 
 impl Bucket {
+    #[inline]
+    fn answer(&mut self, passes: bool, bytes: u32, excess: Excess) -> Admission {
+        if !passes {
+            return self.refuse(bytes, excess);
+        }
+        self.counters.passed.count(bytes);
+        Admission::Pass
+    }
+
     fn refuse(&mut self, bytes: u32, excess: Excess) -> Admission {
         if excess == Excess::Hold && u64::from(bytes) <= self.allotment {
             self.counters.held.count(bytes);
-            Admission::HoldUntil(self.epoch_end)
+            Admission::HoldUntil(self.tokens.epoch_end)
         } else {
             self.counters.dropped.count(bytes);
             Admission::Drop
         }
+    }
+}
+
+impl Tokens {
+    /// Takes `bytes` if the epoch that contains `now` has that many left.
+    #[inline]
+    fn take(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        allotment: u64,
+        epoch: Time,
+        clock: EpochClock,
+    ) -> bool {
+        if now >= self.epoch_end {
+            self.left = allotment;
+            self.epoch_end = epoch_end_after(now, self.epoch_end, epoch, clock);
+        }
+        let fits = u64::from(bytes) <= self.left;
+        if fits {
+            self.left -= u64::from(bytes);
+        }
+        fits
     }
 }
 

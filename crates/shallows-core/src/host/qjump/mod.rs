@@ -38,6 +38,7 @@
 //! | a new epoch after its first instant, `now > timeout` | epochs are half-open, `now >= end` |
 //! | after idle time the timer catches up one epoch per packet, refilling each time | one refill, whatever time has passed |
 //! | packets over the limit are dropped | or held until the next epoch, with [`Excess::Hold`] |
+//! | a limiter for each host and level | or, as in the published simulation, for each flow: [`Scope::Flow`] |
 //!
 //! The published kernel module counts an epoch from the packet that opens it:
 //! [`EpochClock::Reanchored`].
@@ -54,7 +55,7 @@ mod tests;
 pub use gate::QjumpGate;
 pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,
-    MAX_LEVELS,
+    MAX_LEVELS, Scope,
 };
 pub use limits::{Allotment, Limits, LimitsError, SHORTEST_EPOCH, SMALLEST_FRAME};
 pub use network::{Network, NetworkError, Phase};

@@ -161,6 +161,9 @@ pub enum SchedulerConfig {
     },
     /// pFabric: the flow with the fewest bytes left first.
     Pfabric,
+    /// One queue in strict priority by DSCP, 0 and ACKs first. Where the buffer is full, the latest
+    /// packet of the lowest priority goes (QJUMP's published simulation).
+    PushOut,
     /// A scheduler of another crate.
     #[serde(skip)]
     Custom(Custom<MakeScheduler>),
@@ -183,9 +186,9 @@ impl SchedulerConfig {
         open::names::<Self>()
     }
 
-    /// Each scheduler with parameters for a port of two queues or more (one for FIFO and pFabric),
-    /// as a value in TOML.
-    pub const EXAMPLES: [(&str, &str); 7] = [
+    /// Each scheduler with parameters for a port of two queues or more (one for FIFO, pFabric and
+    /// push-out), as a value in TOML.
+    pub const EXAMPLES: [(&str, &str); 8] = [
         ("fifo", r#""fifo""#),
         ("strict", r#""strict""#),
         ("wrr", r#"{ wrr = { quantum = "1500B" } }"#),
@@ -196,6 +199,7 @@ impl SchedulerConfig {
             r#"{ strict-over = { strict = 1, rest = "dwrr", quantum = "1500B" } }"#,
         ),
         ("pfabric", r#""pfabric""#),
+        ("push-out", r#""push-out""#),
     ];
 
     /// Quantum or weight of each of `count` queues; 1 where the scheduler knows no weights.
@@ -214,7 +218,7 @@ impl SchedulerConfig {
                 .collect()
         };
         let (name, weights) = match self {
-            Self::Fifo | Self::Strict | Self::Pfabric | Self::Custom(_) => {
+            Self::Fifo | Self::Strict | Self::Pfabric | Self::PushOut | Self::Custom(_) => {
                 return Ok(vec![1; count]);
             }
             Self::Wfq { weight } => ("weight", weight.each("weight", count)?),
@@ -358,7 +362,13 @@ impl Scheduler {
             }
             SchedulerConfig::Pfabric => {
                 one_queue("pfabric")?;
-                Self::Pfabric(pfabric::Pfabric)
+                let urgency = pfabric::Urgency::Remaining;
+                Self::Pfabric(pfabric::Pfabric { urgency })
+            }
+            SchedulerConfig::PushOut => {
+                one_queue("push-out")?;
+                let urgency = pfabric::Urgency::Level;
+                Self::Pfabric(pfabric::Pfabric { urgency })
             }
             SchedulerConfig::Strict => Self::Strict(StrictPriority),
             SchedulerConfig::Wrr { .. } => Self::Wrr(Wrr::default()),

@@ -5,6 +5,9 @@
 //! by its own shrinking remainder. When the buffer is full, the least urgent packet goes: the
 //! arriving one if no queued one is less urgent. Buffers are tiny (24 packets in QJUMP's
 //! comparison), so both look at every packet, as the paper proposes for hardware.
+//!
+//! QJUMP's published simulation runs on the same queue with its levels as priorities:
+//! [`Urgency::Level`].
 
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
@@ -15,9 +18,32 @@ use crate::units::Time;
 /// The only queue of a pFabric port.
 const QUEUE: usize = 0;
 
-/// Smallest remaining size first.
+/// The most urgent packet first.
 #[derive(Clone, Copy, Debug)]
-pub struct Pfabric;
+pub struct Pfabric {
+    /// What makes a packet urgent.
+    pub urgency: Urgency,
+}
+
+/// What makes a packet urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Few bytes that its flow has left.
+    Remaining,
+    /// A low DSCP. What leaves its flow nothing to send, such as an ACK, is as urgent as DSCP 0.
+    Level,
+}
+
+impl Urgency {
+    /// Less is more urgent.
+    fn rank<P: Packet>(self, packet: &P) -> u64 {
+        match self {
+            Self::Remaining => packet.remaining(),
+            Self::Level if packet.remaining() == 0 => 0,
+            Self::Level => u64::from(packet.dscp()),
+        }
+    }
+}
 
 impl Discipline for Pfabric {
     #[inline(never)]
@@ -32,7 +58,7 @@ impl Discipline for Pfabric {
         let most_urgent = queues
             .iter(QUEUE, store)
             .map(|s| s.packet)
-            .min_by_key(P::remaining)?;
+            .min_by_key(|packet| self.urgency.rank(packet))?;
         let earliest = queues
             .iter(QUEUE, store)
             .position(|s| s.packet.flow() == most_urgent.flow())?;
@@ -59,10 +85,10 @@ impl Discipline for Pfabric {
     fn victim<P: Packet>(&self, arriving: &P, queues: &Queues, store: &Store<P>) -> Option<usize> {
         queues
             .iter(QUEUE, store)
-            .map(|s| s.packet.remaining())
+            .map(|s| self.urgency.rank(&s.packet))
             .enumerate()
-            .max_by_key(|&(_, left)| left)
-            .filter(|&(_, left)| left > arriving.remaining())
+            .max_by_key(|&(_, rank)| rank)
+            .filter(|&(_, rank)| rank > self.urgency.rank(arriving))
             .map(|(position, _)| position)
     }
 }
