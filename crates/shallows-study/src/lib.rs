@@ -11,6 +11,7 @@ mod diff;
 mod executor;
 mod measured;
 mod metric;
+mod operations;
 pub mod overview;
 pub mod repro;
 pub mod slurm;

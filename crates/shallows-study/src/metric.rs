@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use shallows_core::units::{Bytes, Time};
 use shallows_results::RunRecord;
-use shallows_results::latencies::{Operation, TABLE};
+use shallows_results::latencies::Operation;
 use shallows_results::probes::{GoodputSample, Sample as _};
 use shallows_results::record::FlowRecord;
 use shallows_results::series::{Series, Values};
@@ -15,6 +15,7 @@ use shallows_results::statistics::{Percentile, PercentileRule};
 use shallows_results::summary::Summary;
 
 use crate::measured::Measured;
+use crate::operations;
 
 /// A number of a run, by the name that figures have for it.
 ///
@@ -40,6 +41,7 @@ use crate::measured::Measured;
 /// | `drop-rate.large` | percent of the packets that senders of a class sent |
 /// | `marks`, `marks.small` | packets that were marked; of a class, those that arrived |
 /// | `latency.memcached.get.p99` | of an operation of an application, in us |
+/// | `operations.memcached.get` | of an application a second, from its first start to its last end |
 /// | `mice` | percent of small flows that fit 16 packets |
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -55,6 +57,7 @@ pub(crate) enum Metric {
     Gap,
     Received(Option<u16>),
     Rate(Operation, Bytes),
+    PerSecond(Operation),
     Sum(Vec<Self>),
     Timeouts(Class),
     Drops(Class),
@@ -146,6 +149,14 @@ fn parse(name: &str) -> Option<Metric> {
             let (operation, size) = parse_operation(part)?;
             Some(Metric::Rate(operation, size.parse().ok()?))
         }
+        ("operations", _) => {
+            let (application, name) = part.split_once('.')?;
+            let operation = Operation {
+                application: application.to_owned(),
+                name: name.to_owned(),
+            };
+            Some(Metric::PerSecond(operation))
+        }
         ("mice", "") => Some(Metric::Mice),
         _ => None,
     }
@@ -229,6 +240,7 @@ impl Metric {
             | Self::FlowGoodput(_)
             | Self::Received(_)
             | Self::Rate(..) => "Mbps",
+            Self::PerSecond(_) => "1/s",
             Self::Sum(metrics) => metrics.first().map_or("", Self::unit),
             Self::Queue(..) => "KB",
             Self::DropRate(_) | Self::Mice => "%",
@@ -297,22 +309,15 @@ impl Metric {
                 )
             }
             Self::Latency(operation, statistic) => {
-                let done = operations(record, operation)?;
-                let mut us: Vec<f64> = done
-                    .iter()
-                    .map(|(_, latency)| latency.as_secs_f64() * 1e6)
-                    .collect();
-                us.sort_unstable_by(f64::total_cmp);
-                statistic.of(&us, rule)
+                statistic.of(&operations::latencies_us(record, operation)?, rule)
             }
             Self::Rate(operation, size) => {
-                let done = operations(record, operation)?;
-                let first = done.iter().map(|(start, _)| *start).min()?;
-                let last = done
-                    .iter()
-                    .map(|(start, latency)| *start + *latency)
-                    .max()?;
-                mbps(size.get() * done.len() as u64, last - first)
+                let (count, time) = operations::count_and_time(record, operation)?;
+                mbps(size.get() * count, time)
+            }
+            Self::PerSecond(operation) => {
+                let (count, time) = operations::count_and_time(record, operation)?;
+                (time > Time::ZERO).then(|| count as f64 / time.as_secs_f64())
             }
             Self::Received(service) => received(record, *service),
             Self::Drops(class) => sum(*class, |flow| flow.dropped),
@@ -361,33 +366,11 @@ fn mbps(bytes: u64, time: Time) -> Option<f64> {
     (time > Time::ZERO).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
 }
 
-fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
+pub(crate) fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
     match table.column(column)? {
         Values::Times(times) => Some(times),
         _ => None,
     }
-}
-
-/// Start and latency of each operation of an application.
-fn operations(record: &RunRecord, operation: &Operation) -> Option<Vec<(Time, Time)>> {
-    let number = record.operations.iter().position(|of| of == operation)?;
-    let number = i64::try_from(number).ok()?;
-    let table = record.table(TABLE).ok()??;
-    let Values::Integers(operations) = table.column("operation")? else {
-        return None;
-    };
-    let spans = times(&table, "time_us")?
-        .iter()
-        .zip(times(&table, "latency_us")?);
-    let of_operation = operations
-        .iter()
-        .zip(spans)
-        .filter(|(of, _)| **of == number);
-    Some(
-        of_operation
-            .map(|(_, (&start, &latency))| (start, latency))
-            .collect(),
-    )
 }
 
 /// What has arrived of a service or of all, in Mbps, from the first sample at which there was

@@ -1,12 +1,13 @@
 //! From runs to a figure.
 
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row, Spacing};
 
 use super::plan::Plan;
 use super::results::Results;
 use super::spec::{CurveSpec, PanelKind, PanelSpec};
 use crate::measured::Measured;
 use crate::metric::{Metric, queue_kb};
+use crate::operations::latencies_us;
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
@@ -52,18 +53,33 @@ impl Chart<'_> {
                 Plot::Lines(self.over_time(panel)),
                 (Extent::FromZero, value_extent),
             ),
-            PanelKind::Distribution => (
-                Plot::Lines(self.distributions(panel)),
-                (Extent::FromZero, value_extent),
-            ),
+            PanelKind::Distribution => {
+                let values = if panel.logarithmic {
+                    Extent::Data
+                } else {
+                    Extent::FromZero
+                };
+                (
+                    Plot::Lines(self.distributions(panel)),
+                    (values, value_extent),
+                )
+            }
             PanelKind::Rows => (Plot::Rows(self.rows(panel)), (value_extent, Extent::Data)),
         };
         let sweep = self.plan.spec.x.as_ref().map(|sweep| sweep.label.clone());
-        let axis = |label: String, extent| Axis::new(label, extent);
+        let mut x = Axis::new(panel.x.clone().or(sweep).unwrap_or_default(), extents.0);
+        let mut y = Axis::new(panel.y.clone(), extents.1);
+        if panel.logarithmic {
+            let values = match panel.kind {
+                PanelKind::Distribution | PanelKind::Rows => &mut x,
+                PanelKind::BySweep | PanelKind::OverTime => &mut y,
+            };
+            values.spacing = Spacing::Logarithmic;
+        }
         Panel {
             title: panel.title.clone(),
-            x: axis(panel.x.clone().or(sweep).unwrap_or_default(), extents.0),
-            y: axis(panel.y.clone(), extents.1),
+            x,
+            y,
             plot,
         }
     }
@@ -156,8 +172,8 @@ impl Chart<'_> {
         panel.curves.iter().enumerate().map(curve).collect()
     }
 
-    /// Lengths of a queue if the metric is one, else RTTs of pings: those of all seeds together, by
-    /// variant.
+    /// Lengths of a queue or latencies of an operation if the metric is one, else RTTs of pings: those
+    /// of all seeds together, by variant.
     fn distributions(&self, panel: &PanelSpec) -> Vec<Curve> {
         let spec = &self.plan.spec;
         let x = panel.at.unwrap_or(self.results.xs()[0]);
@@ -165,6 +181,10 @@ impl Chart<'_> {
             Some(Metric::Queue(port, _)) => {
                 let record = run.record();
                 record.and_then(|record| queue_kb(&record, port))
+            }
+            Some(Metric::Latency(operation, _)) => {
+                let record = run.record();
+                record.and_then(|record| latencies_us(&record, operation))
             }
             _ => Some(run.rtt_us.clone()),
         };

@@ -178,6 +178,9 @@ pub(super) struct PanelSpec {
     pub(super) y: String,
     #[serde(default)]
     pub(super) from_zero: bool,
+    /// Whether the axis of values is logarithmic.
+    #[serde(default)]
+    pub(super) logarithmic: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -188,7 +191,7 @@ pub(super) enum PanelKind {
     BySweep,
     /// Goodput over time, of one run.
     OverTime,
-    /// The cumulative distribution of RTTs.
+    /// The cumulative distribution of RTTs, or of the latencies that `metric` is of.
     Distribution,
     /// A metric of each variant, at one x.
     Rows,

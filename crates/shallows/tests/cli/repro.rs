@@ -156,7 +156,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
         .assert()
         .failure()
         .stderr_eq(str![[r#"
-error: there is no paper "tcp"; there are: ear, ml-ecn, mq-ecn, stacks, xco
+error: there is no paper "tcp"; there are: ear, ml-ecn, mq-ecn, qjump, stacks, xco
 
 "#]]);
     shallows(&directory)
