@@ -127,7 +127,7 @@ fn slowest(mut world: World, ports: PortConfig) -> (Time, usize) {
 fn bulk(hosts: u32, epoch: Time) -> Vec<String> {
     let stop = epoch.ps() * 20 / 1000;
     let send = |(src, service)| {
-        let dst = if src == 0 { 1 } else { 0 };
+        let dst = u32::from(src == 0);
         format!("src = {src}\ndst = {dst}\nservice = {service}\nstop = '{stop}ns'")
     };
     (0..hosts).map(|src| (src, 1 + src % 2)).map(send).collect()
