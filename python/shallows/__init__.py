@@ -1,0 +1,23 @@
+"""Simulates datacenter fabrics, packet by packet.
+
+>>> import shallows
+>>> run = shallows.run({
+...     "topology": {"star": {"hosts": 4, "rate": "10Gbps", "delay": "1us"}},
+...     "ports": {"switch": {"buffer": {"shared": {"size": "300KB"}}, "scheduler": "fifo"}},
+...     "workload": {"poisson": {"load": 0.5, "size": "20KB", "flows": 100}},
+... })
+>>> run.summary["classes"]["all"]["flows"]
+100
+>>> len(run.flows)
+100
+"""
+
+from __future__ import annotations
+
+from ._errors import ScenarioError
+from ._run import Run, Table, run
+from ._marker import marker
+from ._scenario import Scenario
+from ._sweep import sweep
+
+__all__ = ["Run", "Scenario", "ScenarioError", "Table", "marker", "run", "sweep"]

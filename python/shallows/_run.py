@@ -1,0 +1,194 @@
+"""Runs and their tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any, Union
+
+from . import _native
+from ._marker import MARKERS
+from ._scenario import Scenario
+
+Source = Union[str, "os.PathLike[str]", Mapping[str, Any], Scenario]
+
+
+class Table:
+    """Columns of a run.
+
+    Anything that reads Arrow takes it without a copy: ``pyarrow.table(t)``, ``polars.DataFrame(t)``,
+    ``duckdb.sql("from t")``.
+    """
+
+    def __init__(self, native: _native.NativeTable) -> None:
+        self._native = native
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns, from the left."""
+        return self._native.column_names()
+
+    def __repr__(self) -> str:
+        return f"<shallows.Table of {len(self)} rows: {', '.join(self.column_names)}>"
+
+    def to_arrow(self) -> Any:
+        """The table as a ``pyarrow.Table``, which shares its memory."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> Any:
+        """The table as a ``pandas.DataFrame``; needs pyarrow."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The table as a ``polars.DataFrame``."""
+        import polars
+
+        return polars.DataFrame(self)
+
+
+class Run:
+    """A run that is over."""
+
+    def __init__(self, native: _native.NativeRun) -> None:
+        self._native = native
+        self._tables: dict[str, Table] = {}
+        summary = native.summary()
+        #: What the flows and ports come to: the content of ``summary.json``.
+        self.summary: dict[str, Any] = json.loads(summary) if summary else {}
+
+    @property
+    def flows(self) -> Table:
+        """One row a flow that started: ``start_s``, ``bytes``, ``fct_us``, ``ideal_fct_us``, ..."""
+        return self.table("flows")
+
+    @property
+    def queues(self) -> Table:
+        """Lengths of queues over time; the scenario needs ``probes.queues``."""
+        return self.table("queues")
+
+    @property
+    def links(self) -> Table:
+        """What ports sent over time; the scenario needs ``probes.throughput``."""
+        return self.table("throughput")
+
+    @property
+    def rtt(self) -> Table:
+        """Round-trip times that flows saw; the scenario needs ``probes.rtt``."""
+        return self.table("flows-rtt")
+
+    def table(self, name: str) -> Table:
+        """A table by the name of its file without extension; ``KeyError`` if the run has none."""
+        if name not in self._tables:
+            self._tables[name] = Table(self._native.table(name))
+        return self._tables[name]
+
+    @property
+    def ports(self) -> list[str]:
+        """Names of ports, by the numbers that tables have for them."""
+        return self._native.ports()
+
+    @property
+    def scenario(self) -> str:
+        """The scenario as it was run, with every key, in TOML."""
+        return self._native.scenario()
+
+    def metric(self, name: str) -> float | None:
+        """A number of the run by the name that figures have for it, such as ``small.p99``."""
+        return self._native.metric(name)
+
+    def figure(self) -> Figure:
+        """Flow completion times, and queue lengths if they were sampled; a notebook shows it."""
+        return Figure(self._native.figure())
+
+    def _repr_svg_(self) -> str:
+        return self._native.figure()
+
+    def __str__(self) -> str:
+        return str(self._native)
+
+
+class Figure:
+    """A figure as SVG."""
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the figure into a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.svg)
+
+
+def run(
+    scenario: Source,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    flows: Any = None,
+    threads: int = 1,
+) -> Run:
+    """Simulates a scenario: the path of a TOML file, a dict like one, or a :class:`Scenario`.
+
+    ``set`` changes keys, such as ``{"workload.poisson.load": 0.8}``; ``seed`` is short for one of
+    them. ``flows`` replaces the workload: a data frame (pandas, polars, pyarrow) or the path of a
+    CSV file with the columns ``start_s, src, dst, bytes, service``. Other threads of Python run
+    meanwhile, and Ctrl-C ends it.
+
+    >>> run("scenarios/incast.toml", set={"workload.incast.rounds": 2}).summary["partial"]
+    False
+    """
+    path, text = source(scenario)
+    changes = dict(set or {})
+    if seed is not None:
+        changes["seed"] = seed
+    with tempfile.TemporaryDirectory(prefix="shallows-") as directory:
+        if flows is not None:
+            changes["workload"] = {"list": _flow_list(flows, directory)}
+        return Run(_native.run(path, text, settings(changes), MARKERS, threads))
+
+
+def source(scenario: Source) -> tuple[str, str | None]:
+    """A scenario as the native module takes it."""
+    if isinstance(scenario, Scenario):
+        return scenario.name, json.dumps(scenario.to_dict())
+    if isinstance(scenario, Mapping):
+        return "scenario", json.dumps(scenario)
+    return os.fspath(scenario), None
+
+
+def settings(changes: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Keys and values as the native module takes them."""
+    return [(key, json.dumps(value)) for key, value in changes.items()]
+
+
+def _flow_list(flows: Any, directory: str) -> str:
+    if isinstance(flows, (str, os.PathLike)):
+        return os.path.abspath(flows)
+    path = os.path.join(directory, "flows.csv")
+    columns = ["start_s", "src", "dst", "bytes", "service"]
+    if hasattr(flows, "to_csv"):
+        flows[columns].to_csv(path, index=False)
+    elif hasattr(flows, "write_csv"):
+        flows.select(columns).write_csv(path)
+    else:
+        import pyarrow
+
+        table = pyarrow.table(flows).select(columns)
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.to_pylist() for column in table.columns)))
+    return path

@@ -1,0 +1,21 @@
+//! What the Python package `shallows` is made of: runs, their tables, and markers in Python.
+//!
+//! The package around it, in `python/shallows`, has the names that users see.
+
+#![forbid(unsafe_code)]
+
+mod failure;
+mod marker;
+mod run;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The module `shallows._native`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::run::{NativeRun, check, resolve, run};
+    #[pymodule_export]
+    use super::table::NativeTable;
+}

@@ -1,0 +1,210 @@
+//! Runs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use shallows_core::registry::Registry;
+use shallows_results::flows::record_batch;
+use shallows_results::record::Completeness;
+use shallows_run::scenario::{Scenario, Setting};
+use shallows_run::{Failure, Observer, Options, run_built};
+use shallows_sim::Progress;
+use shallows_study::overview::{MeasuredRun, overview};
+
+use crate::failure::exception;
+use crate::marker::registry;
+use crate::table::NativeTable;
+
+/// A run that is over.
+#[pyclass(frozen)]
+pub(crate) struct NativeRun {
+    run: MeasuredRun,
+    scenario: String,
+}
+
+#[pymethods]
+impl NativeRun {
+    /// The summary as JSON.
+    fn summary(&self) -> Option<String> {
+        self.run
+            .record
+            .summary
+            .as_ref()
+            .map(shallows_results::summary::Summary::to_json)
+    }
+
+    /// The summary as people read it.
+    fn __str__(&self) -> String {
+        self.run
+            .record
+            .summary
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string)
+    }
+
+    /// The scenario as it was run, in TOML.
+    fn scenario(&self) -> &str {
+        &self.scenario
+    }
+
+    /// A table by name; the flows are one.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<NativeTable> {
+        let batch = py.detach(|| match name {
+            "flows" => record_batch(&self.run.record.flows).map(Some),
+            _ => self
+                .run
+                .record
+                .table(name)?
+                .map(|table| table.record_batch())
+                .transpose(),
+        });
+        match batch {
+            Ok(Some(batch)) => Ok(NativeTable::new(batch)),
+            Ok(None) => Err(PyKeyError::new_err(format!(
+                "the run has no table {name:?}; the scenario needs the probe for it"
+            ))),
+            Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+        }
+    }
+
+    /// Names of ports, by their numbers in tables.
+    fn ports(&self) -> Vec<String> {
+        self.run
+            .record
+            .ports
+            .iter()
+            .map(|port| port.name.clone())
+            .collect()
+    }
+
+    /// A figure of the run, as SVG.
+    fn figure(&self, py: Python<'_>) -> String {
+        py.detach(|| overview(&self.run.record).to_svg())
+    }
+
+    /// The value of a metric, such as `small.p99`; none if the run has none.
+    fn metric(&self, name: &str) -> PyResult<Option<f64>> {
+        self.run.metric(name).map_err(PyValueError::new_err)
+    }
+}
+
+/// Where a scenario comes from: a file, or a text that errors call by a name.
+fn scenario(
+    path: &str,
+    text: Option<&str>,
+    settings: &[(String, String)],
+    registry: &Registry,
+) -> Result<Scenario, Failure> {
+    let settings: Result<Vec<Setting>, Failure> = settings
+        .iter()
+        .map(|(key, json)| {
+            let value: serde_json::Value = serde_json::from_str(json).map_err(anyhow_of)?;
+            let value = toml::Value::try_from(value).map_err(anyhow_of)?;
+            Ok(Setting::new(format!("{key}={value}")))
+        })
+        .collect();
+    let (path, settings) = (Path::new(path), settings?);
+    Ok(match text {
+        Some(json) => {
+            let value: serde_json::Value = serde_json::from_str(json).map_err(anyhow_of)?;
+            let text = toml::to_string(&value).map_err(anyhow_of)?;
+            Scenario::parse_in(path, &text, &settings, Path::new(""), registry)?
+        }
+        None => Scenario::read_with(path, &settings, registry)?,
+    })
+}
+
+fn anyhow_of(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::Run(error.into())
+}
+
+/// Runs a scenario: from a file, or from a text in JSON. Settings are keys with values in JSON.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+#[pyo3(signature = (path, text, settings, markers, threads=1))]
+pub(crate) fn run(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+    markers: &Bound<'_, PyDict>,
+    threads: u32,
+) -> PyResult<NativeRun> {
+    let problem = Arc::default();
+    let registry = registry(markers, &problem)?;
+    let result = py.detach(|| {
+        let scenario = scenario(path, text, &settings, &registry)?;
+        let built = scenario.build()?;
+        let interrupted = AtomicBool::new(false);
+        let options = Options {
+            out: None,
+            threads,
+            interrupted: &interrupted,
+        };
+        let mut signals = Signals {
+            interrupted: &interrupted,
+        };
+        let record = run_built(&scenario, &built, &options, &mut [&mut signals])?.record;
+        let is_partial =
+            |of: &shallows_results::summary::Summary| of.completeness == Completeness::Partial;
+        if record.summary.as_ref().is_some_and(is_partial) {
+            return Err(Failure::Interrupted);
+        }
+        let (resolved, _) = scenario.config.resolved()?;
+        let run = MeasuredRun::new(record, &scenario).ok_or(Failure::Interrupted)?;
+        Ok(NativeRun {
+            run,
+            scenario: resolved,
+        })
+    });
+    if let Some(error) = problem.lock().ok().and_then(|mut problem| problem.take()) {
+        return Err(error);
+    }
+    result.map_err(|failure| exception(py, &failure))
+}
+
+/// Ends the run at Ctrl-C.
+struct Signals<'a> {
+    interrupted: &'a AtomicBool,
+}
+
+impl Observer for Signals<'_> {
+    fn progress(&mut self, _: &Progress) {
+        if Python::attach(|py| py.check_signals().is_err()) {
+            self.interrupted.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The scenario with every key, as JSON.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+pub(crate) fn resolve(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+) -> PyResult<String> {
+    let scenario = scenario(path, text, &settings, &Registry::default());
+    let scenario = scenario.map_err(|failure| exception(py, &failure))?;
+    serde_json::to_string(&scenario.config)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Tries every part of a scenario, without running it.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+pub(crate) fn check(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+) -> PyResult<()> {
+    let scenario = scenario(path, text, &settings, &Registry::default());
+    let checked = scenario.and_then(|scenario| Ok(scenario.build().map(drop)?));
+    checked.map_err(|failure| exception(py, &failure))
+}

@@ -1,0 +1,48 @@
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+import shallows
+
+pandas = pytest.importorskip("pandas")
+
+AXES = {
+    "workload.poisson.load": [0.3, 0.6],
+    "ports.switch.marker.scheme": [{"per-queue": {"threshold": "5pkts"}}, "none"],
+}
+
+
+def test_every_combination_and_seed_is_a_row(tiny):
+    frame = shallows.sweep(tiny, AXES, seeds=2, metrics=["all.mean", "marks"])
+    assert list(frame.columns) == [*AXES, "seed", "all.mean", "marks"]
+    assert frame["workload.poisson.load"].tolist() == [0.3] * 4 + [0.6] * 4
+    assert frame["seed"].tolist() == [1, 2] * 4
+    alone = shallows.run(tiny, set={"workload.poisson.load": 0.6, "ports.switch.marker.scheme": "none"}, seed=2)
+    assert frame["all.mean"].iloc[-1] == alone.metric("all.mean")
+    assert frame["marks"].iloc[-1] == 0
+
+
+def test_keys_change_together(tiny):
+    keys = ("ports.switch.queues", "workload.poisson.services")
+    frame = shallows.sweep(tiny, {keys: [(1, {"pair": 1}), (2, {"balanced": 2})]}, metrics=["all.mean"])
+    assert frame["ports.switch.queues"].tolist() == [1, 2]
+
+
+def test_processes_give_the_same(tiny):
+    threads = shallows.sweep(tiny, AXES)
+    with ProcessPoolExecutor(2) as executor:
+        processes = shallows.sweep(tiny, AXES, executor=executor)
+    pandas.testing.assert_frame_equal(threads, processes)
+
+
+def test_a_dask_cluster_gives_the_same(tiny):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        dask = shallows.sweep(tiny, AXES, executor=client)
+    pandas.testing.assert_frame_equal(shallows.sweep(tiny, AXES), dask)
+
+
+def test_an_error_ends_the_sweep(tiny):
+    with pytest.raises(shallows.ScenarioError, match="load is -1"):
+        shallows.sweep(tiny, {"workload.poisson.load": [0.5, -1]})
