@@ -153,6 +153,20 @@ pub struct Utilisation {
     pub min: f64,
     /// The busiest one.
     pub max: f64,
+    /// How they were paused, where links can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<PauseSummary>,
+}
+
+/// How some links of one kind were paused.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PauseSummary {
+    /// Frames that stopped one of them, or a queue of it.
+    pub frames: u64,
+    /// Fraction of the time for which they were stopped, over all of them.
+    pub mean: f64,
+    /// Of the one that was stopped the longest.
+    pub max: f64,
 }
 
 impl Summary {

@@ -8,7 +8,7 @@ use shallows_core::units::Time;
 use crate::record::Completeness;
 use crate::size_class::ClassCounts;
 use crate::statistics::{PercentileRule, Statistics};
-use crate::summary::{ReasonCounts, Summary, World};
+use crate::summary::{PauseSummary, ReasonCounts, Summary, World};
 
 impl Display for Summary {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -143,16 +143,23 @@ fn write_utilisation(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
     }
     writeln!(f)?;
     let percent = |fraction: f64| format!("{:.2}%", 100.0 * fraction);
-    write_columns(
-        f,
-        &[
-            Column::new(["utilisation"], groups.iter().map(|of| of.links.as_str())),
-            Column::new(["links"], groups.iter().map(|of| grouped(of.count))),
-            Column::new(["mean"], groups.iter().map(|of| percent(of.mean))),
-            Column::new(["min"], groups.iter().map(|of| percent(of.min))),
-            Column::new(["max"], groups.iter().map(|of| percent(of.max))),
-        ],
-    )
+    let mut columns = vec![
+        Column::new(["utilisation"], groups.iter().map(|of| of.links.as_str())),
+        Column::new(["links"], groups.iter().map(|of| grouped(of.count))),
+        Column::new(["mean"], groups.iter().map(|of| percent(of.mean))),
+        Column::new(["min"], groups.iter().map(|of| percent(of.min))),
+        Column::new(["max"], groups.iter().map(|of| percent(of.max))),
+    ];
+    if groups.iter().any(|of| of.pauses.is_some()) {
+        let of_pauses = |name, cell: &dyn Fn(&PauseSummary) -> String| {
+            let cells = groups.iter().map(|of| of.pauses.as_ref());
+            Column::new([name], cells.map(|of| of.map_or_else(absent, cell)))
+        };
+        columns.push(of_pauses("pauses", &|of| grouped(of.frames)));
+        columns.push(of_pauses("paused", &|of| percent(of.mean)));
+        columns.push(of_pauses("paused max", &|of| percent(of.max)));
+    }
+    write_columns(f, &columns)
 }
 
 fn write_effort(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {

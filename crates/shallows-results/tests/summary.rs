@@ -69,6 +69,7 @@ fn facts() -> RunFacts {
                 mean: 0.5,
                 min: 0.25,
                 max: 0.87654,
+                pauses: None,
             },
             Utilisation {
                 links: "leaf to spine".to_owned(),
@@ -76,6 +77,7 @@ fn facts() -> RunFacts {
                 mean: 0.125,
                 min: 0.0,
                 max: 1.0,
+                pauses: None,
             },
         ],
         fct_definition: "from a flow's start to its sender's last ACK".to_owned(),

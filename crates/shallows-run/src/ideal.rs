@@ -213,6 +213,7 @@ mod tests {
                 hosts: port,
                 special: BTreeMap::new(),
                 pool: None,
+                pause: None,
                 host_delay: PerIndex::All(Time::ZERO),
             },
             segment: 1460,

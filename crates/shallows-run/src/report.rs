@@ -10,10 +10,10 @@ use shallows_results::latencies::{Latency, Operation};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
-use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
+use shallows_results::summary::{PauseSummary, ReasonCounts, RunFacts, Utilisation, World};
 use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, Simulation};
+use shallows_sim::{Completion, PauseStats, Simulation};
 
 use crate::recorder::sent_bytes;
 use crate::scenario::Built;
@@ -214,40 +214,67 @@ fn queues(
 /// How busy the links were over `span`, by what they join.
 fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
     let fabric = &built.fabric;
-    let mut groups = grouped(simulation, built, span, |node| role(fabric, node));
+    let mut groups = grouped(fabric, |node| role(fabric, node));
     if groups.len() > MOST_GROUPS {
-        groups = grouped(simulation, built, span, |node| match node {
+        groups = grouped(fabric, |node| match node {
             Node::Host(_) => "host".to_owned(),
             Node::Switch(_) => "switch".to_owned(),
         });
     }
-    let summarize = |(links, shares): (String, Vec<f64>)| Utilisation {
-        links,
-        count: shares.len() as u64,
-        mean: shares.iter().sum::<f64>() / shares.len() as f64,
-        min: shares.iter().copied().fold(f64::INFINITY, f64::min),
-        max: shares.iter().copied().fold(0.0, f64::max),
+    let summarize = |(links, numbers): (String, Vec<u32>)| {
+        let shares = numbers
+            .iter()
+            .map(|&link| share(simulation, built, link, span));
+        let shares: Vec<f64> = shares.collect();
+        Utilisation {
+            links,
+            count: shares.len() as u64,
+            mean: mean(&shares),
+            min: shares.iter().copied().fold(f64::INFINITY, f64::min),
+            max: shares.iter().copied().fold(0.0, f64::max),
+            pauses: built
+                .ports
+                .pause
+                .map(|_| pauses(simulation, &numbers, span)),
+        }
     };
     groups.into_iter().map(summarize).collect()
 }
 
-fn grouped(
-    simulation: &Simulation,
-    built: &Built,
-    span: Time,
-    role: impl Fn(Node) -> String,
-) -> BTreeMap<String, Vec<f64>> {
-    let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for (number, link) in (0..).zip(built.fabric.links()) {
+/// How some links were paused over `span`.
+fn pauses(simulation: &Simulation, links: &[u32], span: Time) -> PauseSummary {
+    let stats: Vec<_> = links.iter().map(|&link| simulation.pauses(link)).collect();
+    let fraction =
+        |of: &PauseStats| of.paused.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
+    let fractions: Vec<f64> = stats.iter().map(fraction).collect();
+    PauseSummary {
+        frames: stats.iter().map(|of| of.pauses).sum(),
+        mean: mean(&fractions),
+        max: fractions.iter().copied().fold(0.0, f64::max),
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Links by what they join.
+fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, Vec<u32>> {
+    let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (number, link) in (0..).zip(fabric.links()) {
         let name = format!("{} to {}", role(link.from), role(link.to));
-        let capacity = link.rate.bps() as f64 / 8.0 * span.as_secs_f64();
-        let share = match capacity {
-            0.0 => 0.0,
-            _ => sent(simulation, built, number) / capacity,
-        };
-        groups.entry(name).or_default().push(share);
+        groups.entry(name).or_default().push(number);
     }
     groups
+}
+
+/// How busy a link was over `span`, as a fraction of its rate.
+fn share(simulation: &Simulation, built: &Built, link: u32, span: Time) -> f64 {
+    let rate = built.fabric.link(link).rate;
+    match rate.bps() as f64 / 8.0 * span.as_secs_f64() {
+        0.0 => 0.0,
+        capacity => sent(simulation, built, link) / capacity,
+    }
 }
 
 /// Bytes on the wire, but for the padding of short frames.

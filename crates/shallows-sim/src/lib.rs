@@ -30,6 +30,7 @@ pub use control::{
 pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
 pub use network::PortSetup;
 pub use packet::Ticket;
+pub use shard::PauseStats;
 pub use simulation::{
     Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,
     Simulation, Status,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
+use shallows_core::port::pause::{PauseConfig, PauseSignal};
 use shallows_core::port::{
     ConfigError, DropReason, EgressPort, Forward, Passage, PerIndex, Pool, PortConfig, Transmit,
 };
@@ -102,6 +103,8 @@ pub struct PortSetup {
     pub special: BTreeMap<u32, PortConfig>,
     /// Memory that the ports of one switch share, if their buffers do.
     pub pool: Option<Bytes>,
+    /// When switches ask their neighbours to pause, if they do.
+    pub pause: Option<PauseConfig>,
     /// Time that hosts take to hand an arrived packet to their transport: all the same, or each its
     /// own.
     pub host_delay: PerIndex<Time>,
@@ -208,6 +211,28 @@ impl Network {
     /// How many ports there are.
     pub(crate) fn ports(&self) -> u32 {
         self.ports.len() as u32
+    }
+
+    /// Sends a frame of a link itself, ahead of all packets; when its last bit is on the wire.
+    pub(crate) fn send_frame(&mut self, port: u32, now: Time, size: u32) -> Time {
+        self.ports[port as usize].egress.send_frame(now, size)
+    }
+
+    /// Stops queues of a port, or lets them go on.
+    pub(crate) fn signal(&mut self, events: &mut Wheel, now: Time, number: u32, to: PauseSignal) {
+        let port = &mut self.ports[number as usize];
+        match to {
+            PauseSignal::Pause(queues) => port.egress.pause(queues),
+            PauseSignal::Resume(queues) => {
+                port.egress.resume(now, queues);
+                if port.due == Time::MAX && port.egress.bytes() > Bytes::ZERO {
+                    port.due = port.egress.busy_until().max(now);
+                    if !port.awaited {
+                        self.await_ready(events, number);
+                    }
+                }
+            }
+        }
     }
 
     /// Brings the length of a port that looks ahead up to `now`.

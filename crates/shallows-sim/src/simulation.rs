@@ -21,7 +21,7 @@ use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router};
 use crate::setup::{places, take_hosts};
-use crate::shard::{Routing, Shard, ShardSetup, World};
+use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
 use crate::topology::{Fabric, Node};
 use crate::transport::TransportOverride;
 use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
@@ -307,6 +307,7 @@ impl Simulation {
             each.for_each(|lookahead| *lookahead = delay.min(*lookahead));
         }
         let watched = watched_links(&setup, &partition);
+        let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
         let routing = Arc::new(Routing {
             router: setup.router.clone(),
             routes: routes.clone(),
@@ -325,7 +326,7 @@ impl Simulation {
         });
         let make = |part| {
             let parts = (&setup.fabric, &setup.ports, setup.seed);
-            let is_watched = |link| watched.contains_key(&link);
+            let is_watched = |link| pauses.is_some() || watched.contains_key(&link);
             let network = Network::new(part, &partition, parts, is_watched)?;
             let local = |flow: &u32| {
                 let src = world.workload.flows[*flow as usize].src;
@@ -348,6 +349,7 @@ impl Simulation {
                 paths: local_paths(&paths, &partition, part),
                 watched: watched.clone(),
                 keeps_rtt: setup.watch.rtt,
+                pauses: pauses.take(),
                 starting,
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
             }))
@@ -467,6 +469,12 @@ impl Simulation {
     pub fn lost_on(&self, link: u32) -> u64 {
         let (part, _) = self.partition.place(link);
         self.shards[part as usize].lost_on(link)
+    }
+
+    /// How often and for how long a link was paused.
+    pub fn pauses(&self, link: u32) -> PauseStats {
+        let (part, _) = self.partition.place(link);
+        self.shards[part as usize].pauses(link)
     }
 
     /// The limiter of a host, for its counters, if there are limits.

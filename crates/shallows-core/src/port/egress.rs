@@ -103,6 +103,17 @@ impl<P: Packet> EgressPort<P> {
         self.port.resume(now, queues);
     }
 
+    /// Sends a frame of the link itself, such as a pause, before all that waits: as soon as what is
+    /// being transmitted is out. When its last bit is on the wire. Not for ports that look ahead.
+    pub fn send_frame(&mut self, now: Time, size: u32) -> Time {
+        self.port.send_frame(now, size)
+    }
+
+    /// The queue that a packet goes to.
+    pub fn classify(&self, packet: &P) -> usize {
+        self.port.classify(packet)
+    }
+
     /// Whether queued packets were given up for one that came later, and are to be
     /// [taken](Self::take_dropped).
     #[inline]

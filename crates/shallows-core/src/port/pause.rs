@@ -2,40 +2,62 @@
 //!
 //! The sending side of a pause is [`EgressPort::pause`]. This is the receiving side: a switch keeps
 //! one [`PauseGauge`] for each ingress port and charges it for every packet that came in there and
-//! is still in store. With one class it is 802.3x, with one class a priority it is 802.1Qbb; QJUMP
-//! §6.3 compares itself with the former.
+//! has not left. One gauge for the whole link is 802.3x, one for each queue 802.1Qbb (a queue stands
+//! for its priority); QJUMP §6.3 compares itself with the former.
+//!
+//! A pause lasts until it is lifted: the frames that a real switch repeats to renew its pauses are
+//! left out.
 //!
 //! [`EgressPort::pause`]: super::EgressPort::pause
 
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
+use super::{ConfigError, QueueSet};
 use crate::units::Bytes;
 
-/// Watermarks of a gauge, as written in a scenario.
+/// Data of a pause frame, which is as small as a frame of Ethernet can be.
+pub const PAUSE_FRAME: u32 = 46;
+
+/// When a switch asks its neighbours to pause, as written in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PauseConfig {
     /// Occupancy above which the neighbour is paused.
     pub high: Bytes,
     /// Occupancy at or below which it is resumed.
     pub low: Bytes,
+    /// What is measured and paused.
+    #[serde(default)]
+    pub per: PauseScope,
+}
+
+/// What a pause stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PauseScope {
+    /// All that the neighbour sends on the link: 802.3x.
+    #[default]
+    Link,
+    /// One of its queues: 802.1Qbb.
+    Queue,
 }
 
 /// What to tell the neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseSignal {
-    /// Stop sending this class.
-    Pause,
+    /// Stop sending from these queues.
+    Pause(QueueSet),
     /// Go on.
-    Resume,
+    Resume(QueueSet),
 }
 
-/// Occupancy of each class of one ingress port, and what the neighbour was last told.
+/// Occupancy by the packets of one ingress port, and what the neighbour was last told.
 #[derive(Clone, Debug)]
 pub struct PauseGauge {
     config: PauseConfig,
+    /// One for the link, or one for each queue.
     classes: Vec<Class>,
 }
 
@@ -46,33 +68,47 @@ struct Class {
 }
 
 impl PauseGauge {
-    /// A gauge of `classes` empty classes: 1 for 802.3x, 8 for 802.1Qbb.
-    pub fn new(config: PauseConfig, classes: usize) -> Result<Self, ConfigError> {
+    /// An empty gauge for packets that go to one of `queues` queues.
+    pub fn new(config: PauseConfig, queues: usize) -> Result<Self, ConfigError> {
         if config.low >= config.high {
             return Err(ConfigError::Order("low", "high"));
         }
+        let classes = match config.per {
+            PauseScope::Link => 1,
+            PauseScope::Queue => queues,
+        };
         Ok(Self {
             config,
             classes: vec![Class::default(); classes],
         })
     }
 
-    /// A packet of `size` bytes of this class was stored.
-    pub fn charge(&mut self, class: usize, size: u32) -> Option<PauseSignal> {
+    /// A packet of `size` bytes that goes to this queue was stored.
+    pub fn charge(&mut self, queue: usize, size: u32) -> Option<PauseSignal> {
+        let (class, queues) = self.class(queue);
         let state = &mut self.classes[class];
         state.held += u64::from(size);
         let pause = !state.paused && state.held > self.config.high.get();
         state.paused |= pause;
-        pause.then_some(PauseSignal::Pause)
+        pause.then_some(PauseSignal::Pause(queues))
     }
 
-    /// A packet of `size` bytes of this class left, or was dropped.
-    pub fn release(&mut self, class: usize, size: u32) -> Option<PauseSignal> {
+    /// A packet of `size` bytes has left this queue, or was dropped.
+    pub fn release(&mut self, queue: usize, size: u32) -> Option<PauseSignal> {
+        let (class, queues) = self.class(queue);
         let state = &mut self.classes[class];
         state.held -= u64::from(size);
         let resume = state.paused && state.held <= self.config.low.get();
         state.paused &= !resume;
-        resume.then_some(PauseSignal::Resume)
+        resume.then_some(PauseSignal::Resume(queues))
+    }
+
+    /// Which class a queue is of, and what a pause of it stops.
+    fn class(&self, queue: usize) -> (usize, QueueSet) {
+        match self.config.per {
+            PauseScope::Link => (0, QueueSet::ALL),
+            PauseScope::Queue => (queue, QueueSet::one(queue)),
+        }
     }
 }
 
@@ -80,29 +116,41 @@ impl PauseGauge {
 mod tests {
     use super::*;
 
-    #[test]
-    fn signals_come_once_at_each_watermark() {
-        let config = PauseConfig {
+    fn config(per: PauseScope) -> PauseConfig {
+        PauseConfig {
             high: Bytes::new(4500),
             low: Bytes::new(1500),
-        };
-        let mut gauge = PauseGauge::new(config, 2).unwrap();
+            per,
+        }
+    }
+
+    #[test]
+    fn signals_come_once_at_each_watermark() {
+        let mut gauge = PauseGauge::new(config(PauseScope::Queue), 2).unwrap();
+        let first = QueueSet::one(0);
         let charged: Vec<_> = (0..5).map(|_| gauge.charge(0, 1500)).collect();
         // 4500 B is not yet above the high mark; the fourth packet is.
-        assert_eq!(charged, [None, None, None, Some(PauseSignal::Pause), None]);
-        assert_eq!(gauge.charge(1, 1500), None, "classes are independent");
+        let pause = Some(PauseSignal::Pause(first));
+        assert_eq!(charged, [None, None, None, pause, None]);
+        assert_eq!(gauge.charge(1, 1500), None, "queues are independent");
         let released: Vec<_> = (0..5).map(|_| gauge.release(0, 1500)).collect();
-        assert_eq!(
-            released,
-            [None, None, None, Some(PauseSignal::Resume), None]
-        );
+        let resume = Some(PauseSignal::Resume(first));
+        assert_eq!(released, [None, None, None, resume, None]);
+    }
+
+    #[test]
+    fn an_802_3x_pause_counts_and_stops_the_whole_link() {
+        let mut gauge = PauseGauge::new(config(PauseScope::Link), 2).unwrap();
+        let charged: Vec<_> = (0..4).map(|n| gauge.charge(n % 2, 1500)).collect();
+        let pause = Some(PauseSignal::Pause(QueueSet::ALL));
+        assert_eq!(charged, [None, None, None, pause]);
     }
 
     #[test]
     fn watermarks_must_leave_a_gap() {
         let config = PauseConfig {
             high: Bytes::new(1500),
-            low: Bytes::new(1500),
+            ..config(PauseScope::Link)
         };
         let error = PauseGauge::new(config, 1).unwrap_err();
         assert_eq!(error.to_string(), "low must be less than high");

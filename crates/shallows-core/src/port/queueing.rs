@@ -225,6 +225,18 @@ impl<P: Packet> QueueingPort<P> {
         }
     }
 
+    /// See [`EgressPort::send_frame`](super::EgressPort::send_frame).
+    pub(super) fn send_frame(&mut self, now: Time, size: u32) -> Time {
+        let wire_size = self.hot.framing.wire_size(size);
+        let start = self.hot.busy_until.max(now);
+        self.hot.occupy_link(start, wire_size)
+    }
+
+    /// See [`EgressPort::classify`](super::EgressPort::classify).
+    pub(super) fn classify(&self, packet: &P) -> usize {
+        self.hot.classifier.classify(packet)
+    }
+
     #[inline]
     pub(super) fn has_evicted(&self) -> bool {
         self.hot.evicts && !self.hot.cold.dropped.is_empty()

@@ -124,7 +124,7 @@ impl<P: Packet> HotState<P> {
 
     /// Starts a transmission; when its last bit is on the wire.
     #[inline]
-    fn occupy_link(&mut self, now: Time, wire_size: u32) -> Time {
+    pub(super) fn occupy_link(&mut self, now: Time, wire_size: u32) -> Time {
         if now > self.busy_until {
             self.link.restart();
         }

@@ -123,6 +123,11 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "UDP flows are simulated only",
         ),
         (
+            config.ports.pause.is_some(),
+            "ports.pause",
+            "pauses are simulated only: virtual devices do not obey pause frames",
+        ),
+        (
             built.ports.special.keys().any(|link| trunks.contains(link)),
             "ports",
             "special ports between switches are simulated only",

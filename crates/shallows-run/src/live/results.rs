@@ -122,6 +122,7 @@ fn utilisation(
                 mean: shares.iter().sum::<f64>() / shares.len() as f64,
                 min: shares.iter().copied().fold(f64::INFINITY, f64::min),
                 max: shares.iter().copied().fold(0.0, f64::max),
+                pauses: None,
             });
         }
     }

@@ -5,6 +5,7 @@ use std::slice;
 
 use serde::Deserialize;
 use shallows_core::packet::Descriptor;
+use shallows_core::port::pause::{PauseGauge, PauseScope};
 use shallows_core::port::{EgressPort, PerIndex};
 use shallows_core::tcp::TcpConfig;
 use shallows_results::size_class::SizeClasses;
@@ -249,6 +250,24 @@ impl Scenario {
         Ok(())
     }
 
+    /// Checks that pauses can be kept.
+    fn check_pause(&self, fabric: &Fabric, setup: &PortSetup) -> Result<(), Diagnostic> {
+        let Some(pause) = setup.pause else {
+            return Ok(());
+        };
+        PauseGauge::new(pause, 1).map_err(|error| self.error_in("ports.pause", &error))?;
+        let links = 0..fabric.links().len() as u32;
+        let queues: BTreeSet<_> = links
+            .map(|link| setup.config(fabric, link).queues)
+            .collect();
+        if pause.per == PauseScope::Queue && queues.len() > 1 {
+            let problem = "a pause of one queue needs ports with equally many queues";
+            let help = "set ports.host = \"as-switch\", or pause.per = \"link\"";
+            return Err(self.error("ports.pause.per", problem).help(help));
+        }
+        Ok(())
+    }
+
     /// The ports, each tried on every rate that it will have.
     fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
         let ports = &self.config.ports;
@@ -258,6 +277,7 @@ impl Scenario {
             hosts: ports.host(),
             special: BTreeMap::new(),
             pool: ports.pool,
+            pause: ports.pause,
             host_delay: ports.host_delay.clone(),
         };
         // Which entry each special port is from.
@@ -273,6 +293,7 @@ impl Scenario {
                 setup.special.insert(link, special.port.clone());
             }
         }
+        self.check_pause(fabric, &setup)?;
         let mut tried = BTreeSet::new();
         for (number, link) in (0..).zip(fabric.links()) {
             let entry = entries.get(&number).copied();

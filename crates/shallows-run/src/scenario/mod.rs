@@ -25,6 +25,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use shallows_core::keyed::Keyed;
+use shallows_core::port::pause::PauseConfig;
 use shallows_core::port::{BufferConfig, ConfigError, PerIndex, PortConfig};
 use shallows_core::registry::{Registry, UnknownName};
 use shallows_core::tcp::TcpConfig;
@@ -114,6 +115,9 @@ pub struct ScenarioConfig {
 pub struct Ports {
     /// Memory that the ports of one switch share, for buffers that do.
     pub pool: Option<Bytes>,
+    /// When switches ask their neighbours to pause, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PauseConfig>,
     /// Time that hosts take to hand an arrived packet to their transport: one for all, or a list with
     /// one for each.
     #[serde(default = "no_delay")]

@@ -11,6 +11,7 @@
 //! | 4 | a timer of a receiver | connection |
 //! | 5 | a flow starts | flow |
 //! | 6 | a flow has nothing more to send | flow |
+//! | 7 | a frame arrives where links can be paused | the link |
 //!
 //! No two events share all three. A link delivers one packet at a time because every packet takes
 //! time on the wire, a port has one ready event, and hosts and the ends of connections ignore all
@@ -39,6 +40,7 @@ pub(crate) enum Class {
     ReceiverTimer,
     Start,
     Stop,
+    Frame,
 }
 
 /// Class and identity of an event, ordered.
@@ -71,7 +73,8 @@ impl Key {
             3 => Class::SenderTimer,
             4 => Class::ReceiverTimer,
             5 => Class::Start,
-            _ => Class::Stop,
+            6 => Class::Stop,
+            _ => Class::Frame,
         }
     }
 
@@ -92,7 +95,7 @@ impl Key {
 mod tests {
     use super::*;
 
-    const CLASSES: [Class; 7] = [
+    const CLASSES: [Class; 8] = [
         Class::PortReady,
         Class::Arrival,
         Class::HostTimer,
@@ -100,6 +103,7 @@ mod tests {
         Class::ReceiverTimer,
         Class::Start,
         Class::Stop,
+        Class::Frame,
     ];
     const LAST: u32 = (1 << IDENTITY_BITS) - 1;
 

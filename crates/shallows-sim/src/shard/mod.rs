@@ -14,6 +14,7 @@ mod gates;
 mod mail;
 mod observation;
 mod paths;
+mod pauses;
 
 use std::hint;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(crate) use agents::{AgentPlace, HostPlace, LocalAgent};
 pub(crate) use applications::LocalPart;
 pub(crate) use gates::{HostGate, HostState, Hosts};
 pub(crate) use mail::Mail;
+pub use pauses::PauseStats;
+pub(crate) use pauses::Pauses;
 
 /// What all parts of a run know and none changes.
 #[derive(Debug)]
@@ -108,6 +111,8 @@ pub(crate) struct ShardSetup {
     /// Links with faults or probes.
     pub(crate) watched: FxHashMap<u32, Watched>,
     pub(crate) keeps_rtt: bool,
+    /// Pauses of links, if there can be any.
+    pub(crate) pauses: Option<Pauses>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
     /// When flows of this part stop.
@@ -135,6 +140,7 @@ pub(crate) struct Shard {
     datagrams: Datagrams,
     hosts: Hosts,
     observer: Observer,
+    pauses: Option<Box<Pauses>>,
     /// Whether all events have to keep their order.
     is_strict: bool,
     /// Whether it is worth to read ahead all that events will need.
@@ -170,11 +176,13 @@ impl Shard {
                 || setup.keeps_rtt
                 || !world.workload.barriers.is_empty()
                 || world.control.is_immediate
+                || setup.pauses.is_some()
                 || !network.is_loose(),
             adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
             routing: setup.routing,
             network,
             observer: Observer::new(setup.watched, setup.keeps_rtt),
+            pauses: setup.pauses.map(Box::new),
             outbox: (0..setup.parts).map(|_| Mail::default()).collect(),
             now: Time::ZERO,
             handled: 0,
@@ -251,23 +259,29 @@ impl Shard {
             self.now = event.time;
             self.arrive(event.packet, event.port);
         } else if event.key.is(Class::PortReady) {
+            if self.pauses.is_some() {
+                // What leaves a switch may let another port go on.
+                self.now = event.time;
+            }
             self.serve(event.port, event.time);
             self.network.await_ready(&mut self.events, event.port);
         } else {
             self.now = event.time;
-            self.handle_rare(event.key.class(), event.key.identity());
+            self.handle_rare(event);
         }
     }
 
     #[inline(never)]
-    fn handle_rare(&mut self, class: Class, identity: u32) {
-        match class {
+    fn handle_rare(&mut self, event: Event) {
+        let identity = event.key.identity();
+        match event.key.class() {
             Class::Arrival | Class::PortReady => {}
             Class::HostTimer => self.host_timer(identity),
             Class::SenderTimer => self.sender_timer(identity),
             Class::ReceiverTimer => self.receiver_timer(identity),
             Class::Start => self.start_flow(identity),
             Class::Stop => self.stop_flow(identity),
+            Class::Frame => self.take_frame(event),
         }
     }
 
@@ -397,6 +411,7 @@ impl Shard {
     fn discard(&mut self, port: u32) {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
         for (number, reason) in dropped {
+            self.release(port, number);
             let packet = self.take(number);
             if let Some(flow) = packet.account() {
                 self.flows.count_drop(flow, reason);

@@ -65,8 +65,9 @@ impl Shard {
         if sent.to != WATCHED {
             return self.post(number, sent);
         }
+        self.release(sent.link, number);
         let Some(watched) = self.observer.watched.get_mut(&sent.link) else {
-            return;
+            return self.carry(number, sent);
         };
         let (captured, departures, to) = (watched.captured, watched.departures, watched.to);
         let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
@@ -84,7 +85,11 @@ impl Shard {
             self.depart(number, time);
         }
         if arrives {
-            self.deliver(number, Sent { to, ..sent });
+            if to == self.part {
+                self.carry(number, sent);
+            } else {
+                self.post(number, Sent { to, ..sent });
+            }
         } else {
             self.take(number);
         }

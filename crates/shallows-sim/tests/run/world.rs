@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use shallows_core::port::pause::PauseConfig;
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
@@ -38,6 +39,7 @@ pub(crate) struct World {
     pub(crate) watch: Watch,
     pub(crate) threads: u32,
     pub(crate) host_delay: PerIndex<Time>,
+    pub(crate) pause: Option<PauseConfig>,
 }
 
 impl World {
@@ -64,6 +66,7 @@ impl World {
             watch: Watch::default(),
             threads: 1,
             host_delay: PerIndex::All(Time::ZERO),
+            pause: None,
         }
     }
 
@@ -97,6 +100,7 @@ impl World {
             hosts: self.hosts,
             special: BTreeMap::new(),
             pool: None,
+            pause: self.pause,
             host_delay: self.host_delay,
         };
         let control = match &self.setup.xco {
