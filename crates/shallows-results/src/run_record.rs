@@ -177,7 +177,13 @@ pub fn clear(directory: &Path) -> Result<(), ResultsError> {
             }
         }
         refuse_link(&directory.join("inputs"))?;
-        Ok(())
+        // What the commands of a live run wrote.
+        let commands = directory.join("commands");
+        refuse_link(&commands)?;
+        match fs::remove_dir_all(&commands) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
     })
 }
 

@@ -3,7 +3,8 @@
 //! All segments leave back to back at the start, and no window or switch holds them up: full
 //! segments follow each other at the pace of the slowest link, and the last one is stored and
 //! forwarded at each hop behind the one before it. Each hop adds its propagation delay, each
-//! arrival at a host the host's delay. A handshake adds the way of a SYN and back. Where completion
+//! arrival at a host the host's delay. A handshake adds the way of a SYN and back, unless connections
+//! outlast their flows. Where completion
 //! is taken at the sender, the way back of the last ACK is added, behind those of all segments
 //! before: on a slower way back it may have to wait for them.
 //!

@@ -10,6 +10,7 @@ use shallows_results::latencies::{TABLE, collect};
 use shallows_results::run_record::clear;
 use shallows_results::summary::Summary;
 use shallows_results::{Format, RunRecord, write_bytes, write_text};
+use shallows_sim::Connections;
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
@@ -103,7 +104,9 @@ pub fn run_built(
 
 /// What the flows of a simulated run would take alone.
 pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failure> {
-    let handshake = if scenario.config.transport.handshake {
+    let config = &scenario.config;
+    // Most flows find a connection that lasts open already.
+    let handshake = if config.transport.handshake && config.connections == Connections::PerFlow {
         Handshake::Syn
     } else {
         Handshake::None

@@ -85,6 +85,9 @@ fn stations_per_port() -> NonZeroUsize {
     STATIONS_PER_PORT
 }
 
+/// Delays beyond this are refused, as in scenarios.
+const LONGEST_DELAY: Time = Time::from_secs(60);
+
 /// One port: a device and the link behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -259,6 +262,14 @@ pub enum SwitchError {
     /// The endpoint would be open to others.
     #[error("metrics = \"{0}\" is open to other machines: use an address such as 127.0.0.1:9461")]
     OpenEndpoint(SocketAddr),
+    /// A delay that no link has.
+    #[error("{of}: delay is {delay}, it can be at most {LONGEST_DELAY}")]
+    Delay {
+        /// Which port or trunk.
+        of: String,
+        /// The delay.
+        delay: Time,
+    },
     /// A share that is none.
     #[error("fidelity.share is a fraction: it must be from 0 to 1")]
     Share,
@@ -292,6 +303,7 @@ impl SwitchConfig {
                 return Err(SwitchError::TwiceTheDevice(port.device.clone()));
             }
         }
+        self.check_delays()?;
         if let Some(address) = self.metrics
             && !address.ip().is_loopback()
         {
@@ -304,6 +316,27 @@ impl SwitchConfig {
             return Err(SwitchError::Period);
         }
         Ok(())
+    }
+
+    fn check_delays(&self) -> Result<(), SwitchError> {
+        let ports = self.ports.iter().flat_map(|port| {
+            let uplink = port
+                .uplink
+                .as_ref()
+                .map_or(Time::ZERO, |uplink| uplink.delay);
+            [port.delay, uplink].map(|delay| (port.device.clone(), delay))
+        });
+        let trunks = self.trunks.iter().map(|trunk| {
+            let [from, to] = trunk.between;
+            (format!("trunk between {from} and {to}"), trunk.delay)
+        });
+        match ports
+            .chain(trunks)
+            .find(|(_, delay)| *delay > LONGEST_DELAY)
+        {
+            Some((of, delay)) => Err(SwitchError::Delay { of, delay }),
+            None => Ok(()),
+        }
     }
 
     /// Number of bridges: as many as are named.
@@ -332,5 +365,25 @@ impl PortPlan {
     pub(super) fn macs(&self) -> Result<Vec<Mac>, SwitchError> {
         let macs = self.stations.iter().map(|text| text.parse());
         macs.collect::<Result<_, _>>().map_err(SwitchError::Station)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On its clock such a delay would be none.
+    #[test]
+    fn delays_that_no_link_has_are_refused() {
+        let text = |delay: &str| {
+            format!(
+                "egress = {{ buffer = 'unlimited', scheduler = 'fifo' }}
+                 [[port]]\ndevice = 'a'\nrate = '1Gbps'\ndelay = '{delay}'"
+            )
+        };
+        let check = |delay| SwitchConfig::parse(&text(delay)).unwrap().check();
+        assert!(check("60s").is_ok());
+        let error = check("18446744s").unwrap_err().to_string();
+        assert_eq!(error, "a: delay is 18446744s, it can be at most 60s");
     }
 }

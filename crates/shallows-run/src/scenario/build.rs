@@ -272,6 +272,13 @@ impl Scenario {
     fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
         let ports = &self.config.ports;
         self.check_host_delay(fabric)?;
+        if let Some(pool) = ports.pool.filter(|pool| *pool < ports.switch.packet) {
+            let problem = format!(
+                "a pool of {pool} does not hold one packet of {}",
+                ports.switch.packet
+            );
+            return Err(self.error("ports.pool", problem));
+        }
         let mut setup = PortSetup {
             switches: ports.switch.clone(),
             hosts: ports.host(),

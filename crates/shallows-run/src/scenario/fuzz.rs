@@ -316,6 +316,11 @@ fn numbers_beyond_reason_are_refused() {
         ("topology.star.rate=0bps", "it is zero"),
         ("topology.star.delay=18446744s", "it can be at most 60s"),
         ("ports.host-delay=18446744s", "it can be at most 60s"),
+        ("ports.pool=0B", "does not hold one packet"),
+        (
+            "ports.pause={ high = \"3KB\", low = \"3KB\" }",
+            "low must be less than high",
+        ),
         (
             "ports.host-delay=[\"1us\", \"2us\"]",
             "host-delay has 2 values, there are",

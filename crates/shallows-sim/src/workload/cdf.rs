@@ -200,6 +200,9 @@ impl Knot {
         let probability = number(probability)
             .filter(|p| (0.0..=100.0).contains(p))
             .ok_or("the probability must be a number from 0, at most 1 or 100")?;
+        if size == 0.0 && probability > 0.0 {
+            return Err("a flow has at least one byte: size 0 must have the probability 0");
+        }
         if before.is_some_and(|before| size < before.size) {
             return Err("sizes must not fall");
         }
@@ -343,6 +346,10 @@ mod tests {
             "line 2: the last probability is 0.9, it must be 1 or 100"
         );
         assert_eq!(message("5 0\n4 1"), "line 2: \"4 1\": sizes must not fall");
+        assert_eq!(
+            message("0 0.1\n4 1"),
+            "line 1: \"0 0.1\": a flow has at least one byte: size 0 must have the probability 0"
+        );
         assert_eq!(
             message("5 0.5\n6 0.4"),
             "line 2: \"6 0.4\": probabilities must not fall"

@@ -107,6 +107,16 @@ pub enum LineError {
         /// The column that it does not reach.
         column: &'static str,
     },
+    /// Too many fields.
+    #[error("{line:?} has {fields} fields, the header names {columns} columns")]
+    Long {
+        /// The line.
+        line: String,
+        /// Its number of fields.
+        fields: usize,
+        /// What the header has.
+        columns: usize,
+    },
     /// A field is not what it should be.
     #[error("{column} is {text:?}, it must be {expected}")]
     Field {
@@ -134,8 +144,12 @@ pub enum LineError {
 
 const NAMES: [&str; 5] = ["start_s", "src", "dst", "bytes", "service"];
 
-/// The position of each of [`NAMES`] in a line.
-struct Columns([usize; 5]);
+struct Columns {
+    /// The position of each of [`NAMES`] in a line.
+    positions: [usize; 5],
+    /// All columns, of other names too.
+    count: usize,
+}
 
 impl Columns {
     fn find(number: usize, header: &str) -> Result<Self, ListError> {
@@ -153,7 +167,10 @@ impl Columns {
                 nearest: nearest(column, fields.iter()).map(str::to_owned),
             })?;
         }
-        Ok(Self(positions))
+        Ok(Self {
+            positions,
+            count: fields.len(),
+        })
     }
 
     fn flow(&self, line: &str, hosts: u32) -> Result<FlowSpec, LineError> {
@@ -178,12 +195,21 @@ impl Columns {
 
     fn fields<'a>(&self, line: &'a str) -> Result<[Field<'a>; 5], LineError> {
         let mut fields = NAMES.map(|column| Field { column, text: "" });
-        let mut found = 0;
+        let (mut found, mut count) = (0, 0);
         for (position, text) in line.split(',').enumerate() {
-            if let Some(which) = self.0.iter().position(|&wanted| wanted == position) {
+            count += 1;
+            let mut positions = self.positions.iter();
+            if let Some(which) = positions.position(|&wanted| wanted == position) {
                 fields[which].text = text.trim();
                 found |= 1 << which;
             }
+        }
+        if count > self.count {
+            return Err(LineError::Long {
+                line: line.to_owned(),
+                fields: count,
+                columns: self.count,
+            });
         }
         match (0..NAMES.len()).find(|which| found & 1 << which == 0) {
             None => Ok(fields),
@@ -299,6 +325,13 @@ mod tests {
         ] {
             assert_eq!(ps(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn lines_have_as_many_fields_as_the_header() {
+        let error = parse_body("0,0,1,1460,0,7\n").unwrap_err();
+        let expected = "line 2: \"0,0,1,1460,0,7\" has 6 fields, the header names 5 columns";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! Ctrl-C.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use crate::{read, with_tiny};
+
+/// Bytes that a pipe holds.
+const PIPE: usize = 1 << 16;
 
 #[test]
 fn what_is_complete_is_kept() {
@@ -51,6 +55,36 @@ fn is_kept_after(signal_name: &str) {
     for file in ["flows.parquet", "queues.parquet", "ports.csv"] {
         assert!(out.join(file).exists(), "{file}");
     }
+}
+
+/// A program that cannot go on, because nobody reads what it prints, still ends.
+#[test]
+fn the_second_signal_ends_the_program_at_once() {
+    let directory = with_tiny();
+    let (unread, mut full) = io::pipe().unwrap();
+    full.write_all(&[0; PIPE]).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args(["run", "tiny.toml"])
+        .stdout(full)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&directory.path().join("out/tiny/summary.json"));
+    // Two that come too close are one.
+    let mut sent = 0;
+    let status = loop {
+        if let Some(status) = run.try_wait().unwrap() {
+            break status;
+        }
+        signal(&run, "-INT");
+        sent += 1;
+        assert!(sent < 1000, "it does not end");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(130));
+    assert!(sent > 1, "the first lets it go on printing");
+    drop(unread);
 }
 
 fn signal(run: &Child, name: &str) {
