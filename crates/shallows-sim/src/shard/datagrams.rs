@@ -58,6 +58,9 @@ impl Source {
 
     /// When there may be something to send: it is due, or there is room for it.
     fn wake(&self) -> Option<Time> {
+        if self.sender.is_stopped() {
+            return None;
+        }
         let room = || self.departures.front().map(|&(at, _)| at);
         self.sender.deadline().or_else(room)
     }

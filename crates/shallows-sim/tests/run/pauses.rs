@@ -12,12 +12,12 @@ use crate::world::{World, flow};
 const EAGER: &str =
     "initial-window = 400\nreceive-window = 400\nrto = { initial = '1s', minimum = '1s' }";
 
-fn pause(high: u64, low: u64, per: PauseScope) -> Option<PauseConfig> {
-    Some(PauseConfig {
+fn pause(high: u64, low: u64, per: PauseScope) -> PauseConfig {
+    PauseConfig {
         high: Bytes::new(high),
         low: Bytes::new(low),
         per,
-    })
+    }
 }
 
 /// Host 0 has ten times the rate of host 1.
@@ -34,7 +34,7 @@ const SLOW_RECEIVER: &str = r#"
 #[test]
 fn a_pause_takes_its_time_and_lasts_until_the_low_mark() {
     let mut world = World::new(SLOW_RECEIVER, EAGER, vec![flow(Time::ZERO, 0, 1, 40)]);
-    world.pause = pause(4500, 1500, PauseScope::Link);
+    world.pause = Some(pause(4500, 1500, PauseScope::Link));
     let mut run = world.start();
     // Packet k of 1500 B is at the switch at (k + 1) * 1.2 us + 1 us. Packet 0 passes; 1 to 3 make
     // 4500 B, and packet 4 at 7 us is above the mark. The frame of 46 B takes 36.8 ns and 1 us, and
@@ -86,7 +86,7 @@ fn pauses_prevent_drops() {
     assert!(drops > 0, "too much at once");
     let mut paused = incast();
     // For each of ten ports 15 kB and what comes until it is stopped: less than 30 kB.
-    paused.pause = pause(15_000, 7_500, PauseScope::Link);
+    paused.pause = Some(pause(15_000, 7_500, PauseScope::Link));
     let (drops, last) = total(paused);
     assert_eq!(drops, 0);
     // 1000 packets of 1.2 us at the receiver, and the way there.
@@ -104,7 +104,7 @@ fn victim(per: Option<PauseScope>) -> Time {
     let port = "queues = 2\nbuffer = 'unlimited'\nscheduler = { dwrr = { quantum = '1.5KB' } }";
     world.switches = toml::from_str(port).unwrap();
     world.hosts = world.switches.clone();
-    world.pause = per.and_then(|per| pause(15_000, 7_500, per));
+    world.pause = per.map(|per| pause(15_000, 7_500, per));
     world.fcts()[8].unwrap()
 }
 

@@ -62,7 +62,7 @@ fn is_kept_after(signal_name: &str) {
 fn the_second_signal_ends_the_program_at_once() {
     let directory = with_tiny();
     let (unread, mut full) = io::pipe().unwrap();
-    full.write_all(&[0; PIPE]).unwrap();
+    full.write_all(&vec![0; PIPE]).unwrap();
     let mut run = Command::new(env!("CARGO_BIN_EXE_shallows"))
         .current_dir(directory.path())
         .args(["run", "tiny.toml"])

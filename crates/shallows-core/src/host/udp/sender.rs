@@ -136,6 +136,11 @@ impl Sender {
         self.stopped = true;
     }
 
+    /// Whether it sends no further message.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// Bytes of packets that have not left the host.
     pub fn in_host(&self) -> u64 {
         self.in_host
