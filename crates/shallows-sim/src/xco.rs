@@ -99,6 +99,14 @@ pub enum XcoError {
     /// How messages travel.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// A slot that is over when its host hears of it.
+    #[error("a slot of {slot} is over before a host hears of it: messages take {delay} each way")]
+    ShortSlot {
+        /// See [`XcoConfig::slot`].
+        slot: Time,
+        /// See [`XcoConfig::delay`].
+        delay: Time,
+    },
     /// A controller at a host that does not exist.
     #[error("the controller is at host {host}, the fabric has hosts 0 to {}", .hosts - 1)]
     NoSuchHost {
@@ -116,6 +124,7 @@ impl Keyed for XcoError {
             Self::Settings(SettingsError::TooQuiet { .. }) => "silence",
             Self::Settings(SettingsError::Drift(_)) => "drift",
             Self::Control(ControlError::NoDelay) => "delay",
+            Self::ShortSlot { .. } => return vec!["slot".into(), "delay".into()],
             Self::NoSuchHost { .. } => "controller",
             Self::Settings(_) | Self::Fabric(_) | Self::Control(_) => return Vec::new(),
         };
@@ -166,6 +175,10 @@ impl XcoConfig {
         let hosts = fabric.hosts();
         if let Some(host) = self.controller.filter(|&host| host >= hosts) {
             return Err(XcoError::NoSuchHost { host, hosts });
+        }
+        if self.controller.is_none() && self.slot <= self.delay * 2 {
+            let (slot, delay) = (self.slot, self.delay);
+            return Err(XcoError::ShortSlot { slot, delay });
         }
         // Addresses are positions: the controller is in the place of its host's coordinator.
         let address = self.controller.unwrap_or(hosts);

@@ -350,6 +350,22 @@ error: silence of 300ms must be at least four times keepalive, which is 100ms
 }
 
 #[test]
+fn xco_with_slots_that_nobody_hears_of_in_time() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\ndelay = \"1ms\"\n\n[topology",
+        str![[r#"
+error: a slot of 2ms is over before a host hears of it: messages take 1ms each way
+ --> tiny.toml:6:1
+  |
+6 | delay = "1ms"
+  | ^^^^^
+
+"#]],
+    );
+}
+
+#[test]
 fn no_workload() {
     let workload = TINY.split_once("[workload").unwrap().1;
     refused(
