@@ -8,6 +8,7 @@ mod links;
 mod live;
 mod other_commands;
 mod probes;
+mod qjump;
 mod repro;
 mod results;
 mod scenarios;
