@@ -298,7 +298,7 @@ topology.{topology}
             Case {
                 is_balanced: lossless && until == "2s" && is_tcp && transports.is_empty() && application.is_none(),
                 has_one_path: routing != "spray",
-                finishes: ends && until == "2s" && !port.contains("not-ect = 'drop'"),
+                finishes: ends && links.is_empty() && until == "2s" && !port.contains("not-ect = 'drop'"),
                 text,
             }
         },
