@@ -135,14 +135,19 @@ fn verdict(claim: &ClaimSpec, values: &[f64], points: &[f64]) -> Verdict {
             Verdict::NotReproduced
         }
     };
+    // None where the bound is no effect at all: better is not worse.
+    let tolerance = |bound: f64| {
+        let effect = neutral.map_or(f64::INFINITY, |neutral| (bound - neutral).abs());
+        TOLERANCE * effect.min(bound.abs())
+    };
     match claim.paper {
         PaperValue::AtMost(most) => {
             let turned = |value| neutral.is_some_and(|neutral| most <= neutral && value > neutral);
-            bound(&|value| value <= most + TOLERANCE * most.abs(), &turned)
+            bound(&|value| value <= most + tolerance(most), &turned)
         }
         PaperValue::AtLeast(least) => {
             let turned = |value| neutral.is_some_and(|neutral| least >= neutral && value < neutral);
-            bound(&|value| value >= least - TOLERANCE * least.abs(), &turned)
+            bound(&|value| value >= least - tolerance(least), &turned)
         }
         PaperValue::About(paper) => effect(claim, values, [paper, paper]),
         PaperValue::Range(range) => effect(claim, values, range),
@@ -309,6 +314,18 @@ mod tests {
         );
         assert_eq!(
             judge("at-most = 10", most, &[20.0, 14.0]),
+            Verdict::NotReproduced
+        );
+        // Better is not a little worse, and the tolerance is one of effects.
+        let ratio = "measure = \"ratio\"";
+        assert_eq!(judge("at-least = 1", ratio, &[1.0]), Verdict::Reproduced);
+        assert_eq!(
+            judge("at-least = 1", ratio, &[0.97]),
+            Verdict::NotReproduced
+        );
+        assert_eq!(judge("at-most = 1.2", ratio, &[1.24]), Verdict::Reproduced);
+        assert_eq!(
+            judge("at-most = 1.2", ratio, &[1.3]),
             Verdict::NotReproduced
         );
         let least = "measure = \"reduction\"\nat = \"smallest\"";
