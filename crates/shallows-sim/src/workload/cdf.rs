@@ -333,8 +333,8 @@ mod tests {
         let cdf = Cdf::parse("1 0\n2 1", SizeUnit::Packets).unwrap();
         let mut stream = Stream::new(9, Purpose::Flow, 0);
         assert!((0..100).all(|_| cdf.draw(&mut stream) == 2));
-        let nothing = Cdf::parse("0 1", SizeUnit::Bytes).unwrap();
-        assert_eq!(nothing.draw(&mut stream), 1);
+        let tiny = Cdf::parse("0 0\n0.5 1", SizeUnit::Bytes).unwrap();
+        assert_eq!(tiny.draw(&mut stream), 1);
     }
 
     #[test]

@@ -87,7 +87,7 @@ error: unknown name "dwr", did you mean "dwrr"?
    |
 11 | scheduler = { dwr = { quantum = "1500B" } }
    |               ^^^
-   = expected one of fifo, strict, wrr, dwrr, wfq, strict-over, pfabric
+   = expected one of fifo, strict, wrr, dwrr, wfq, strict-over, pfabric, push-out
 
 "#]],
     );

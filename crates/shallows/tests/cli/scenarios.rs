@@ -13,6 +13,7 @@ fn every_shipped_scenario_runs() {
         "incast.toml",
         "dumbbell.toml",
         "live.toml",
+        "pause.toml",
         "xco-incast.toml",
     ] {
         let directory = directory();
@@ -30,7 +31,7 @@ fn every_shipped_scenario_runs() {
     let count = fs::read_dir(shipped(".")).unwrap().count();
     // Beside these: those as simulated by the authors, and directories with the live ones of QJUMP
     // and with studies.
-    assert_eq!(count, 10, "a new scenario belongs into this test");
+    assert_eq!(count, 11, "a new scenario belongs into this test");
 }
 
 /// The two times that the authors' own simulator gives, and that the ideal must be too.

@@ -69,7 +69,7 @@ error: unknown key "quees", did you mean "queues"?
         str![[r#"
 error: unknown name "dwrrr", did you mean "dwrr"?
  --> --set ports.switch.scheduler=dwrrr
-  = expected one of fifo, strict, wrr, dwrr, wfq, strict-over, pfabric
+  = expected one of fifo, strict, wrr, dwrr, wfq, strict-over, pfabric, push-out
 
 "#]],
     );
