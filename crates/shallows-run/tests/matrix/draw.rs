@@ -91,9 +91,9 @@ pub(crate) struct Case {
     pub(crate) text: String,
     /// Every packet that is sent arrives or is dropped by a port.
     pub(crate) is_balanced: bool,
-    /// A flow's packets are on one path, and none is faster than on an idle one.
-    pub(crate) has_one_path: bool,
-    /// All flows come to their end.
+    /// A flow's packets are on one path and all have ACKs, so that it cannot be faster than ideal.
+    pub(crate) ideal_is_least: bool,
+    /// Nothing is dropped, so that all flows come to their end in time.
     pub(crate) finishes: bool,
 }
 
@@ -297,8 +297,12 @@ topology.{topology}
             let lossless = links.is_empty() && hosts.is_empty();
             Case {
                 is_balanced: lossless && until == "2s" && is_tcp && transports.is_empty() && application.is_none(),
-                has_one_path: routing != "spray",
-                finishes: ends && links.is_empty() && until == "2s" && !port.contains("not-ect = 'drop'"),
+                ideal_is_least: routing != "spray" && !transport.contains("delayed-ack"),
+                finishes: ends
+                    && until == "2s"
+                    && links.is_empty()
+                    && port.contains("buffer = 'unlimited'")
+                    && !port.contains("not-ect = 'drop'"),
                 text,
             }
         },

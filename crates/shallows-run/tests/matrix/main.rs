@@ -184,7 +184,7 @@ fn check_sums(case: &Case, record: &RunRecord) {
     let drops: u64 = summary.facts.drops.iter().map(|of| of.counts.total()).sum();
     assert!(sum(&|flow| flow.dropped.unwrap_or(0)) <= drops);
     for flow in &record.flows {
-        if let Some(fct) = flow.fct.filter(|_| case.has_one_path) {
+        if let Some(fct) = flow.fct.filter(|_| case.ideal_is_least) {
             // The clock of a link rounds to a picosecond at each of a few hops.
             let least = flow.ideal_fct.saturating_sub(Time::from_ps(10));
             assert!(fct >= least, "{flow:?} is faster than light");
