@@ -11,7 +11,7 @@ use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, PrimitiveArray, RecordBatch};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use tempfile::NamedTempFile;
@@ -155,7 +155,7 @@ pub(crate) fn parquet_writer<W: Write + Send>(
     metadata: Option<Vec<KeyValue>>,
 ) -> parquet::errors::Result<ArrowWriter<W>> {
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
         .set_key_value_metadata(metadata)
         .set_created_by(concat!("shallows version ", env!("CARGO_PKG_VERSION")).to_owned())

@@ -57,6 +57,7 @@ fn reproduction() -> Reproduction {
         spread: Some("3.1 to 4.4%".to_owned()),
         values: vec![3.9],
         verdict,
+        authors_code: None,
         explanation: None,
         live: None,
     };

@@ -84,6 +84,11 @@ pub(crate) enum Command {
         /// Which shell.
         shell: Shell,
     },
+    /// Write a man page for each command.
+    Man {
+        /// Directory of the pages, such as /usr/local/share/man/man1.
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

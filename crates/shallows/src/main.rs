@@ -23,8 +23,11 @@ mod sweep;
 mod switch;
 mod validate;
 
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "shallows", &mut script);
             output::print(&String::from_utf8_lossy(&script)).map_err(Failure::from)
         }
+        Command::Man { directory } => man(&directory),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,4 +91,12 @@ fn main() -> ExitCode {
             failure::exit_code(&failure)
         }
     }
+}
+
+/// Writes the man pages of all commands into a directory.
+fn man(directory: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
+        .with_context(|| format!("cannot write man pages to {}", directory.display()))
+        .map_err(Failure::from)
 }

@@ -176,6 +176,9 @@ pub struct ClaimOutcome {
     pub values: Vec<f64>,
     /// How the two compare.
     pub verdict: Verdict,
+    /// What the authors' own simulator gives, where somebody has run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authors_code: Option<String>,
     /// Why ours differs, where that was found out.
     pub explanation: Option<String>,
     /// The same on a machine, where it was run on one.
@@ -292,9 +295,18 @@ impl Reproduction {
 
     /// The claims as a table in Markdown.
     pub fn to_markdown(&self) -> String {
-        let mut table = "| figure | claim | paper | ours | over seeds | verdict |\n\
-                         |---|---|---|---|---|---|\n"
-            .to_owned();
+        // Few papers have published a simulator that still runs.
+        let mut claims = self.figures.iter().flat_map(|figure| &figure.claims);
+        let with_code = claims.any(|claim| claim.authors_code.is_some());
+        let (head, rule) = if with_code {
+            (" authors' code |", "---|")
+        } else {
+            ("", "")
+        };
+        let mut table = format!(
+            "| figure | claim | paper |{head} ours | over seeds | verdict |\n\
+             |---|---|---|{rule}---|---|---|\n"
+        );
         for figure in self.figures.iter().filter(|figure| figure.live.is_none()) {
             for claim in &figure.claims {
                 let ClaimOutcome {
@@ -306,9 +318,14 @@ impl Reproduction {
                 } = claim;
                 let spread = claim.spread.as_deref().unwrap_or("");
                 let id = &figure.id;
+                let code = match &claim.authors_code {
+                    Some(code) => format!(" {code} |"),
+                    None if with_code => " |".to_owned(),
+                    None => String::new(),
+                };
                 let _ = writeln!(
                     table,
-                    "| {id} | {what} | {paper} | {ours} | {spread} | {verdict} |"
+                    "| {id} | {what} | {paper} |{code} {ours} | {spread} | {verdict} |"
                 );
             }
         }

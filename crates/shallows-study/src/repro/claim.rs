@@ -57,6 +57,7 @@ pub(super) fn evaluate(claim: &ClaimSpec, results: &Results) -> ClaimOutcome {
         }),
         values,
         verdict,
+        authors_code: claim.authors_code.clone(),
         explanation: claim.explanation.clone(),
         live: None,
     }

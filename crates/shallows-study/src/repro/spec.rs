@@ -229,6 +229,8 @@ pub(super) struct ClaimSpec {
     pub(super) between: Option<[f64; 2]>,
     /// The value at which there would be no effect, where the measure does not tell.
     pub(super) neutral: Option<f64>,
+    /// What the simulator that the paper's authors published gives, where somebody has run it.
+    pub(super) authors_code: Option<String>,
     /// Why ours differs, found by an experiment.
     pub(super) explanation: Option<String>,
 }

@@ -1,5 +1,7 @@
 //! Commands other than `run`.
 
+use std::fs;
+
 use crate::{directory, shallows};
 
 #[test]
@@ -15,6 +17,16 @@ fn completions_are_printed_for_each_shell() {
             "{shell}"
         );
     }
+}
+
+#[test]
+fn man_pages_are_written_for_each_command() {
+    let directory = directory();
+    let man = shallows(&directory);
+    man.args(["man", "pages"]).assert().success();
+    let page = |name: &str| fs::read_to_string(directory.path().join("pages").join(name)).unwrap();
+    assert!(page("shallows-run.1").contains("until"));
+    assert!(page("shallows-qjump-plan.1").contains("guaranteed"));
 }
 
 /// One run of the bench.
