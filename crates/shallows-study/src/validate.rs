@@ -257,6 +257,25 @@ impl Outcome {
     }
 }
 
+/// Flows of the start of a run, before the smallest difference has grown.
+const FIRST: usize = 100;
+
+impl SchemeAgreement {
+    /// Which percentage of the flows take as long in both simulators, give or take this fraction.
+    fn within(&self, fraction: f64) -> f64 {
+        let close = |&&(theirs, ours): &&(f64, f64)| (ours - theirs).abs() <= fraction * theirs;
+        100.0 * self.flows.iter().filter(close).count() as f64 / self.flows.len() as f64
+    }
+
+    /// How many of the first flows take the same time, to 10 ns.
+    fn same_at_first(&self) -> usize {
+        let first = self.flows.iter().take(FIRST);
+        first
+            .filter(|(theirs, ours)| (ours - theirs).abs() < 0.01)
+            .count()
+    }
+}
+
 impl Display for Validation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for scheme in &self.schemes {
@@ -282,6 +301,13 @@ impl Display for Validation {
                     "  {name:<14}{theirs:>12.1}{median:>12.1}{difference:>9}   {least:.1}, {most:.1}"
                 )?;
             }
+            writeln!(
+                f,
+                "  flow by flow: {} of the first {FIRST} the same to 10 ns; of all {:.0}% within 1%, {:.0}% within 5%",
+                scheme.same_at_first(),
+                scheme.within(0.01),
+                scheme.within(0.05)
+            )?;
         }
         writeln!(
             f,
@@ -328,6 +354,24 @@ mod tests {
             assert!((outcome.small - small).abs() < 0.06, "{outcome:?}");
             assert!((outcome.small_p99 - p99).abs() < 0.06, "{outcome:?}");
         }
+    }
+
+    #[test]
+    fn flows_agree_by_hand() {
+        let outcome = Outcome::of(&[1_460, 102_400, 10_485_761], &[1.0, 1.0, 1.0], 0);
+        let scheme = SchemeAgreement {
+            label: "",
+            theirs: outcome,
+            ours: vec![outcome],
+            flows: vec![
+                (100.0, 100.009),
+                (100.0, 99.0),
+                (100.0, 104.0),
+                (100.0, 200.0),
+            ],
+        };
+        assert_eq!(scheme.same_at_first(), 1);
+        assert_eq!((scheme.within(0.01), scheme.within(0.05)), (50.0, 75.0));
     }
 
     #[test]
