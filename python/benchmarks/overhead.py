@@ -1,7 +1,7 @@
 """What Python and sweeps cost, one line each.
 
     pip install ./python pyarrow && cargo build --release
-    python python/benchmark.py [flows|run|marker|sweep] ... [--command target/release/shallows]
+    python python/benchmarks/overhead.py [flows|run|marker|sweep] ... [--command target/release/shallows]
 
 Needs an optimized build of both, and a machine that does nothing else.
 """
@@ -20,9 +20,13 @@ from collections.abc import Callable
 
 import shallows
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICKSTART = str(ROOT / "scenarios/quickstart.toml")
 INCAST = str(ROOT / "scenarios/incast.toml")
+
+#: Of quickstart.toml, about.
+FLOWS_OF_50_MS = 80
+FLOWS_OF_1_S = 1300
 
 
 def cpu_seconds(who: int) -> float:
@@ -83,10 +87,10 @@ def flows(_: argparse.Namespace) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """`shallows.run` beside the command, start and files of the command included."""
-    changes = {"workload.poisson.flows": 20_000}
+    changes = {"workload.poisson.flows": 2000}
     with tempfile.TemporaryDirectory() as directory:
         command = [options.command, "run", QUICKSTART, "--out", directory, "--threads", "1"]
-        command += ["--set", "workload.poisson.flows=20000"]
+        command += ["--set", "workload.poisson.flows=2000"]
         python, command = in_turns(5, of_python(QUICKSTART, set=changes), of_command(*command))
     ratio = 100 * (python / command - 1)
     print(f"run: Python {python:.3f} s, command {command:.3f} s of CPU time: {ratio:+.1f}%")
@@ -114,7 +118,7 @@ def marker(_: argparse.Namespace) -> None:
 
 def sweep(options: argparse.Namespace) -> None:
     """What a run costs in a sweep, beside one that only simulates."""
-    for flows, runs in ((options.flows_of_50_ms, options.runs), (options.flows_of_1_s, 20)):
+    for flows, runs in ((FLOWS_OF_50_MS, options.runs), (FLOWS_OF_1_S, 10)):
         alone, seeds = 0.0, 10
         for seed in range(1, seeds + 1):
             alone += of_python(QUICKSTART, set={"workload.poisson.flows": flows}, seed=seed)()
@@ -130,7 +134,7 @@ def cost(command: str, flows: int, runs: int, keep: str, alone: float) -> None:
             f'scenario = "{QUICKSTART}"\nseeds = 10\nkeep = "{keep}"\n'
             f'set = ["workload.poisson.flows={flows}"]\n'
             '[[axis]]\nkey = "report.small-max"\n'
-            f"values = [{', '.join(str(100_000 + step) for step in range(runs // 10))}]\n"
+            f"values = {[f'{100_000 + step}B' for step in range(runs // 10)]}\n"
         )
         arguments = [command, "sweep", str(study), "--out", directory + "/out", "--threads", "1"]
         used = of_command(*arguments)() / runs
@@ -144,11 +148,9 @@ def cost(command: str, flows: int, runs: int, keep: str, alone: float) -> None:
 def main() -> None:
     parts = {part.__name__: part for part in (flows, run, marker, sweep)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", choices=[*parts, []], default=[])
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--command", default=str(ROOT / "target/release/shallows"))
-    parser.add_argument("--runs", type=int, default=1000, help="short runs of the sweep")
-    parser.add_argument("--flows-of-50-ms", type=int, default=100, help="flows of a short run")
-    parser.add_argument("--flows-of-1-s", type=int, default=2000, help="flows of a long run")
+    parser.add_argument("--runs", type=int, default=1000, help="short runs of the sweep, ten seeds each")
     options = parser.parse_args()
     for part in options.parts or parts:
         parts[part](options)
