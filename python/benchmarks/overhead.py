@@ -24,10 +24,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICKSTART = str(ROOT / "scenarios/quickstart.toml")
 INCAST = str(ROOT / "scenarios/incast.toml")
 
-#: Of quickstart.toml, about.
-FLOWS_OF_50_MS = 80
-FLOWS_OF_1_S = 1300
-
 
 def cpu_seconds(who: int) -> float:
     usage = resource.getrusage(who)
@@ -91,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as directory:
         command = [options.command, "run", QUICKSTART, "--out", directory, "--threads", "1"]
         command += ["--set", "workload.poisson.flows=2000"]
-        python, command = in_turns(5, of_python(QUICKSTART, set=changes), of_command(*command))
+        python, command = in_turns(9, of_python(QUICKSTART, set=changes), of_command(*command))
     ratio = 100 * (python / command - 1)
     print(f"run: Python {python:.3f} s, command {command:.3f} s of CPU time: {ratio:+.1f}%")
 
@@ -117,32 +113,22 @@ def marker(_: argparse.Namespace) -> None:
 
 
 def sweep(options: argparse.Namespace) -> None:
-    """What a run costs in a sweep, beside one that only simulates."""
-    for flows, runs in ((FLOWS_OF_50_MS, options.runs), (FLOWS_OF_1_S, 10)):
-        alone, seeds = 0.0, 10
-        for seed in range(1, seeds + 1):
-            alone += of_python(QUICKSTART, set={"workload.poisson.flows": flows}, seed=seed)()
-        alone /= seeds
-        for keep in ("summary", "all"):
-            cost(options.command, flows, runs, keep, alone)
-
-
-def cost(command: str, flows: int, runs: int, keep: str, alone: float) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        study = pathlib.Path(directory, "study.toml")
-        study.write_text(
-            f'scenario = "{QUICKSTART}"\nseeds = 10\nkeep = "{keep}"\n'
-            f'set = ["workload.poisson.flows={flows}"]\n'
-            '[[axis]]\nkey = "report.small-max"\n'
-            f"values = {[f'{100_000 + step}B' for step in range(runs // 10)]}\n"
+    """What a sweep adds to each run: runs of a single flow, so that little else is left."""
+    for keep in ("summary", "all"):
+        with tempfile.TemporaryDirectory() as directory:
+            study = pathlib.Path(directory, "study.toml")
+            study.write_text(
+                f'scenario = "{QUICKSTART}"\nseeds = 10\nkeep = "{keep}"\n'
+                'set = ["workload.poisson.flows=1"]\n[[axis]]\nkey = "report.small-max"\n'
+                f"values = {[f'{100_000 + step}B' for step in range(options.runs // 10)]}\n"
+            )
+            arguments = ["sweep", str(study), "--out", f"{directory}/out", "--threads", "1"]
+            measure = of_command(options.command, *arguments)
+            new, kept = (measure() / options.runs * 1e3 for _ in range(2))
+        print(
+            f'sweep, keep = "{keep}": {options.runs:,} runs of one flow take {new:.2f} ms of CPU'
+            f" time each, {kept:.2f} ms where they are in the store"
         )
-        arguments = [command, "sweep", str(study), "--out", directory + "/out", "--threads", "1"]
-        used = of_command(*arguments)() / runs
-    lost = used - alone
-    print(
-        f'sweep, keep = "{keep}": {runs:,} runs of {alone * 1e3:.0f} ms of CPU time,'
-        f" {lost * 1e3:.2f} ms lost a run: {100 * lost / alone:.1f}%"
-    )
 
 
 def main() -> None:
@@ -150,7 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(parts))
     parser.add_argument("--command", default=str(ROOT / "target/release/shallows"))
-    parser.add_argument("--runs", type=int, default=1000, help="short runs of the sweep, ten seeds each")
+    parser.add_argument("--runs", type=int, default=10_000, help="runs of the sweep")
     options = parser.parse_args()
     for part in options.parts or parts:
         parts[part](options)
