@@ -31,6 +31,7 @@ def test_submitit_gives_the_same(tiny, executor, tmp_path):
     assert len(scripts) == 1 and "--array=0-1%2" in scripts[0].read_text()
 
 
+@pytest.mark.filterwarnings("ignore:markers in Python")
 def test_functions_go_with_the_runs(tiny, executor):
     @shallows.workload
     def pairs(hosts, random, count):
