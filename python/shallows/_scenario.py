@@ -21,7 +21,8 @@ def schema() -> dict[str, Any]:
     >>> schema()["properties"]["seed"]["description"]
     'Seed of every random choice.'
     """
-    return json.loads(_native.schema())
+    described: dict[str, Any] = json.loads(_native.schema())
+    return described
 
 
 class Section(MutableMapping[str, Any]):
@@ -39,7 +40,8 @@ class Section(MutableMapping[str, Any]):
         object.__setattr__(self, "_path", path)
 
     def _table(self) -> dict[str, Any]:
-        return self._scenario._value(self._path)
+        table: dict[str, Any] = self._scenario._value(self._path)
+        return table
 
     def __getitem__(self, key: str) -> Any:
         return self._scenario._view((*self._path, key), self._table()[key])
@@ -81,7 +83,8 @@ class Section(MutableMapping[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that have values, as plain dicts and lists."""
-        return _plain(self._table())
+        keys: dict[str, Any] = _plain(self._table())
+        return keys
 
 
 class Items(Sequence[Any]):
@@ -105,7 +108,7 @@ class Items(Sequence[Any]):
         return len(self._scenario._value(self._path))
 
     def __eq__(self, other: object) -> bool:
-        return _plain(self) == _plain(other)
+        return bool(_plain(self) == _plain(other))
 
     def __repr__(self) -> str:
         return repr(_plain(self))
@@ -178,7 +181,7 @@ class Scenario(Section):
         key = ".".join(map(str, path))
         settings = []
         if value is None:
-            table = keys
+            table: Any = keys
             for step in path[:-1]:
                 table = table[step]
             table.pop(path[-1], None)
