@@ -199,11 +199,12 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     let built = scenario.build()?;
     let ideal = live::ideal_fcts(scenario, &built)?;
     let mut records = live::records(observed, &built, &ideal);
+    let mut facts = live::facts(observed, &built, &records, Duration::ZERO);
+    facts.simulated = shrunk(facts.simulated, scale);
     for record in &mut records {
         record.start = shrunk(record.start, scale);
         record.fct = record.fct.map(|fct| shrunk(fct, scale));
     }
-    let facts = live::facts(observed, &built, &records, Duration::ZERO);
     let (classes, complete) = (built.size_classes, Completeness::Complete);
     let rule = scenario.config.report.percentiles;
     let summary = Summary::new(&records, complete, classes, rule, facts)?;

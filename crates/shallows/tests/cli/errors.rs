@@ -259,7 +259,7 @@ error: a buffer of 1KB does not hold one packet of 1500B
         "[topology",
         "[transport]\nreceive-window = 4\n\n[topology",
         str![[r#"
-error: an initial-window of 10 segments is more than the receive-window of 4
+error: initial-window is 10 segments, more than the receive-window of 4
  --> tiny.toml:4:1
   |
 4 | receive-window = 4
