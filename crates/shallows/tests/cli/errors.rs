@@ -366,6 +366,38 @@ error: a slot of 2ms is over before a host hears of it: messages take 1ms each w
 }
 
 #[test]
+fn xco_with_an_outage_of_no_controller() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\noutages = [{ controller = 1, crash = \"5ms\" }]\n\n[topology",
+        str![[r#"
+error: outage of controller 1, there is only 0; 1 is the standby, which standby = true adds
+ --> tiny.toml:6:1
+  |
+6 | outages = [{ controller = 1, crash = "5ms" }]
+  | ^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn xco_with_a_weight_of_nobody() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\nweights = [{ host = 99, weight = 4 }]\n\n[topology",
+        str![[r#"
+error: host 99 has a weight, the fabric has hosts 0 to 3
+ --> tiny.toml:6:1
+  |
+6 | weights = [{ host = 99, weight = 4 }]
+  | ^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
 fn no_workload() {
     let workload = TINY.split_once("[workload").unwrap().1;
     refused(
