@@ -323,6 +323,7 @@ impl Simulation {
             control,
             applications,
             places: places(&setup.fabric, &partition),
+            seed: setup.seed,
         });
         let make = |part| {
             let parts = (&setup.fabric, &setup.ports, setup.seed);

@@ -65,6 +65,7 @@ pub(crate) struct World {
     pub(crate) applications: ApplicationPlan,
     /// Where each host is.
     pub(crate) places: Vec<HostPlace>,
+    pub(crate) seed: u64,
 }
 
 /// Where control agents are, and how their messages travel.
