@@ -1,7 +1,7 @@
 //! How long XCo's controller takes from an event to its directives, and what its schedule is worth.
 //!
 //! `cargo bench -p shallows-core --bench xco` prints, for leaf-spine fabrics of 100 to 10,000 hosts
-//! with 10 backlogged pairs each (and 10,000 hosts with 1 and 30), the time from a report or the end
+//! with 10 backlogged pairs each (and 10,000 hosts with 1, 3 and 30), the time from a report or the end
 //! of a slot to the last directive sealed: median, 99th percentile and longest of all events, and
 //! events a second on one core; two numbers as arguments choose one of these sizes. Messages are
 //! authenticated and read, as they would be from a network. Hosts become backlogged one after the
@@ -34,10 +34,12 @@ const CONTROLLER: u32 = u32::MAX;
 const SLOT: Time = Time::from_ms(10);
 const RUNS: usize = 3;
 /// Hosts, backlogged pairs of each.
-const SIZES: [(u32, u32); 5] = [
+const SIZES: [(u32, u32); 7] = [
     (100, 10),
     (1_000, 10),
+    (3_000, 10),
     (10_000, 1),
+    (10_000, 3),
     (10_000, 10),
     (10_000, 30),
 ];
