@@ -156,8 +156,8 @@ pub enum XcoError {
     WeightsOfRates,
     /// An outage of a controller that does not exist.
     #[error(
-        "outage of controller {controller}, there {}; 1 is the standby, which standby = true adds",
-        if *.controllers == 1 { "is only 0" } else { "are 0 and 1" }
+        "outage of controller {controller}, their numbers end at {}; 1 is the standby, which standby = true adds",
+        .controllers - 1
     )]
     NoSuchController {
         /// The controller.
@@ -380,4 +380,38 @@ fn controller(
     }
     let controller = Unreliable::new(config, fabric, key.clone(), outages)?;
     Ok(HostAgent::Alone(Box::new(controller)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_get_weights_and_each_other() {
+        let config: XcoConfig =
+            toml::from_str("weights = [{ host = 3, weight = 4 }]\nstandby = true").unwrap();
+        let settings = config.settings(16, &[16, 17]);
+        assert_eq!((settings.address, settings.peers), (16, vec![17]));
+        assert_eq!(settings.weights.into_iter().collect::<Vec<_>>(), [(3, 4)]);
+    }
+
+    #[test]
+    fn weights_that_cannot_be_are_refused() {
+        let refusal = |text: &str| {
+            let config: XcoConfig = toml::from_str(text).unwrap();
+            config.check_weights(4).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refusal("weights = [{ host = 4, weight = 2 }]"),
+            "host 4 has a weight, the fabric has hosts 0 to 3"
+        );
+        assert_eq!(
+            refusal("weights = [{ host = 1, weight = 2 }, { host = 1, weight = 3 }]"),
+            "host 1 has two weights"
+        );
+        assert_eq!(
+            refusal("weights = [{ host = 1, weight = 2 }]\ndirectives = \"max-min\""),
+            "weights lengthen timeslices, rate limits have none"
+        );
+    }
 }

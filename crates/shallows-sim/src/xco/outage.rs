@@ -191,7 +191,7 @@ mod tests {
         let refusal = |outages: &[Outage]| by_controller(outages, 1).unwrap_err().to_string();
         assert_eq!(
             refusal(&[outage(1, 1, None)]),
-            "outage of controller 1, there is only 0; 1 is the standby, which standby = true adds"
+            "outage of controller 1, their numbers end at 0; 1 is the standby, which standby = true adds"
         );
         assert_eq!(
             refusal(&[outage(0, 5, Some(5))]),

@@ -371,7 +371,7 @@ fn xco_with_an_outage_of_no_controller() {
         "[topology",
         "until = \"1s\"\n\n[hosts.xco]\noutages = [{ controller = 1, crash = \"5ms\" }]\n\n[topology",
         str![[r#"
-error: outage of controller 1, there is only 0; 1 is the standby, which standby = true adds
+error: outage of controller 1, their numbers end at 0; 1 is the standby, which standby = true adds
  --> tiny.toml:6:1
   |
 6 | outages = [{ controller = 1, crash = "5ms" }]

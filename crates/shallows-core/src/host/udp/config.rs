@@ -35,8 +35,8 @@ pub struct UdpConfig {
     pub send_buffer: Bytes,
     /// A message is sent up to this much later than it is due or has room, by a random time of its
     /// own: senders of one rate do not stay in step.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub jitter: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Time>,
     /// Whether datagrams are ECN-capable.
     pub ect: bool,
     /// How the receiver puts fragments together.
@@ -52,7 +52,7 @@ impl Default for UdpConfig {
             send: Pattern::default(),
             mtu: 1500,
             send_buffer: Bytes::new(208 << 10),
-            jitter: Time::ZERO,
+            jitter: None,
             ect: false,
             reassembly: ReassemblyConfig::default(),
             latencies: false,
@@ -118,11 +118,6 @@ impl Pattern {
             | Self::Burst { size, .. } => size,
         }
     }
-}
-
-/// Left out of written scenarios where it is off.
-fn is_zero(time: &Time) -> bool {
-    *time == Time::ZERO
 }
 
 fn full_packet() -> Bytes {

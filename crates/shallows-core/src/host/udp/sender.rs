@@ -112,8 +112,8 @@ impl Sender {
     /// With the jitter of its configuration, from the stream of `coin`.
     #[must_use]
     pub fn with_jitter(mut self, config: &UdpConfig, coin: Coin) -> Self {
-        self.jitter = (config.jitter > Time::ZERO).then_some(Jitter {
-            limit: config.jitter,
+        self.jitter = config.jitter.map(|limit| Jitter {
+            limit,
             coin,
             until: None,
         });

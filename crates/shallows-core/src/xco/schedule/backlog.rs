@@ -4,8 +4,8 @@ use super::{Pair, Routes, Schedule, Waits, bits};
 use crate::units::Time;
 
 impl<R: Routes> Schedule<R> {
-    /// Adds `destination` to B_x. To be followed by [`Event::Backlogged`] if the host is silent.
-    /// False if the fabric cannot carry the pair, see [`Fabric`].
+    /// Adds `destination` to B_x. To be followed by [`Event::Backlogged`](super::Event::Backlogged) if the host is silent.
+    /// False if the fabric cannot carry the pair, see [`Fabric`](super::Fabric).
     pub fn add(&mut self, now: Time, host: u32, destination: u32) -> bool {
         let Some(place) = self.vacancy(host, destination) else {
             return true;
@@ -53,7 +53,7 @@ impl<R: Routes> Schedule<R> {
     }
 
     /// Takes `destination` out of B_x where the host says that it is not backlogged. The one that
-    /// it is sending to stays until [`Event::Returned`].
+    /// it is sending to stays until [`Event::Returned`](super::Event::Returned).
     pub fn remove(&mut self, host: u32, destination: u32) {
         let Some(known) = self.hosts.get(host as usize) else {
             return;
