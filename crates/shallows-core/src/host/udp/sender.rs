@@ -228,9 +228,10 @@ impl Sender {
         };
         let due = match self.pace {
             Pace::Room { from } if has_room => from.max(now),
-            Pace::Burst { next, left: 0, .. } => next,
+            Pace::Rate { next, .. }
+            | Pace::Period { next, .. }
+            | Pace::Burst { next, left: 0, .. } => next,
             Pace::Burst { .. } if has_room => now,
-            Pace::Rate { next, .. } | Pace::Period { next, .. } => next,
             Pace::Room { .. } | Pace::Burst { .. } => return None,
         };
         if now < due {
