@@ -303,8 +303,7 @@ impl Simulation {
         let smallest = setup.smallest_packet(&control, &applications);
         let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
         if let Some(delay) = delay {
-            let each = lookaheads.iter_mut().flatten();
-            each.for_each(|lookahead| *lookahead = delay.min(*lookahead));
+            (lookaheads.iter_mut().flatten()).for_each(|least| *least = delay.min(*least));
         }
         let watched = watched_links(&setup, &partition);
         let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
