@@ -103,6 +103,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "xco/fig19.toml",
     "xco/fig20.toml",
     "xco/incast.toml",
+    "xco/on-demand.toml",
     "xco/receiver.toml",
     "xco/shorttcp.toml",
     "xco/uplink.toml",
