@@ -19,7 +19,7 @@ fn packets(mut world: World, link: u32) -> (Run, Vec<CapturedPacket>) {
     let mut run = world.run();
     let seen = run.take_observations();
     let packet = |observation| match observation {
-        Observation::Packet(packet) => Some(packet),
+        Observation::Packet(packet) => Some(*packet),
         _ => None,
     };
     let packets = seen.into_iter().filter_map(packet).collect();
