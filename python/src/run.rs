@@ -11,7 +11,7 @@ use shallows_core::registry::Registry;
 use shallows_results::flows::record_batch;
 use shallows_results::record::Completeness;
 use shallows_run::scenario::{Scenario, Setting};
-use shallows_run::{Failure, Observer, Options, run_built};
+use shallows_run::{Failure, FlowRecords, Observer, Options, run_built};
 use shallows_sim::Progress;
 use shallows_study::overview::{MeasuredRun, overview};
 
@@ -144,6 +144,7 @@ pub(crate) fn run(
             out: None,
             threads,
             interrupted: &interrupted,
+            flows: FlowRecords::InMemory,
         };
         let mut signals = Signals {
             interrupted: &interrupted,

@@ -6,6 +6,7 @@ mod record;
 mod results;
 mod scale;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -99,7 +100,7 @@ pub fn scaled(mut scenario: Scenario, factor: Option<f64>) -> Result<(Scenario, 
     };
     let scale = Scale::new(factor).context("--scale")?;
     // Flows are those of the scenario itself, so that scaling changes when but never what.
-    let workload = scale.workload(built.workload);
+    let workload = scale.workload(Arc::unwrap_or_clone(built.workload));
     scenario.config = scale.scenario(&scenario.config)?;
     let fabric = scenario.fabric()?;
     let built = scenario.build_with(fabric, workload)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 
 use shallows_core::application::Protocol;
 use shallows_core::host::qjump::LimiterConfig;
@@ -61,7 +62,7 @@ impl Setup {
         let Some(sizes) = qjump.and_then(|qjump| qjump.by_size.as_ref()) else {
             return;
         };
-        let workload = &mut self.workload;
+        let workload = Arc::make_mut(&mut self.workload);
         let mut streams = workload.datagrams.iter().map(|of| of.flow).peekable();
         for (flow, spec) in (0..).zip(&mut workload.flows) {
             if streams.next_if_eq(&flow).is_none() {
@@ -96,7 +97,7 @@ impl Setup {
                     service: application.service,
                 };
                 let lanes = [lane(from, to), lane(to, from)];
-                self.workload.flows.extend(lanes);
+                Arc::make_mut(&mut self.workload).flows.extend(lanes);
             }
             let of_members = (0..).zip(hosts).zip(application.plan.parts);
             let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
@@ -130,9 +131,10 @@ impl Setup {
             bytes: 0,
             service: 0,
         };
-        self.workload
-            .flows
-            .extend(control.channels.iter().map(channel));
+        if !control.channels.is_empty() {
+            let workload = Arc::make_mut(&mut self.workload);
+            workload.flows.extend(control.channels.iter().map(channel));
+        }
         ControlPlan {
             carriage: control.carriage,
             hosts: at,
@@ -210,6 +212,9 @@ impl Setup {
                 Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
             };
             routes.push([find(spec.src, spec.dst)?, find(spec.dst, spec.src)?]);
+        }
+        if self.changes.is_empty() && self.router.selection() != Selection::Packet {
+            paths.seal();
         }
         Ok((paths, routes))
     }

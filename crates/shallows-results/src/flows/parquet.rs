@@ -17,14 +17,20 @@ use crate::record::{COLUMNS, Completeness, FlowRecord, OPTIONAL_COLUMNS};
 
 pub(super) fn write(
     file: &mut NewFile,
-    records: &[FlowRecord],
+    mut records: impl Iterator<Item = FlowRecord>,
     completeness: Completeness,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let partial = bool::from(completeness).to_string();
     let metadata = vec![KeyValue::new(PARTIAL_KEY.to_owned(), partial)];
     let mut writer = parquet_writer(file, &batch(&[])?, Some(metadata))?;
-    for rows in records.chunks(BATCH_ROWS) {
-        writer.write(&batch(rows)?)?;
+    let mut rows = Vec::new();
+    loop {
+        rows.clear();
+        rows.extend(records.by_ref().take(BATCH_ROWS));
+        if rows.is_empty() {
+            break;
+        }
+        writer.write(&batch(&rows)?)?;
     }
     writer.close()?;
     Ok(())

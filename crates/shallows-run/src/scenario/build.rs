@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use shallows_core::packet::Descriptor;
@@ -29,7 +30,7 @@ pub struct Built {
     /// What is at the beginning of each link.
     pub ports: PortSetup,
     /// Every flow.
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// Transports of some flows.
     pub overrides: Vec<TransportOverride>,
     /// What is wrong with links.
@@ -83,7 +84,7 @@ impl Scenario {
             probes: self.probes(&fabric, workload.flows.len())?,
             fabric,
             router,
-            workload,
+            workload: Arc::new(workload),
             size_classes,
         })
     }
@@ -106,7 +107,7 @@ impl Scenario {
             applications: self.applications(&built.fabric)?,
             hosts: self.config.hosts.clone(),
             connections: self.config.connections,
-            workload: built.workload.clone(),
+            workload: Arc::clone(&built.workload),
             completion: self.config.completion,
             faults: built.faults.faults.clone(),
             changes: built.faults.changes.clone(),

@@ -179,7 +179,7 @@ fn ping_in_place_of_flows(scenario: &mut Scenario, built: &mut Built) {
         every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
     };
     scenario.config.live.probes = vec![probe];
-    built.workload.flows.truncate(long);
+    Arc::make_mut(&mut built.workload).flows.truncate(long);
 }
 
 /// RTTs of the pings that found the long-lived flows settled, sorted.
@@ -419,7 +419,7 @@ mod tests {
         };
         assert_eq!(scenario.config.live.probes, [expected]);
         // Where nothing is long-lived, nothing is a ping.
-        built.workload.flows[0].bytes = 7;
+        Arc::make_mut(&mut built.workload).flows[0].bytes = 7;
         ping_in_place_of_flows(&mut scenario, &mut built);
         assert_eq!(built.workload.flows.len(), 1);
     }
