@@ -14,7 +14,8 @@ use crate::switch::{
     Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice, sharpen_timers,
 };
 use crate::traffic::{
-    Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
+    ApplicationPlan, Barrier, Flow, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober,
+    Traffic, TrafficError, prepare,
 };
 
 /// How long a switch may take to open its devices.
@@ -34,6 +35,8 @@ pub struct Experiment {
     pub flows: Vec<Flow>,
     /// Which of them wait for others.
     pub barriers: Vec<Barrier>,
+    /// Applications, which need an `until`.
+    pub applications: Vec<ApplicationPlan>,
     /// Pings, each from a host.
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
@@ -51,6 +54,8 @@ pub struct Observed {
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
+    /// What applications did.
+    pub operations: Vec<OperationTime>,
     /// The pings of each probe.
     pub pings: Vec<Vec<Ping>>,
     /// What became of each command.
@@ -91,10 +96,7 @@ impl Experiment {
         thread::scope(|scope| {
             // On a thread of its own, because it is pinned and so is all that it starts.
             let run = scope.spawn(|| self.run_here(interrupted));
-            match run.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            joined(run)
         })
     }
 
@@ -125,6 +127,7 @@ impl Experiment {
         interrupted: &AtomicBool,
     ) -> Result<Seen, ExperimentError> {
         let traffic = Traffic::prepare(lab, &self.flows, &self.barriers)?;
+        let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();
         for (host, plan) in &self.probes {
@@ -137,45 +140,49 @@ impl Experiment {
         directory.map_or(Ok(()), command::remove_directory)?;
         let directory = directory.filter(|_| !self.commands.is_empty());
         directory.map_or(Ok(()), command::create_directory)?;
-        let (traffic, outcomes_of_commands) = thread::scope(|scope| {
+        let is_over = || !go_on() || until.is_some_and(|until| since(epoch) >= until);
+        let (traffic, operations, outcomes_of_commands) = thread::scope(|scope| {
+            let members = members.into_iter();
+            let members: Vec<_> = members
+                .map(|member| scope.spawn(move || member.run(epoch, is_over)))
+                .collect();
             let commands = self.commands.iter().enumerate().map(|(number, command)| {
-                let (go_on, over) = (&go_on, &over);
-                let stop = move || {
-                    let late = until.is_some_and(|until| since(epoch) >= until);
-                    !go_on() || late || (over.load(Ordering::Relaxed) && !command.awaited)
-                };
+                let over = &over;
+                let stop = move || is_over() || (over.load(Ordering::Relaxed) && !command.awaited);
                 let host = lab.host(command.host);
                 scope.spawn(move || command.run(number, host, epoch, directory, stop))
             });
             let commands: Vec<_> = commands.collect();
             let traffic = traffic.run(epoch, until, go_on);
+            let operations: Vec<_> = members.into_iter().map(joined).collect();
             let (awaited, others): (Vec<_>, Vec<_>) = commands
                 .into_iter()
                 .enumerate()
                 .partition(|(n, _)| self.commands[*n].awaited);
             let mut outputs = Vec::new();
             for (number, command) in awaited {
-                outputs.push((number, command.join()));
+                outputs.push((number, joined(command)));
             }
             over.store(true, Ordering::Relaxed);
             for (number, command) in others {
-                outputs.push((number, command.join()));
+                outputs.push((number, joined(command)));
             }
             outputs.sort_by_key(|(number, _)| *number);
-            (traffic, outputs)
+            (traffic, operations, outputs)
         });
         let pings = probers.into_iter().map(Prober::finish).collect();
         let (outcomes, goodput) = traffic?;
-        let mut commands = Vec::new();
-        for (_, outcome) in outcomes_of_commands {
-            match outcome {
-                Ok(outcome) => commands.push(outcome?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+        let operations: Result<Vec<_>, _> = operations.into_iter().collect();
+        let mut operations = operations?.concat();
+        operations.sort_by_key(|operation| operation.start);
+        let outcomes_of_commands = outcomes_of_commands.into_iter();
+        let commands: Result<Vec<_>, _> =
+            outcomes_of_commands.map(|(_, outcome)| outcome).collect();
+        let commands = commands?;
         Ok(Seen {
             outcomes,
             goodput,
+            operations,
             pings,
             commands,
             epoch,
@@ -187,6 +194,7 @@ impl Experiment {
 struct Seen {
     outcomes: Vec<Outcome>,
     goodput: Goodput,
+    operations: Vec<OperationTime>,
     pings: Vec<Vec<Ping>>,
     commands: Vec<CommandOutcome>,
     epoch: Instant,
@@ -198,6 +206,7 @@ impl Seen {
         let observed = Observed {
             outcomes: self.outcomes,
             goodput: self.goodput,
+            operations: self.operations,
             pings: self.pings,
             commands: self.commands,
             report,
@@ -265,6 +274,14 @@ impl RunningSwitch {
 impl Drop for RunningSwitch {
     fn drop(&mut self) {
         self.control.stop();
+    }
+}
+
+/// What a thread came to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

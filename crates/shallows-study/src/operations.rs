@@ -29,7 +29,7 @@ pub(crate) fn count_and_time(record: &RunRecord, operation: &Operation) -> Optio
 }
 
 /// Start and latency of each time that an operation was done.
-fn done(record: &RunRecord, operation: &Operation) -> Option<Vec<(Time, Time)>> {
+pub(crate) fn done(record: &RunRecord, operation: &Operation) -> Option<Vec<(Time, Time)>> {
     let number = record.operations.iter().position(|of| of == operation)?;
     let number = i64::try_from(number).ok()?;
     let table = record.table(TABLE).ok()??;

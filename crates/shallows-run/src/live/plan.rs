@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
+use shallows_core::application::{ApplicationConfig, Members, Span};
 use shallows_core::port::SchedulerConfig;
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
 use shallows_core::units::{Rate, Time};
-use shallows_live::command::{CommandPlan, CommandUser};
+use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
 use shallows_live::switch::{
     FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
     TrunkPlan, UplinkPlan, Wait,
 };
-use shallows_live::traffic::{Barrier, Flow, ProbePlan};
+use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan};
 use shallows_sim::topology::{Fabric, Node, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, HostSet};
-use shallows_sim::{Completion, HostSetup};
+use shallows_sim::{ApplicationEntry, Completion, HostSetup};
 
 use super::controller::Chosen;
 use crate::failure::Failure;
@@ -71,6 +72,7 @@ pub(super) fn refuse(
 
 fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
     let name = match scenario.config.topology {
+        TopologyConfig::LeafSpine { spines: 1, .. } => return Ok(()),
         TopologyConfig::LeafSpine { .. } => "leaf-spine",
         TopologyConfig::FatTree { .. } => "fat-tree",
         TopologyConfig::Star { .. }
@@ -80,7 +82,7 @@ fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
     };
     let problem = format!("a {name} has several ways between hosts, and live switches have one");
     let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
-                them: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
     Err(scenario.error("topology", problem).help(help))
 }
 
@@ -101,9 +103,14 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "links with faults are simulated only",
         ),
         (
-            !config.application.is_empty(),
+            config.application.iter().any(opens_connections),
             "application",
-            "applications are simulated only",
+            "short connections are simulated only: live applications keep theirs",
+        ),
+        (
+            !config.application.is_empty() && config.until.is_none(),
+            "application",
+            "a live run does not know when its applications are done",
         ),
         (
             !config.transports.is_empty(),
@@ -135,11 +142,18 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
     ];
     match refused.into_iter().find(|(found, ..)| *found) {
         Some((_, table, problem)) => {
-            let help = "leave it out, or simulate it; live.commands can run any program";
+            let help = match table {
+                "application" if config.until.is_none() => "set until at the top of the file",
+                _ => "leave it out, or simulate it; live.commands can run any program",
+            };
             Err(scenario.error(table, problem).help(help))
         }
         None => Ok(()),
     }
+}
+
+fn opens_connections(entry: &ApplicationEntry) -> bool {
+    matches!(entry.run, ApplicationConfig::ShortConnections(_))
 }
 
 /// The experiment of a scenario that was not refused.
@@ -154,6 +168,7 @@ pub(super) fn experiment(
         lab: lab_plan(scenario, built, controller, cpus),
         flows: flows(scenario, built)?,
         barriers: barriers(built),
+        applications: applications(scenario, &built.fabric)?,
         probes: probes(scenario, &built.fabric)?,
         commands: commands(scenario, &built.fabric)?,
         outputs: None,
@@ -309,6 +324,39 @@ fn probes(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)
     scenario.config.live.probes.iter().map(probe).collect()
 }
 
+fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationPlan>, Diagnostic> {
+    let plan = |(index, entry): (usize, &ApplicationEntry)| {
+        let path = format!("application.{index}");
+        let resolve = |set: &HostSet| {
+            set.resolve(fabric)
+                .map_err(|error| scenario.error_in(&path, &error))
+        };
+        let clients = resolve(&entry.clients)?;
+        let servers = entry.servers.as_ref().map(resolve).transpose()?;
+        let servers = servers.unwrap_or_default();
+        Ok(ApplicationPlan {
+            name: entry.name().to_owned(),
+            dscp: dscp(scenario, &path, entry.service)?,
+            members: Members {
+                clients: clients.len() as u32,
+                servers: servers.len() as u32,
+            },
+            hosts: clients
+                .into_iter()
+                .chain(servers)
+                .map(|host| host as usize)
+                .collect(),
+            span: Span {
+                start: entry.start,
+                stop: entry.stop,
+            },
+            config: entry.run.clone(),
+        })
+    };
+    let entries = scenario.config.application.iter().enumerate();
+    entries.map(plan).collect()
+}
+
 fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
     let mut plans = Vec::new();
     for command in &scenario.config.live.commands {
@@ -324,6 +372,11 @@ fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Di
                     CommandUser::Root
                 } else {
                     CommandUser::Unprivileged
+                },
+                place: if command.outside {
+                    CommandPlace::Outside
+                } else {
+                    CommandPlace::Inside
                 },
                 may_fail: command.may_fail,
             });

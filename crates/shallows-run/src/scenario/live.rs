@@ -37,7 +37,8 @@ pub struct Probe {
 pub struct LiveCommand {
     /// Where.
     pub host: HostSet,
-    /// The line; `{h3}` is the address of host 3.
+    /// The line; `{h3}` is the address of host 3, `{netns}` the namespace of its own host,
+    /// `{shallows}` this program.
     pub run: String,
     /// When.
     #[serde(default)]
@@ -54,6 +55,24 @@ pub struct LiveCommand {
     /// Whether it runs as root, and not as the user who called sudo or as nobody.
     #[serde(default)]
     pub as_root: bool,
+    /// Whether it runs on the machine itself, and not in the host's network namespace `{netns}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
+    /// The program whose latencies the record takes from what the line prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latencies: Option<LatencyFormat>,
+}
+
+/// A program that prints latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyFormat {
+    /// `ping -D`: `ping` of the application `ping`.
+    Ping,
+    /// memcached's load generator: `get` and `set` of the application `memcached`.
+    Memcaslap,
+    /// ptpd's statistics: `offset` of the application `ptpd`, the distance from its master.
+    Ptpd,
 }
 
 /// Whether a program ends by itself.

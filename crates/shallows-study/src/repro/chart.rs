@@ -1,5 +1,8 @@
 //! From runs to a figure.
 
+use std::collections::BTreeMap;
+
+use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row, Spacing};
 
 use super::plan::Plan;
@@ -7,7 +10,7 @@ use super::results::Results;
 use super::spec::{CurveSpec, PanelKind, PanelSpec};
 use crate::measured::Measured;
 use crate::metric::{Metric, queue_kb};
-use crate::operations::latencies_us;
+use crate::operations::{done, latencies_us};
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
@@ -145,10 +148,22 @@ impl Chart<'_> {
         mean.is_finite().then_some((mean, low, high))
     }
 
-    /// Goodput in the run with the first seed.
+    /// The run with the first seed: goodput of one variant, or latencies of an operation under each.
     fn over_time(&self, panel: &PanelSpec) -> Vec<Curve> {
         let variant = panel.variant.as_deref().unwrap_or_default();
         let x = panel.at.unwrap_or(self.results.xs()[0]);
+        if let Some(Metric::Latency(operation, _)) = &panel.metric {
+            let variants = self.plan.spec.variant.iter().enumerate();
+            let curve = |(style, variant): (usize, &super::spec::Variant)| {
+                let run = self.results.runs(&variant.id, x).first()?;
+                Some(Curve {
+                    label: variant.label.clone(),
+                    style,
+                    points: longest_over_time(&done(&*run.record()?, operation)?),
+                })
+            };
+            return variants.filter_map(curve).collect();
+        }
         let Some(run) = self.results.runs(variant, x).first() else {
             return Vec::new();
         };
@@ -221,5 +236,36 @@ impl Chart<'_> {
             })
         };
         variants.filter_map(row).collect()
+    }
+}
+
+/// The longest latency in each of [`STEPS`] parts of the time, in us by seconds.
+fn longest_over_time(done: &[(Time, Time)]) -> Vec<Point> {
+    let end = done.iter().map(|(start, _)| start.ps()).max();
+    let width = end.unwrap_or_default() / STEPS as u64 + 1;
+    let mut longest: BTreeMap<u64, (Time, Time)> = BTreeMap::new();
+    for &(start, latency) in done {
+        let of_part = longest.entry(start.ps() / width).or_default();
+        if latency >= of_part.1 {
+            *of_part = (start, latency);
+        }
+    }
+    let point = |(start, latency): (Time, Time)| {
+        Point::new(start.as_secs_f64(), latency.as_secs_f64() * 1e6)
+    };
+    longest.into_values().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_time_shows_its_longest_latency() {
+        let done = (0..1_000).map(|ms| (Time::from_ms(ms), Time::from_us(ms % 5 + 1)));
+        let points = longest_over_time(&done.collect::<Vec<_>>());
+        assert_eq!(points.len(), STEPS);
+        assert!(points.iter().all(|point| point.y == 5.0));
+        assert!((points[0].x - 0.004).abs() < 1e-9);
     }
 }
