@@ -72,13 +72,13 @@ pub(super) fn refuse(
 
 fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
     let name = match scenario.config.topology {
-        TopologyConfig::LeafSpine { spines: 1, .. } => return Ok(()),
-        TopologyConfig::LeafSpine { .. } => "leaf-spine",
-        TopologyConfig::FatTree { .. } => "fat-tree",
-        TopologyConfig::Star { .. }
+        TopologyConfig::LeafSpine { spines: 1, .. }
+        | TopologyConfig::Star { .. }
         | TopologyConfig::Dumbbell { .. }
         | TopologyConfig::Chain { .. }
         | TopologyConfig::Custom { .. } => return Ok(()),
+        TopologyConfig::LeafSpine { .. } => "leaf-spine",
+        TopologyConfig::FatTree { .. } => "fat-tree",
     };
     let problem = format!("a {name} has several ways between hosts, and live switches have one");
     let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
