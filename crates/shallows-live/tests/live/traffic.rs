@@ -203,13 +203,11 @@ fn applications_of_the_core_run_over_real_sockets() {
             .map(|of| of.latency)
             .collect();
         assert!(latencies.len() > 5, "{application}: {}", latencies.len());
-        // Forth and back.
-        let least = latencies.iter().min().copied().unwrap();
-        let round_trips = if name == "shuffle" { 2 } else { 4 };
-        assert!(
-            least >= Time::from_ms(round_trips),
-            "{application}: {least}"
-        );
+        // Those that wait for an answer see both directions.
+        if ["ping", "commit"].contains(&name) {
+            let least = latencies.iter().min().copied().unwrap();
+            assert!(least >= Time::from_ms(4), "{application}: {least}");
+        }
     }
     let starts = observed.operations.iter().map(|of| of.start);
     assert!(starts.clone().min().unwrap() >= Time::from_ms(20));
