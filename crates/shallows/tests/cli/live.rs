@@ -245,7 +245,7 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
             "live.toml",
             &[
                 "--set",
-                "application=[{ clients = 0, servers = 1, run.ping = { count = 5 } }]",
+                "application=[{ clients = 0, servers = 1, run.ping = { interval = \"1ms\", count = 5 } }]",
             ],
             "a live run does not know when its applications are done",
             "set until",
