@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use shallows_core::application::{Members, Span};
 use shallows_core::units::{Rate, Time};
-use shallows_live::command::{CommandPlan, CommandUser, Ending};
+use shallows_live::command::{CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
 use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan};
@@ -133,6 +133,7 @@ fn pings_and_programs_run_beside_flows() {
         awaited,
         timeout: Time::from_secs(600),
         user: CommandUser::Unprivileged,
+        place: CommandPlace::Inside,
         may_fail: false,
     };
     experiment.commands = vec![
