@@ -105,6 +105,9 @@ pub struct RunFacts {
     /// How long operations of applications took.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencySummary>,
+    /// The levels that hosts have chosen for applications (QJUMP).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelSummary>,
     /// How busy the links were.
     pub utilisation: Vec<Utilisation>,
     /// From when to when a flow completion time is in this run, such as "from a flow's start to
@@ -138,6 +141,22 @@ pub struct ReasonCounts {
     /// The counts.
     #[serde(flatten)]
     pub counts: ClassCounts,
+}
+
+/// The levels that an application has come to at its hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelSummary {
+    /// Its service.
+    pub service: u32,
+    /// At how many hosts it has each level, from the top.
+    pub hosts: Vec<u32>,
+    /// At how many hosts its control connections have each level.
+    pub control: Vec<u32>,
+    /// How often its level has changed at the host where that was most often.
+    pub most_changes: u64,
+    /// The last change at any host.
+    #[serde(rename = "settled_s", with = "decimal::seconds")]
+    pub settled: Time,
 }
 
 /// How busy some links of one kind were, as fractions of their rates.

@@ -62,6 +62,7 @@ fn facts() -> RunFacts {
             },
         ],
         latencies: Vec::new(),
+        levels: Vec::new(),
         utilisation: vec![
             Utilisation {
                 links: "host to leaf".to_owned(),

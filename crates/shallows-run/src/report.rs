@@ -10,7 +10,9 @@ use shallows_results::latencies::{Latency, Operation};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
-use shallows_results::summary::{PauseSummary, ReasonCounts, RunFacts, Utilisation, World};
+use shallows_results::summary::{
+    LevelSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
+};
 use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, PauseStats, Simulation};
@@ -88,6 +90,7 @@ pub fn facts(
         marks: marks(simulation, &built.fabric, records, built.size_classes),
         drops: drops(simulation, built),
         latencies: Vec::new(),
+        levels: levels(simulation, &built.fabric),
         utilisation: utilisation(simulation, built, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",
@@ -95,6 +98,31 @@ pub fn facts(
         }
         .to_owned(),
     }
+}
+
+/// The levels that hosts have chosen, by service.
+fn levels(simulation: &Simulation, fabric: &Fabric) -> Vec<LevelSummary> {
+    let mut services: BTreeMap<u32, LevelSummary> = BTreeMap::new();
+    let hosts = (0..fabric.hosts()).filter_map(|host| simulation.automatic_levels(host));
+    for levels in hosts {
+        for of in levels.applications() {
+            let service = of.application;
+            let summary = services.entry(service).or_insert_with(|| LevelSummary {
+                service,
+                hosts: vec![0; levels.count()],
+                control: vec![0; levels.count()],
+                most_changes: 0,
+                settled: Time::ZERO,
+            });
+            summary.hosts[usize::from(of.level)] += 1;
+            if let Some(level) = of.control {
+                summary.control[usize::from(level)] += 1;
+            }
+            summary.most_changes = summary.most_changes.max(of.changes);
+            summary.settled = summary.settled.max(of.settled);
+        }
+    }
+    services.into_values().collect()
 }
 
 /// Until the last flow's finish, if all have finished: what timers do after it is of no interest.

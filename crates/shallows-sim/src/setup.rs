@@ -44,10 +44,12 @@ impl Setup {
         let mut hosts = BTreeMap::new();
         if let Some(qjump) = &self.hosts.qjump {
             let limits = qjump.limits(&self.fabric)?;
+            if qjump.automatic.is_some() && self.hosts.stages.is_some() {
+                return Err(QjumpError::TwoChoices("stages").into());
+            }
             self.check_levels(&limits)?;
             for host in 0..self.fabric.hosts() {
-                let gate = qjump.gate(&limits, host, self.seed);
-                let gate = Box::new(gate.map_err(QjumpError::from)?);
+                let gate = Box::new(qjump.gate(&limits, host, self.seed)?);
                 let state: &mut HostState = hosts.entry(host).or_default();
                 state.gates.push(HostGate::Qjump(gate));
             }
@@ -145,6 +147,9 @@ impl Setup {
 
     /// Checks that the limits let something of every flow pass at some time.
     fn check_levels(&self, limits: &LimiterConfig) -> Result<(), SetupError> {
+        let qjump = self.hosts.qjump.as_ref();
+        let is_automatic = qjump.is_some_and(|qjump| qjump.automatic.is_some());
+        let lowest = limits.levels.len() as u16 - 1;
         for (flow, spec) in self.workload.flows.iter().enumerate() {
             let size = match self.workload.stream(flow as u32) {
                 Some(_) => udp::IP_HEADER + 1,
@@ -152,6 +157,7 @@ impl Setup {
             };
             let levels = match &self.hosts.stages {
                 Some(stages) => 1..=u16::from(stages.greatest_tag()),
+                None if is_automatic => lowest..=lowest,
                 None => spec.service..=spec.service,
             };
             for level in levels {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use shallows_core::host::gate::Refusal;
-use shallows_core::host::qjump::Limiter;
+use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
@@ -481,6 +481,12 @@ impl Simulation {
     pub fn limiter(&self, host: u32) -> Option<&Limiter> {
         let (part, port) = self.partition.place(self.uplinks[host as usize]);
         Some(self.shards[part as usize].qjump(port)?.limiter())
+    }
+
+    /// The levels that the applications of a host have chosen, if they do.
+    pub fn automatic_levels(&self, host: u32) -> Option<&AutomaticLevels> {
+        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+        self.shards[part as usize].qjump(port)?.automatic_levels()
     }
 
     /// How many threads it uses.

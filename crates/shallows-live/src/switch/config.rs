@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
-use shallows_core::host::qjump::{LimiterConfig, LimiterError};
+use shallows_core::host::qjump::{AutomaticConfig, AutomaticError, LimiterConfig, LimiterError};
 use shallows_core::port::{self, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
@@ -142,6 +142,9 @@ pub struct GatePlan {
     pub start: Time,
     /// Bytes that may wait at each level; any number if not given.
     pub hold_limit: Option<Bytes>,
+    /// How levels are chosen, if what classifiers see is the number of an application.
+    #[serde(default)]
+    pub automatic: Option<AutomaticConfig>,
 }
 
 /// A link between two bridges of this switch.
@@ -246,6 +249,14 @@ pub enum SwitchError {
         of: String,
         /// The reason.
         error: LimiterError,
+    },
+    /// A host's levels cannot be chosen.
+    #[error("{of}: {error}")]
+    Automatic {
+        /// Which port.
+        of: String,
+        /// The reason.
+        error: AutomaticError,
     },
     /// An address does not read as one.
     #[error("{0}")]

@@ -233,6 +233,7 @@ fn gate(scenario: &Scenario, built: &Built, host: u32) -> Option<GatePlan> {
     Some(GatePlan {
         start: qjump.first_epoch(&limits, host, scenario.config.seed),
         hold_limit: qjump.hold_limit,
+        automatic: qjump.automatic.clone(),
         limits,
     })
 }

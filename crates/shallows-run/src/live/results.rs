@@ -91,6 +91,7 @@ pub fn facts(
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         latencies: Vec::new(),
+        levels: Vec::new(),
         utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
         fct_definition: "from a client's request to its last byte".to_owned(),
     }

@@ -13,7 +13,8 @@ use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
 use shallows_sim::{
-    ApplicationEntry, ApplicationSetup, Control, PortSetup, Setup, Simulation, TransportOverride,
+    ApplicationEntry, ApplicationSetup, Control, PortSetup, QjumpError, Setup, Simulation,
+    TransportOverride,
 };
 
 use super::probes::Probes;
@@ -67,6 +68,10 @@ impl Scenario {
         if let Some(qjump) = &config.hosts.qjump {
             let limits = qjump.limits(&fabric);
             limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
+            if qjump.automatic.is_some() && config.hosts.stages.is_some() {
+                let error = QjumpError::TwoChoices("stages");
+                return Err(self.error_in("hosts.qjump", &error));
+            }
         }
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;

@@ -245,6 +245,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         prop_oneof![2 => Just(None), 1 => select(APPLICATIONS.to_vec()).prop_map(Some)],
         sometimes(vec![
             "[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['4KB', '8KB', '16KB', '20KB', '20KB', '20KB', '20KB', '20KB']",
+            "[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['256B', '4KB', '20KB']\nautomatic = { settle = '100us' }",
         ]),
     );
     let other = (

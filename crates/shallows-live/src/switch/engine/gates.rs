@@ -25,12 +25,21 @@ impl HostGate {
             limits,
             start,
             hold_limit,
+            automatic,
         } = plan;
         let gate = QjumpGate::new(limits, *start, *hold_limit);
-        let gate = gate.map_err(|error| SwitchError::Gate {
+        let mut gate = gate.map_err(|error| SwitchError::Gate {
             of: name.to_owned(),
             error,
         })?;
+        if let Some(automatic) = automatic {
+            let levels = automatic.build(limits, *hold_limit);
+            let levels = levels.map_err(|error| SwitchError::Automatic {
+                of: name.to_owned(),
+                error,
+            })?;
+            gate = gate.with_automatic_levels(levels);
+        }
         Ok(Self {
             gate,
             uplink,
@@ -42,8 +51,9 @@ impl HostGate {
 
 impl Engine {
     /// Lets a host's frame pass its gate, now or later.
-    pub(super) fn enter(&mut self, now: Time, number: usize, frame: Frame) {
+    pub(super) fn enter(&mut self, now: Time, number: usize, mut frame: Frame) {
         let HostGate { gate, uplink, .. } = &mut self.gates[number];
+        gate.label(now, &mut frame);
         // Limits are those of the sender, whoever it sends to.
         match gate.offer(now, frame, 0) {
             Verdict::Pass => {
