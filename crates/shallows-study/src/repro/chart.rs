@@ -1,16 +1,22 @@
 //! From runs to a figure.
 
+use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row, Spacing};
+use shallows_results::latencies::Operation;
+use shallows_results::statistics::PercentileRule;
 
 use super::plan::Plan;
 use super::results::Results;
 use super::spec::{CurveSpec, PanelKind, PanelSpec};
 use crate::measured::Measured;
-use crate::metric::{Metric, queue_kb};
-use crate::operations::latencies_us;
+use crate::metric::{Metric, Statistic, queue_kb};
+use crate::operations::{latencies_by_window, latencies_us};
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
+
+/// Latencies over time are those of operations that begin within one of these (QJUMP, Figure 5).
+const LATENCY_WINDOW: Time = Time::from_ms(1);
 
 /// The first style of curves that are no variants, so that a scheme has the same colour in all
 /// figures.
@@ -145,29 +151,42 @@ impl Chart<'_> {
         mean.is_finite().then_some((mean, low, high))
     }
 
-    /// Goodput in the run with the first seed.
+    /// Goodput or latencies in the run with the first seed.
     fn over_time(&self, panel: &PanelSpec) -> Vec<Curve> {
         let variant = panel.variant.as_deref().unwrap_or_default();
         let x = panel.at.unwrap_or(self.results.xs()[0]);
         let Some(run) = self.results.runs(variant, x).first() else {
             return Vec::new();
         };
-        let curve = |(index, spec): (usize, &CurveSpec)| {
+        let goodput = |queue: Option<usize>| {
             let samples = run.goodput.iter().filter_map(|sample| {
-                let Metric::Goodput(queue) = spec.metric else {
-                    return None;
-                };
                 let mbps = match queue {
                     Some(queue) => *sample.mbps.get(queue)?,
                     None => sample.mbps.iter().sum(),
                 };
                 Some(Point::new(sample.at_s, mbps))
             });
-            Curve {
-                label: spec.label.clone(),
-                style: OTHER_CURVES + index,
-                points: samples.collect(),
-            }
+            samples.collect()
+        };
+        let latency = |operation: &Operation, statistic: Statistic| {
+            let record = run.record()?;
+            let windows = latencies_by_window(&record, operation, LATENCY_WINDOW)?;
+            let points = windows.iter().filter_map(|(at_s, us)| {
+                let value = statistic.of(us, PercentileRule::NearestRank)?;
+                Some(Point::new(*at_s, value))
+            });
+            Some(points.collect())
+        };
+        let curve = |(index, spec): (usize, &CurveSpec)| Curve {
+            label: spec.label.clone(),
+            style: OTHER_CURVES + index,
+            points: match &spec.metric {
+                Metric::Goodput(queue) => goodput(*queue),
+                Metric::Latency(operation, statistic) => {
+                    latency(operation, *statistic).unwrap_or_default()
+                }
+                _ => Vec::new(),
+            },
         };
         panel.curves.iter().enumerate().map(curve).collect()
     }

@@ -189,7 +189,7 @@ pub(super) enum PanelKind {
     /// A metric by the figure's x.
     #[default]
     BySweep,
-    /// Goodput over time, of one run.
+    /// Goodput, or latencies in windows of 1 ms, over time, of one run.
     OverTime,
     /// The cumulative distribution of RTTs, or of the latencies that `metric` is of.
     Distribution,
