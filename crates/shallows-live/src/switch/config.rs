@@ -7,6 +7,7 @@ use shallows_core::port::{self, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
 
+use super::Position;
 use crate::frame::Mac;
 use crate::io::{IoError, IoKind};
 
@@ -276,6 +277,9 @@ pub enum SwitchError {
     /// A period that is none.
     #[error("sample.every must not be zero")]
     Period,
+    /// A coordinator before a link that is not there.
+    #[error("there is no link for a coordinator at {0:?}")]
+    NoLink(Position),
     /// A device cannot be used.
     #[error(transparent)]
     Io(#[from] IoError),

@@ -48,7 +48,7 @@ impl Engine {
         match gate.offer(now, frame, 0) {
             Verdict::Pass => {
                 let uplink = *uplink;
-                self.offer(now, uplink, frame);
+                self.submit(now, uplink, frame);
             }
             Verdict::Drop(reason) => {
                 self.gates[number].dropped[reason as usize] += 1;
@@ -71,7 +71,7 @@ impl Engine {
             match gate.release(now) {
                 Release::Packet { packet, .. } => {
                     let uplink = *uplink;
-                    self.offer(now, uplink, packet);
+                    self.submit(now, uplink, packet);
                 }
                 Release::At(at) => {
                     if due.is_none_or(|due| at < due) {
@@ -89,7 +89,8 @@ impl Engine {
     pub fn gate_drops(&self) -> [(Refusal, u64); Refusal::ALL.len()] {
         let sum = |reason: Refusal| {
             let gates = self.gates.iter();
-            gates.map(|gate| gate.dropped[reason as usize]).sum()
+            let of_gates: u64 = gates.map(|gate| gate.dropped[reason as usize]).sum();
+            of_gates + self.coordinator_drops(reason)
         };
         Refusal::ALL.map(|reason| (reason, sum(reason)))
     }
