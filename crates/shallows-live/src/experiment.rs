@@ -11,11 +11,14 @@ use thiserror::Error;
 use crate::command::{self, CommandOutcome, CommandPlan};
 use crate::lab::{Lab, LabError, LabPlan, Namespace, StealClock};
 use crate::switch::{
-    Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice, sharpen_timers,
+    Control, Coordination, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice,
+    sharpen_timers,
 };
 use crate::traffic::{
     Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
 };
+
+use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
 /// How long a switch may take to open its devices.
 const START: Duration = Duration::from_secs(20);
@@ -42,6 +45,8 @@ pub struct Experiment {
     pub outputs: Option<PathBuf>,
     /// When the run ends, if not with its last flow and command.
     pub until: Option<Time>,
+    /// XCo's controllers and coordinators.
+    pub xco: Option<XcoPlan>,
 }
 
 /// What was seen of a run.
@@ -63,6 +68,8 @@ pub struct Observed {
     pub steal: Option<f64>,
     /// How long the traffic ran.
     pub duration: Time,
+    /// XCo's controllers and coordinators, if there were any.
+    pub xco: Option<XcoObserved>,
 }
 
 /// Why an experiment cannot run.
@@ -77,6 +84,9 @@ pub enum ExperimentError {
     /// The traffic.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// XCo.
+    #[error(transparent)]
+    Xco(#[from] XcoLabError),
     /// The switch does not begin to work.
     #[error("the switch did not start within {START:?}; is its CPU free?")]
     NoSwitch,
@@ -103,9 +113,19 @@ impl Experiment {
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         sharpen_timers();
         let lab = Lab::build(&self.lab)?;
-        let switch = RunningSwitch::start(lab.switch(), &self.switch)?;
+        let (xco, coordinations) = match &self.xco {
+            Some(plan) => {
+                let (xco, coordinations) = XcoLab::start(&lab, plan)?;
+                (Some(xco), coordinations)
+            }
+            None => (None, Vec::new()),
+        };
+        let switch = RunningSwitch::start(lab.switch(), &self.switch, coordinations)?;
+        if let Some(xco) = &xco {
+            xco.await_coordination(|| switch.snapshot())?;
+        }
         let steal = StealClock::start();
-        let seen = self.watch(&lab, &switch, interrupted);
+        let seen = self.watch(&lab, &switch, xco, interrupted);
         let report = switch.stop()?;
         let (mut observed, epoch) = seen?.into_observed(report);
         observed.offset = Time::from_ns(
@@ -122,6 +142,7 @@ impl Experiment {
         &self,
         lab: &Lab,
         switch: &RunningSwitch,
+        xco: Option<XcoLab>,
         interrupted: &AtomicBool,
     ) -> Result<Seen, ExperimentError> {
         let traffic = Traffic::prepare(lab, &self.flows, &self.barriers)?;
@@ -137,7 +158,12 @@ impl Experiment {
         directory.map_or(Ok(()), command::remove_directory)?;
         let directory = directory.filter(|_| !self.commands.is_empty());
         directory.map_or(Ok(()), command::create_directory)?;
-        let (traffic, outcomes_of_commands) = thread::scope(|scope| {
+        let watched = AtomicBool::new(false);
+        let (traffic, outcomes_of_commands, xco) = thread::scope(|scope| {
+            let xco = xco.map(|xco| {
+                let watched = &watched;
+                scope.spawn(move || xco.observe(epoch, watched, || switch.snapshot()))
+            });
             let commands = self.commands.iter().enumerate().map(|(number, command)| {
                 let (go_on, over) = (&go_on, &over);
                 let stop = move || {
@@ -162,8 +188,14 @@ impl Experiment {
                 outputs.push((number, command.join()));
             }
             outputs.sort_by_key(|(number, _)| *number);
-            (traffic, outputs)
+            watched.store(true, Ordering::Relaxed);
+            (traffic, outputs, xco.map(thread::ScopedJoinHandle::join))
         });
+        let xco = match xco {
+            Some(Ok(observed)) => Some(observed?),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => None,
+        };
         let pings = probers.into_iter().map(Prober::finish).collect();
         let (outcomes, goodput) = traffic?;
         let mut commands = Vec::new();
@@ -180,6 +212,7 @@ impl Experiment {
             commands,
             epoch,
             duration: since(epoch),
+            xco,
         })
     }
 }
@@ -191,6 +224,7 @@ struct Seen {
     commands: Vec<CommandOutcome>,
     epoch: Instant,
     duration: Time,
+    xco: Option<XcoObserved>,
 }
 
 impl Seen {
@@ -204,6 +238,7 @@ impl Seen {
             offset: Time::ZERO,
             steal: None,
             duration: self.duration,
+            xco: self.xco,
         };
         (observed, self.epoch)
     }
@@ -219,12 +254,17 @@ impl RunningSwitch {
     pub(crate) fn start(
         namespace: &Namespace,
         config: &SwitchConfig,
+        coordinations: Vec<Coordination>,
     ) -> Result<Self, ExperimentError> {
         let control = Control::default();
         let (namespace, config, inside) = (namespace.clone(), config.clone(), control.clone());
         let thread = thread::spawn(move || {
             namespace.join()?;
-            Ok(Switch::open(&config)?.run(&inside)?)
+            let mut switch = Switch::open(&config)?;
+            for coordination in coordinations {
+                switch.coordinate(coordination)?;
+            }
+            Ok(switch.run(&inside)?)
         });
         let switch = Self {
             control,

@@ -33,6 +33,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         commands,
         outputs: None,
         until: None,
+        xco: None,
     }
 }
 

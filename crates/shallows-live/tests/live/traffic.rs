@@ -24,6 +24,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
         commands: Vec::new(),
         outputs: None,
         until: None,
+        xco: None,
     }
 }
 
