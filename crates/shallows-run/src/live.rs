@@ -5,6 +5,7 @@ mod plan;
 mod record;
 mod results;
 mod scale;
+mod xco;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -68,6 +69,9 @@ pub fn run(
     };
 
     results::write(out, &observed, built)?;
+    if let Some(seen) = &observed.xco {
+        xco::write(out, seen)?;
+    }
     write_resolved(out, scenario)?;
     let records = records(&observed, built, &ideal);
     let mut summary = None;

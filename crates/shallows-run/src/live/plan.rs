@@ -18,6 +18,7 @@ use shallows_sim::workload::{FlowSpec, HostSet};
 use shallows_sim::{Completion, HostSetup};
 
 use super::controller::Chosen;
+use super::xco;
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
 use crate::scenario::{Built, Diagnostic, Probe, Role, Scenario};
@@ -41,7 +42,8 @@ pub(super) fn refuse(
     refuse_topology(scenario)?;
     refuse_what_is_simulated_only(scenario, built)?;
     let fabric = &built.fabric;
-    let hosts = fabric.hosts() as usize;
+    xco::refuse(scenario, fabric)?;
+    let hosts = xco::lab_hosts(scenario, fabric);
     if !(2..=lab::MOST_HOSTS).contains(&hosts) {
         let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
         return Err(scenario.error("topology", problem));
@@ -91,7 +93,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
     let HostSetup {
         stages,
         qjump: _,
-        xco,
+        xco: _,
     } = &config.hosts;
     let trunks = 2 * built.fabric.hosts()..;
     let refused = [
@@ -116,7 +118,6 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "stages are simulated only: how much of a flow a packet of the kernel carries is known \
              too late to tag it",
         ),
-        (xco.is_some(), "hosts", "XCo is simulated only"),
         (
             !built.workload.datagrams.is_empty(),
             "workload",
@@ -158,6 +159,7 @@ pub(super) fn experiment(
         commands: commands(scenario, &built.fabric)?,
         outputs: None,
         until: scenario.config.until,
+        xco: xco::plan(scenario, built),
     })
 }
 
@@ -188,7 +190,7 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
         route.push(("quickack".to_owned(), on(true)));
     }
     LabPlan {
-        hosts: built.fabric.hosts() as usize,
+        hosts: xco::lab_hosts(scenario, &built.fabric),
         mtu: transport.segment + transport.header,
         settings,
         route,
@@ -219,7 +221,10 @@ fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
         }),
         pool: built.ports.pool,
         egress: built.ports.switches.clone(),
-        ports: hosts.map(|host| port(scenario, built, host)).collect(),
+        ports: hosts
+            .map(|host| port(scenario, built, host))
+            .chain(xco::extra_ports(scenario, built))
+            .collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
     }
 }

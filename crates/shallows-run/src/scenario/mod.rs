@@ -46,7 +46,7 @@ use faults::LinkConfig;
 use inputs::Streams;
 use links::LinkNames;
 pub(crate) use links::name as link_name;
-pub use live::{Live, LiveCommand, Probe, Role};
+pub use live::{FaultAction, Live, LiveCommand, LiveFault, LiveForgery, LiveXco, Probe, Role};
 use probes::ProbesConfig;
 pub use probes::Sampled;
 use source::Source;
