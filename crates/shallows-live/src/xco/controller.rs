@@ -22,6 +22,9 @@ use crate::switch::{Control, LONGEST_MESSAGE, STRANGER, Wait, refused};
 /// Most sleep, so that requests from other threads are seen.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
+/// The longest latency that is told apart, in ns.
+const LONGEST_LATENCY: u64 = 10_000_000_000;
+
 /// Messages taken before timers have their turn again.
 const MESSAGES_AT_A_TURN: usize = 64;
 
@@ -106,7 +109,8 @@ impl ControllerDaemon {
             addresses,
             wait: plan.wait,
             epoch: Instant::now(),
-            latency: Histogram::new(3).expect("three digits are a precision"),
+            latency: Histogram::new_with_bounds(1, LONGEST_LATENCY, 3)
+                .expect("three digits are a precision"),
             unsent: 0,
             buffer: Vec::new(),
         })
