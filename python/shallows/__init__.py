@@ -15,9 +15,23 @@
 from __future__ import annotations
 
 from ._errors import ScenarioError
-from ._run import Run, Table, run
+from ._run import Figure, Run, Table, run
 from ._marker import marker
-from ._scenario import Scenario
+from ._scenario import Scenario, Section, schema
 from ._sweep import sweep
+from ._workload import Flow, workload
 
-__all__ = ["Run", "Scenario", "ScenarioError", "Table", "marker", "run", "sweep"]
+__all__ = [
+    "Figure",
+    "Flow",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "Section",
+    "Table",
+    "marker",
+    "run",
+    "schema",
+    "sweep",
+    "workload",
+]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from . import _native
-from ._marker import MARKERS
+from ._marker import MARKERS, Marker
 from ._scenario import Scenario
+from ._workload import WORKLOADS, Workload, with_lists, write_list
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any], Scenario]
+
+#: Values by keys.
+Changes = dict[str, Any]
 
 
 class Table:
@@ -144,26 +148,46 @@ def run(
 
     ``set`` changes keys, such as ``{"workload.poisson.load": 0.8}``; ``seed`` is short for one of
     them. ``flows`` replaces the workload: a data frame (pandas, polars, pyarrow) or the path of a
-    CSV file with the columns ``start_s, src, dst, bytes, service``. Other threads of Python run
-    meanwhile, and Ctrl-C ends it.
+    CSV file with the columns ``start_s, src, dst, bytes, service``, or an iterable of such rows.
+    Other threads of Python run meanwhile, and Ctrl-C ends it.
 
     >>> run("scenarios/incast.toml", set={"workload.incast.rounds": 2}).summary["partial"]
     False
+    >>> two = [(0.0, 1, 0, 20_000), (1e-6, 2, 0, 20_000)]
+    >>> len(run("scenarios/incast.toml", flows=two).flows)
+    2
     """
     path, text = source(scenario)
     changes = dict(set or {})
     if seed is not None:
         changes["seed"] = seed
-    with tempfile.TemporaryDirectory(prefix="shallows-") as directory:
+    with contextlib.ExitStack() as stack:
         if flows is not None:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="shallows-"))
             changes["workload"] = {"list": _flow_list(flows, directory)}
-        return Run(_native.run(path, text, settings(changes), MARKERS, threads))
+        return Run(simulate(path, text, changes, threads))
+
+
+def simulate(
+    path: str,
+    text: str | None,
+    changes: Changes,
+    threads: int = 1,
+    markers: Mapping[str, Marker] = MARKERS,
+    workloads: Mapping[str, Workload] = WORKLOADS,
+) -> _native.NativeRun:
+    """Simulates a scenario as :func:`source` gives it, with keys changed."""
+    with contextlib.ExitStack() as stack:
+        temporary = tempfile.TemporaryDirectory
+        lists = lambda: stack.enter_context(temporary(prefix="shallows-"))
+        changes = with_lists(path, text, changes, workloads, markers, lists)
+        return _native.run(path, text, settings(changes), dict(markers), threads)
 
 
 def source(scenario: Source) -> tuple[str, str | None]:
     """A scenario as the native module takes it."""
     if isinstance(scenario, Scenario):
-        return scenario.name, json.dumps(scenario.to_dict())
+        return scenario.name or "scenario", json.dumps(scenario.to_dict())
     if isinstance(scenario, Mapping):
         return "scenario", json.dumps(scenario)
     return os.fspath(scenario), None
@@ -183,12 +207,13 @@ def _flow_list(flows: Any, directory: str) -> str:
         flows[columns].to_csv(path, index=False)
     elif hasattr(flows, "write_csv"):
         flows.select(columns).write_csv(path)
-    else:
+    elif hasattr(flows, "__arrow_c_stream__"):
         import pyarrow
 
         table = pyarrow.table(flows).select(columns)
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column.to_pylist() for column in table.columns)))
+        write_list(zip(*(column.to_pylist() for column in table.columns)), path)
+    elif isinstance(flows, Iterable):
+        write_list(flows, path)
+    else:
+        raise TypeError(f"flows is {flows!r}; expected a data frame, a path or an iterable of rows")
     return path

@@ -7,6 +7,7 @@
 mod failure;
 mod marker;
 mod run;
+mod scenario;
 mod table;
 
 use pyo3::prelude::*;
@@ -15,7 +16,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::run::{NativeRun, check, resolve, run};
+    use super::run::{NativeRun, run};
+    #[pymodule_export]
+    use super::scenario::{check, hosts, keys, resolve, schema};
     #[pymodule_export]
     use super::table::NativeTable;
 }

@@ -1,22 +1,20 @@
 //! Runs.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use shallows_core::registry::Registry;
 use shallows_results::flows::record_batch;
 use shallows_results::record::Completeness;
-use shallows_run::scenario::{Scenario, Setting};
-use shallows_run::{Failure, Observer, Options, run_built};
+use shallows_run::{Failure, FlowRecords, Observer, Options, run_built};
 use shallows_sim::Progress;
 use shallows_study::overview::{MeasuredRun, overview};
 
 use crate::failure::exception;
 use crate::marker::registry;
+use crate::scenario::scenario;
 use crate::table::NativeTable;
 
 /// A run that is over.
@@ -92,36 +90,6 @@ impl NativeRun {
     }
 }
 
-/// Where a scenario comes from: a file, or a text that errors call by a name.
-fn scenario(
-    path: &str,
-    text: Option<&str>,
-    settings: &[(String, String)],
-    registry: &Registry,
-) -> Result<Scenario, Failure> {
-    let settings: Result<Vec<Setting>, Failure> = settings
-        .iter()
-        .map(|(key, json)| {
-            let value: serde_json::Value = serde_json::from_str(json).map_err(anyhow_of)?;
-            let value = toml::Value::try_from(value).map_err(anyhow_of)?;
-            Ok(Setting::new(format!("{key}={value}")))
-        })
-        .collect();
-    let (path, settings) = (Path::new(path), settings?);
-    Ok(match text {
-        Some(json) => {
-            let value: serde_json::Value = serde_json::from_str(json).map_err(anyhow_of)?;
-            let text = toml::to_string(&value).map_err(anyhow_of)?;
-            Scenario::parse_in(path, &text, &settings, Path::new(""), registry)?
-        }
-        None => Scenario::read_with(path, &settings, registry)?,
-    })
-}
-
-fn anyhow_of(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
-    Failure::Run(error.into())
-}
-
 /// Runs a scenario: from a file, or from a text in JSON. Settings are keys with values in JSON.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
@@ -144,6 +112,7 @@ pub(crate) fn run(
             out: None,
             threads,
             interrupted: &interrupted,
+            flows: FlowRecords::InMemory,
         };
         let mut signals = Signals {
             interrupted: &interrupted,
@@ -178,33 +147,4 @@ impl Observer for Signals<'_> {
             self.interrupted.store(true, Ordering::Relaxed);
         }
     }
-}
-
-/// The scenario with every key, as JSON.
-#[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-pub(crate) fn resolve(
-    py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-) -> PyResult<String> {
-    let scenario = scenario(path, text, &settings, &Registry::default());
-    let scenario = scenario.map_err(|failure| exception(py, &failure))?;
-    serde_json::to_string(&scenario.config)
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
-}
-
-/// Tries every part of a scenario, without running it.
-#[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-pub(crate) fn check(
-    py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-) -> PyResult<()> {
-    let scenario = scenario(path, text, &settings, &Registry::default());
-    let checked = scenario.and_then(|scenario| Ok(scenario.build().map(drop)?));
-    checked.map_err(|failure| exception(py, &failure))
 }

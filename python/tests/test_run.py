@@ -152,16 +152,3 @@ def test_a_marker_in_python_is_one_like_ours(tiny):
 
     with pytest.raises(ZeroDivisionError, match="of mine"):
         shallows.run(tiny, set={"ports.switch.marker.scheme": {"broken": {}}})
-
-
-def test_scenarios_have_attributes(tiny):
-    scenario = shallows.Scenario.load("scenarios/quickstart.toml", set={"workload.poisson.flows": 30})
-    assert scenario.ports.switch.queues == 8
-    scenario.ports.switch.queues = 2
-    scenario.workload[0]["poisson"]["services"] = {"balanced": 2}
-    assert len(shallows.run(scenario).flows) == 30
-    scenario.ports.switch.queues = 0
-    with pytest.raises(shallows.ScenarioError):
-        scenario.check()
-    with pytest.raises(AttributeError, match="there is no key 'quees' here"):
-        scenario.ports.switch.quees

@@ -1,4 +1,4 @@
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
@@ -26,6 +26,22 @@ def test_keys_change_together(tiny):
     keys = ("ports.switch.queues", "workload.poisson.services")
     frame = shallows.sweep(tiny, {keys: [(1, {"pair": 1}), (2, {"balanced": 2})]}, metrics=["all.mean"])
     assert frame["ports.switch.queues"].tolist() == [1, 2]
+
+
+def test_a_submission_may_make_several_runs(tiny):
+    class Counted(ThreadPoolExecutor):
+        submissions = 0
+
+        def submit(self, *arguments):
+            self.submissions += 1
+            return super().submit(*arguments)
+
+    with Counted(2) as executor:
+        chunks = shallows.sweep(tiny, AXES, seeds=2, executor=executor, chunk=3)
+    assert executor.submissions == 3
+    pandas.testing.assert_frame_equal(shallows.sweep(tiny, AXES, seeds=2), chunks)
+    with pytest.raises(ValueError, match="chunk is 0"):
+        shallows.sweep(tiny, AXES, chunk=0)
 
 
 def test_processes_give_the_same(tiny):

@@ -17,8 +17,6 @@
 #define DELAY 2
 #define FRACTION 4
 
-#define INITIAL_WINDOW 10U
-
 struct counters {
 	__u64 acks; /* of new data */
 	__u64 marked;
@@ -212,23 +210,38 @@ static __always_inline void on_timeout(struct sock *sk)
 	c->cnt = 0;
 }
 
+/* The route's initcwnd, or the kernel's default: what the kernel's own controllers restart with. */
+static __always_inline __u32 initial_window(struct sock *sk)
+{
+	struct dst_entry *route = sk->sk_dst_cache;
+	__u32 window = 0;
+
+	if (route) {
+		__u32 *metrics = (__u32 *)(route->_metrics & ~DST_METRICS_FLAGS);
+
+		bpf_probe_read_kernel(&window, sizeof(window), &metrics[RTAX_INITCWND - 1]);
+	}
+	return min(window ? window : TCP_INIT_CWND, tcp_sk(sk)->snd_cwnd_clamp);
+}
+
 /* RFC 5681 §4.1, which the kernel leaves to controllers with a cong_control. */
 static __always_inline void on_transmit_start(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 rto = inet_csk(sk)->icsk_rto;
 	__s32 idle = (__u32)bpf_jiffies64() - tp->lsndtime;
-	__u32 cwnd = tp->snd_cwnd;
+	__u32 cwnd = tp->snd_cwnd, restart;
 
 	if (!sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_slow_start_after_idle || idle <= (__s32)rto)
 		return;
+	restart = initial_window(sk);
 	/* As the kernel has it: half for each timeout of idle time. */
-	for (int i = 0; i < 32 && idle > (__s32)rto && cwnd > INITIAL_WINDOW; i++) {
+	for (int i = 0; i < 32 && idle > (__s32)rto && cwnd > restart; i++) {
 		cwnd /= 2;
 		idle -= rto;
 	}
 	if (cwnd < tp->snd_cwnd) {
-		cwnd = max(cwnd, INITIAL_WINDOW);
+		cwnd = max(cwnd, restart);
 		tp->snd_cwnd = cwnd;
 		control_of(sk)->cnt = 0;
 	}

@@ -38,6 +38,9 @@ enum bpf_map_type {
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CONG_NEEDS_ECN 2
 #define ICSK_ACK_NOW 16
+#define TCP_INIT_CWND 10
+#define RTAX_INITCWND 11
+#define DST_METRICS_FLAGS 3UL
 
 enum tcp_ca_state {
 	TCP_CA_Open,
@@ -91,8 +94,14 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct dst_entry {
+	/* The address of the metrics; its two lowest bits are flags. */
+	unsigned long _metrics;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 };
@@ -122,6 +131,7 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_cnt;
+	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
 	__u32 snd_una;
 	__u32 snd_nxt;

@@ -49,7 +49,7 @@ pub enum Error {
     #[error(transparent)]
     Bpf(#[from] crate::Error),
     /// A cgroup cannot be had.
-    #[error("cannot {doing} {}: {source}", .path.display())]
+    #[error("cannot {doing} {}", .path.display())]
     Cgroup {
         /// What was to be done.
         doing: &'static str,
@@ -59,7 +59,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The program does not start.
-    #[error("cannot run {}: {source}", .program.display())]
+    #[error("cannot run {}", .program.display())]
     Program {
         /// Its name.
         program: OsString,
@@ -76,7 +76,7 @@ pub enum Error {
     #[error("level 7 needs root: without it the kernel takes priorities up to 6")]
     Level7,
     /// No such process, or not ours.
-    #[error("cannot look at process {pid}: {source}")]
+    #[error("cannot look at process {pid}")]
     Process {
         /// Its number.
         pid: u32,

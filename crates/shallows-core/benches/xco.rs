@@ -1,13 +1,16 @@
 //! How long XCo's controller takes from an event to its directives, and what its schedule is worth.
 //!
 //! `cargo bench -p shallows-core --bench xco` prints, for leaf-spine fabrics of 100 to 10,000 hosts
-//! with 10 backlogged pairs each (and 10,000 hosts with 1 and 30), the time from a report or the end
+//! with 10 backlogged pairs each (and 10,000 hosts with 1, 3 and 30), the time from a report or the end
 //! of a slot to the last directive sealed: median, 99th percentile and longest of all events, and
 //! events a second on one core; two numbers as arguments choose one of these sizes. Messages are
 //! authenticated and read, as they would be from a network. Hosts become backlogged one after the
 //! other in the course of a slot, because slots that end at one instant are one event of the
 //! controller. Times are of the best of three runs, as a shared machine can only make them longer.
-//! Instructions come from callgrind, if valgrind is installed.
+//! Only the controller is timed, not the driver that makes reports and reads directives. "cpu"
+//! counts the same events by the CPU time of the process, which others on the machine do not take
+//! from: the share of the controller in it is taken to be its share of the wall clock.
+//! Instructions are those of the controller, from callgrind, if valgrind is installed.
 //!
 //! Then the share of the achievable throughput: pairs that send at a time, over the most that could
 //! (a maximum matching of sources and destinations where only host links are bottlenecks), beside
@@ -31,10 +34,12 @@ const CONTROLLER: u32 = u32::MAX;
 const SLOT: Time = Time::from_ms(10);
 const RUNS: usize = 3;
 /// Hosts, backlogged pairs of each.
-const SIZES: [(u32, u32); 5] = [
+const SIZES: [(u32, u32); 7] = [
     (100, 10),
     (1_000, 10),
+    (3_000, 10),
     (10_000, 1),
+    (10_000, 3),
     (10_000, 10),
     (10_000, 30),
 ];
@@ -55,8 +60,16 @@ fn main() {
     };
     println!("directive latency, {EVENTS} events, slots of {SLOT}");
     println!(
-        "{:>8} {:>10} {:>9} {:>9} {:>9} {:>12} {:>11} {:>14}",
-        "hosts", "pairs", "p50 us", "p99 us", "max us", "events/s", "directives", "instructions"
+        "{:>8} {:>10} {:>9} {:>9} {:>9} {:>12} {:>12} {:>11} {:>14}",
+        "hosts",
+        "pairs",
+        "p50 us",
+        "p99 us",
+        "max us",
+        "events/s",
+        "events/s cpu",
+        "directives",
+        "instructions"
     );
     for (hosts, pairs) in SIZES {
         let size = (hosts.to_string(), pairs.to_string());
@@ -64,7 +77,13 @@ fn main() {
             continue;
         }
         let best = (0..RUNS).map(|_| latencies(hosts, pairs, EVENTS)).min();
-        let Some((total, mut times, directives)) = best else {
+        let Some(Measured {
+            total,
+            cpu_share,
+            mut times,
+            directives,
+        }) = best
+        else {
             continue;
         };
         times.sort_unstable();
@@ -72,13 +91,17 @@ fn main() {
         let counted = (pairs == 10).then(|| instructions(hosts, pairs)).flatten();
         let count = counted.map_or("-".into(), |count| format!("{count:.0}"));
         println!(
-            "{:>8} {:>10} {:>9.2} {:>9.2} {:>9.1} {:>12.0} {:>11.2} {:>14}",
+            "{:>8} {:>10} {:>9.2} {:>9.2} {:>9.1} {:>12.0} {:>12} {:>11.2} {:>14}",
             hosts,
             hosts * pairs,
             us(times.len() / 2),
             us(times.len() * 99 / 100),
             us(times.len() - 1),
             times.len() as f64 / total.as_secs_f64(),
+            cpu_share.map_or("-".into(), |share| {
+                let cpu = total.as_secs_f64() * share as f64 / 1e6;
+                format!("{:.0}", times.len() as f64 / cpu)
+            }),
             directives as f64 / times.len() as f64,
             count
         );
@@ -169,9 +192,45 @@ fn destinations(hosts: u32, host: u32, pairs: u32) -> Vec<u32> {
 /// A report of a host to come: when, who, the number of its grant, the destination that it gives up.
 type Visit = (Time, u32, u64, Option<u32>);
 
+/// What a run showed. The best of several has the least `total`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Measured {
+    /// In the controller, by the wall clock.
+    total: Duration,
+    /// CPU time of the process over the wall clock, in millionths, while events were counted.
+    cpu_share: Option<u64>,
+    times: Vec<Duration>,
+    directives: u64,
+}
+
+/// The CPU time of this thread so far, where Linux tells it.
+fn cpu_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds = text.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
+}
+
+/// One event of the controller and all that it has to say to it. Callgrind counts this function.
+#[inline(never)]
+fn serve<R: Routes>(
+    controller: &mut Controller<R>,
+    now: Time,
+    message: Option<&(u32, Vec<u8>)>,
+    sent: &mut Vec<(u32, Vec<u8>)>,
+) {
+    match message {
+        Some((host, bytes)) => controller.handle(now, *host, bytes),
+        None => controller.handle_timeout(now),
+    }
+    let mut buffer = Vec::new();
+    while let Some(to) = controller.transmit(now, &mut buffer) {
+        sent.push((to, std::mem::take(&mut buffer)));
+    }
+}
+
 /// Drives a controller: hosts give a fifth of their slots back early and become backlogged again a
 /// little later; all others end by the clock.
-fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u64) {
+fn latencies(hosts: u32, pairs: u32, events: u64) -> Measured {
     let key = ClusterKey::new([7; 16]);
     let keys: Vec<_> = (0..hosts).map(|host| key.host(host)).collect();
     let backlogs: Vec<_> = (0..hosts)
@@ -221,6 +280,7 @@ fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u
     let mut times = Vec::with_capacity(events as usize);
     let (mut directives, mut total, mut number) = (0, Duration::ZERO, 0);
     let warm_up = u64::from(hosts) + events / 10;
+    let mut counted_from = None;
     while number < events + warm_up {
         let timeout = controller.timeout().unwrap_or(Time::MAX);
         let next = agenda.peek().map_or(Time::MAX, |Reverse((time, ..))| *time);
@@ -235,15 +295,12 @@ fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u
             }
             (host, report(host, now, grant, false, backlog))
         });
-        let begin = Instant::now();
-        match &message {
-            Some((host, bytes)) => controller.handle(now, *host, bytes),
-            None => controller.handle_timeout(now),
+        if number == warm_up {
+            counted_from = cpu_time().map(|cpu| (cpu, Instant::now()));
         }
         let mut sent = Vec::new();
-        while let Some(to) = controller.transmit(now, &mut buffer) {
-            sent.push((to, std::mem::take(&mut buffer)));
-        }
+        let begin = Instant::now();
+        serve(&mut controller, now, message.as_ref(), &mut sent);
         let elapsed = begin.elapsed();
         number += 1;
         if number > warm_up {
@@ -266,7 +323,16 @@ fn latencies(hosts: u32, pairs: u32, events: u64) -> (Duration, Vec<Duration>, u
             }
         }
     }
-    (total, times, directives)
+    let cpu_share = counted_from.and_then(|(cpu, wall)| {
+        let cpu = cpu_time()?.checked_sub(cpu)?;
+        Some((cpu.as_secs_f64() / wall.elapsed().as_secs_f64() * 1e6) as u64)
+    });
+    Measured {
+        total,
+        cpu_share,
+        times,
+        directives,
+    }
 }
 
 fn settings() -> ControllerConfig {
@@ -291,6 +357,7 @@ fn instructions(hosts: u32, pairs: u32) -> Option<f64> {
     let count = |events: u64| -> Option<f64> {
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg("--toggle-collect=xco::serve*")
             .arg(env::current_exe().ok()?)
             .args([
                 "--count",

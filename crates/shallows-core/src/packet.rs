@@ -32,6 +32,9 @@ pub trait Packet: Copy {
     /// The DSCP field: a service, a QJUMP level, or ML-ECN's stage tag.
     fn dscp(&self) -> u8;
 
+    /// Sets the DSCP field.
+    fn set_dscp(&mut self, dscp: u8);
+
     /// The ECN field.
     fn ecn(&self) -> Ecn;
 
@@ -72,6 +75,10 @@ impl Packet for Descriptor {
 
     fn dscp(&self) -> u8 {
         self.dscp
+    }
+
+    fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
     }
 
     fn ecn(&self) -> Ecn {

@@ -3,6 +3,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::units::Time;
+
 /// A biased coin: the only randomness that a mechanism needs.
 ///
 /// Every port and flow has its own stream, derived from the run's seed and its own identity, so
@@ -31,6 +33,14 @@ impl Coin {
         p >= 1.0 || self.unit() < p
     }
 
+    /// A time uniform in [0, `limit`). A limit of 0 draws no number.
+    pub fn time_below(&mut self, limit: Time) -> Time {
+        if limit == Time::ZERO {
+            return Time::ZERO;
+        }
+        Time::from_ps((self.unit() * limit.ps() as f64) as u64)
+    }
+
     /// A number uniform in [0, 1), with 53 random bits.
     fn unit(&mut self) -> f64 {
         const SCALE: f64 = 1.0 / (1u64 << 53) as f64;
@@ -48,6 +58,7 @@ mod tests {
         let before = coin.stream.clone();
         assert!(!coin.heads(0.0));
         assert!(coin.heads(1.0));
+        assert_eq!(coin.time_below(Time::ZERO), Time::ZERO);
         assert_eq!(coin.stream, before);
     }
 

@@ -5,6 +5,7 @@
 //! then killed. What it leaves behind outside its group goes with the namespaces of the lab.
 
 use std::collections::VecDeque;
+use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -44,7 +45,8 @@ pub struct CommandPlan {
     pub host: usize,
     /// When it starts.
     pub start: Time,
-    /// A line for the shell. `{h3}` is the address of host 3.
+    /// A line for the shell. `{h3}` is the address of host 3, `{netns}` the name of its own host's
+    /// namespace, `{shallows}` this program.
     pub line: String,
     /// Whether the run waits for its end. What still runs then is terminated.
     pub awaited: bool,
@@ -52,6 +54,8 @@ pub struct CommandPlan {
     pub timeout: Time,
     /// Who it runs as.
     pub user: CommandUser,
+    /// Whether it runs inside the host.
+    pub place: CommandPlace,
     /// Whether the run is worth as much if it fails.
     pub may_fail: bool,
 }
@@ -64,6 +68,16 @@ pub enum CommandUser {
     Unprivileged,
     /// Root, with everything that it may do to this machine.
     Root,
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandPlace {
+    /// In the host's network namespace, with a view of `/sys` that has its devices and no BPF.
+    #[default]
+    Inside,
+    /// On the machine itself, for tools that reach into the host's namespace `{netns}`.
+    Outside,
 }
 
 /// What became of a program.
@@ -141,9 +155,12 @@ impl From<ExitStatus> for Ending {
 }
 
 impl CommandPlan {
-    /// The line with the addresses of hosts.
-    pub fn resolved(&self) -> String {
-        let mut line = self.line.clone();
+    /// The line with the addresses of hosts, the namespace of its own and the path of this program.
+    fn resolved(&self, host: &Namespace) -> String {
+        let program = env::current_exe().unwrap_or_else(|_| "shallows".into());
+        let program = program.display().to_string();
+        let line = self.line.replace("{shallows}", &program);
+        let mut line = line.replace("{netns}", host.name());
         for number in 0..lab::MOST_HOSTS {
             let address = lab::address(number).to_string();
             line = line.replace(&format!("{{h{number}}}"), &address);
@@ -232,13 +249,16 @@ impl CommandPlan {
     }
 
     fn spawn(&self, host: &Namespace) -> Result<Child, LabError> {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", host.name()]);
-        if self.user == CommandUser::Unprivileged {
-            command.args(Unprivileged::find().wrapper());
+        let mut words: Vec<String> = Vec::new();
+        if self.place == CommandPlace::Inside {
+            words.extend(["ip", "netns", "exec", host.name()].map(str::to_owned));
         }
-        command
-            .args(["sh", "-c", &self.resolved()])
+        if self.user == CommandUser::Unprivileged {
+            words.extend(Unprivileged::find().wrapper());
+        }
+        words.extend(["sh", "-c", &self.resolved(host)].map(str::to_owned));
+        Command::new(&words[0])
+            .args(&words[1..])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -11,11 +11,14 @@ use thiserror::Error;
 use crate::command::{self, CommandOutcome, CommandPlan};
 use crate::lab::{Lab, LabError, LabPlan, Namespace, StealClock};
 use crate::switch::{
-    Control, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice, sharpen_timers,
+    Control, Coordination, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice,
+    sharpen_timers,
 };
 use crate::traffic::{
-    Barrier, Flow, Goodput, Outcome, Ping, ProbePlan, Prober, Traffic, TrafficError,
+    ApplicationPlan, Barrier, Flow, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober,
+    Traffic, TrafficError, prepare,
 };
+use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
 /// How long a switch may take to open its devices.
 const START: Duration = Duration::from_secs(20);
@@ -34,6 +37,8 @@ pub struct Experiment {
     pub flows: Vec<Flow>,
     /// Which of them wait for others.
     pub barriers: Vec<Barrier>,
+    /// Applications, which need an `until`.
+    pub applications: Vec<ApplicationPlan>,
     /// Pings, each from a host.
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
@@ -42,6 +47,8 @@ pub struct Experiment {
     pub outputs: Option<PathBuf>,
     /// When the run ends, if not with its last flow and command.
     pub until: Option<Time>,
+    /// XCo's controllers and coordinators.
+    pub xco: Option<XcoPlan>,
 }
 
 /// What was seen of a run.
@@ -51,6 +58,8 @@ pub struct Observed {
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
+    /// What applications did.
+    pub operations: Vec<OperationTime>,
     /// The pings of each probe.
     pub pings: Vec<Vec<Ping>>,
     /// What became of each command.
@@ -63,6 +72,8 @@ pub struct Observed {
     pub steal: Option<f64>,
     /// How long the traffic ran.
     pub duration: Time,
+    /// XCo's controllers and coordinators, if there were any.
+    pub xco: Option<XcoObserved>,
 }
 
 /// Why an experiment cannot run.
@@ -77,6 +88,9 @@ pub enum ExperimentError {
     /// The traffic.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// XCo.
+    #[error(transparent)]
+    Xco(#[from] XcoLabError),
     /// The switch does not begin to work.
     #[error("the switch did not start within {START:?}; is its CPU free?")]
     NoSwitch,
@@ -91,10 +105,7 @@ impl Experiment {
         thread::scope(|scope| {
             // On a thread of its own, because it is pinned and so is all that it starts.
             let run = scope.spawn(|| self.run_here(interrupted));
-            match run.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
+            joined(run)
         })
     }
 
@@ -103,9 +114,19 @@ impl Experiment {
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         sharpen_timers();
         let lab = Lab::build(&self.lab)?;
-        let switch = RunningSwitch::start(lab.switch(), &self.switch)?;
+        let (xco, coordinations) = match &self.xco {
+            Some(plan) => {
+                let (xco, coordinations) = XcoLab::start(&lab, plan)?;
+                (Some(xco), coordinations)
+            }
+            None => (None, Vec::new()),
+        };
+        let switch = RunningSwitch::start(lab.switch(), &self.switch, coordinations)?;
+        if let Some(xco) = &xco {
+            xco.await_coordination(|| switch.snapshot())?;
+        }
         let steal = StealClock::start();
-        let seen = self.watch(&lab, &switch, interrupted);
+        let seen = self.watch(&lab, &switch, xco, interrupted);
         let report = switch.stop()?;
         let (mut observed, epoch) = seen?.into_observed(report);
         observed.offset = Time::from_ns(
@@ -122,9 +143,11 @@ impl Experiment {
         &self,
         lab: &Lab,
         switch: &RunningSwitch,
+        xco: Option<XcoLab>,
         interrupted: &AtomicBool,
     ) -> Result<Seen, ExperimentError> {
         let traffic = Traffic::prepare(lab, &self.flows, &self.barriers)?;
+        let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();
         for (host, plan) in &self.probes {
@@ -137,49 +160,61 @@ impl Experiment {
         directory.map_or(Ok(()), command::remove_directory)?;
         let directory = directory.filter(|_| !self.commands.is_empty());
         directory.map_or(Ok(()), command::create_directory)?;
-        let (traffic, outcomes_of_commands) = thread::scope(|scope| {
+        let is_over = || !go_on() || until.is_some_and(|until| since(epoch) >= until);
+        let watched = AtomicBool::new(false);
+        let (traffic, operations, outcomes_of_commands, xco) = thread::scope(|scope| {
+            let xco = xco.map(|xco| {
+                let watched = &watched;
+                scope.spawn(move || xco.observe(epoch, watched, || switch.snapshot()))
+            });
+            let members = members.into_iter();
+            let members: Vec<_> = members
+                .map(|member| scope.spawn(move || member.run(epoch, is_over)))
+                .collect();
             let commands = self.commands.iter().enumerate().map(|(number, command)| {
-                let (go_on, over) = (&go_on, &over);
-                let stop = move || {
-                    let late = until.is_some_and(|until| since(epoch) >= until);
-                    !go_on() || late || (over.load(Ordering::Relaxed) && !command.awaited)
-                };
+                let over = &over;
+                let stop = move || is_over() || (over.load(Ordering::Relaxed) && !command.awaited);
                 let host = lab.host(command.host);
                 scope.spawn(move || command.run(number, host, epoch, directory, stop))
             });
             let commands: Vec<_> = commands.collect();
             let traffic = traffic.run(epoch, until, go_on);
+            let operations: Vec<_> = members.into_iter().map(joined).collect();
             let (awaited, others): (Vec<_>, Vec<_>) = commands
                 .into_iter()
                 .enumerate()
                 .partition(|(n, _)| self.commands[*n].awaited);
             let mut outputs = Vec::new();
             for (number, command) in awaited {
-                outputs.push((number, command.join()));
+                outputs.push((number, joined(command)));
             }
             over.store(true, Ordering::Relaxed);
             for (number, command) in others {
-                outputs.push((number, command.join()));
+                outputs.push((number, joined(command)));
             }
             outputs.sort_by_key(|(number, _)| *number);
-            (traffic, outputs)
+            watched.store(true, Ordering::Relaxed);
+            (traffic, operations, outputs, xco.map(joined))
         });
+        let xco = xco.transpose()?;
         let pings = probers.into_iter().map(Prober::finish).collect();
         let (outcomes, goodput) = traffic?;
-        let mut commands = Vec::new();
-        for (_, outcome) in outcomes_of_commands {
-            match outcome {
-                Ok(outcome) => commands.push(outcome?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+        let operations: Result<Vec<_>, _> = operations.into_iter().collect();
+        let mut operations = operations?.concat();
+        operations.sort_by_key(|operation| operation.start);
+        let outcomes_of_commands = outcomes_of_commands.into_iter();
+        let commands: Result<Vec<_>, _> =
+            outcomes_of_commands.map(|(_, outcome)| outcome).collect();
+        let commands = commands?;
         Ok(Seen {
             outcomes,
             goodput,
+            operations,
             pings,
             commands,
             epoch,
             duration: since(epoch),
+            xco,
         })
     }
 }
@@ -187,10 +222,12 @@ impl Experiment {
 struct Seen {
     outcomes: Vec<Outcome>,
     goodput: Goodput,
+    operations: Vec<OperationTime>,
     pings: Vec<Vec<Ping>>,
     commands: Vec<CommandOutcome>,
     epoch: Instant,
     duration: Time,
+    xco: Option<XcoObserved>,
 }
 
 impl Seen {
@@ -198,12 +235,14 @@ impl Seen {
         let observed = Observed {
             outcomes: self.outcomes,
             goodput: self.goodput,
+            operations: self.operations,
             pings: self.pings,
             commands: self.commands,
             report,
             offset: Time::ZERO,
             steal: None,
             duration: self.duration,
+            xco: self.xco,
         };
         (observed, self.epoch)
     }
@@ -219,12 +258,17 @@ impl RunningSwitch {
     pub(crate) fn start(
         namespace: &Namespace,
         config: &SwitchConfig,
+        coordinations: Vec<Coordination>,
     ) -> Result<Self, ExperimentError> {
         let control = Control::default();
         let (namespace, config, inside) = (namespace.clone(), config.clone(), control.clone());
         let thread = thread::spawn(move || {
             namespace.join()?;
-            Ok(Switch::open(&config)?.run(&inside)?)
+            let mut switch = Switch::open(&config)?;
+            for coordination in coordinations {
+                switch.coordinate(coordination)?;
+            }
+            Ok(switch.run(&inside)?)
         });
         let switch = Self {
             control,
@@ -265,6 +309,14 @@ impl RunningSwitch {
 impl Drop for RunningSwitch {
     fn drop(&mut self) {
         self.control.stop();
+    }
+}
+
+/// What a thread came to.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`traffic`] | flows over persistent connections between the hosts of a lab, and ping |
 //! | [`command`] | programs at the hosts |
 //! | [`experiment`] | one run of all that |
+//! | [`xco`] | XCo's controller and agent, as daemons and in a lab |
 //! | [`mod@bench`] | how many frames a second the switch carries |
 
 pub mod bench;
@@ -19,3 +20,4 @@ pub mod io;
 pub mod lab;
 pub mod switch;
 pub mod traffic;
+pub mod xco;

@@ -12,7 +12,6 @@
 //!
 //! A port's number is that of the link it sends on; [`ports`](crate::ports) tells what it is.
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::Path;
 
@@ -312,8 +311,17 @@ impl<S: Sample> SampleWriter<S> {
 /// time and not on the number of packets. Those beyond [`SojournTimes::LONGEST`] count as that.
 #[derive(Debug, Clone, Default)]
 pub struct SojournTimes {
-    /// Nanoseconds, by port and queue.
-    queues: BTreeMap<(u32, u32), Histogram<u64>>,
+    /// By port, then queue.
+    ports: Vec<Vec<QueueTimes>>,
+}
+
+/// How long the packets of one queue waited.
+#[derive(Debug, Clone, Default)]
+struct QueueTimes {
+    /// Packets that did not wait, as most do not.
+    passed: u64,
+    /// The others, in nanoseconds.
+    waited: Option<Histogram<u64>>,
 }
 
 impl SojournTimes {
@@ -326,28 +334,54 @@ impl SojournTimes {
     /// # Panics
     /// Never: a histogram of three digits exists, and it grows with what it counts.
     pub fn record(&mut self, port: u32, queue: u32, sojourn: Time) {
-        let histogram = self
-            .queues
-            .entry((port, queue))
-            .or_insert_with(|| Histogram::new(Self::DIGITS).expect("it has three digits"));
+        let (port, queue) = (port as usize, queue as usize);
+        if self.ports.len() <= port {
+            self.ports.resize_with(port + 1, Vec::new);
+        }
+        let queues = &mut self.ports[port];
+        if queues.len() <= queue {
+            queues.resize_with(queue + 1, QueueTimes::default);
+        }
+        let times = &mut queues[queue];
+        if sojourn == Time::ZERO {
+            times.passed += 1;
+            return;
+        }
         let ns = sojourn.min(Self::LONGEST).ps().div_ceil(1_000);
+        let histogram = times.waited.get_or_insert_with(Self::histogram);
         histogram.record(ns).expect("it grows");
+    }
+
+    fn histogram() -> Histogram<u64> {
+        Histogram::new(Self::DIGITS).expect("it has three digits")
     }
 
     /// The time that at least `share` of a queue's packets did not wait longer than, rounded up to
     /// the end of its range.
+    ///
+    /// # Panics
+    /// Never: as [`record`](Self::record).
     pub fn quantile(&self, port: u32, queue: u32, share: f64) -> Option<Time> {
-        let histogram = self.queues.get(&(port, queue))?;
-        Some(Time::from_ns(histogram.value_at_quantile(share)))
+        let times = self.ports.get(port as usize)?.get(queue as usize)?;
+        if times.passed == 0 && times.waited.is_none() {
+            return None;
+        }
+        let mut all = times.waited.clone().unwrap_or_else(Self::histogram);
+        all.record_n(0, times.passed).expect("zero fits");
+        Some(Time::from_ns(all.value_at_quantile(share)))
     }
 
     /// Every range with packets: port, queue, its end and its packets.
     pub fn ranges(&self) -> impl Iterator<Item = (u32, u32, Time, u64)> {
-        self.queues.iter().flat_map(|(&(port, queue), histogram)| {
-            histogram.iter_recorded().map(move |range| {
+        let ports = (0..).zip(&self.ports);
+        let queues = ports.flat_map(|(port, queues)| (0..).zip(queues).map(move |of| (port, of)));
+        queues.flat_map(|(port, (queue, times))| {
+            let passed = (times.passed > 0).then_some((port, queue, Time::ZERO, times.passed));
+            let waited = times.waited.iter().flat_map(|all| all.iter_recorded());
+            passed.into_iter().chain(waited.map(move |range| {
                 let end = Time::from_ns(range.value_iterated_to());
                 (port, queue, end, range.count_since_last_iteration())
-            })
+            }))
         })
     }
 

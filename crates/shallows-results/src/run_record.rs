@@ -1,5 +1,6 @@
 //! Everything that a run left, in memory or as a directory, the same for both worlds.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -73,6 +74,17 @@ impl RunRecord {
     /// Writes the record into a directory that [`clear`] has made ready. What is there already
     /// under the names of its files, such as tables that were streamed, is replaced or kept.
     pub fn write(&self, directory: &Path, format: Format) -> Result<(), ResultsError> {
+        self.write_with(directory, format, &self.flows)
+    }
+
+    /// As [`write`](Self::write), with flows that are not in memory in place of
+    /// [`flows`](Self::flows), in the order of their numbers.
+    pub fn write_with(
+        &self,
+        directory: &Path,
+        format: Format,
+        flows: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
+    ) -> Result<(), ResultsError> {
         let named = |name: &str| directory.join(name).with_extension(format.extension());
         for (name, table) in &self.tables {
             table.write(&named(name))?;
@@ -86,7 +98,7 @@ impl RunRecord {
         let Some(summary) = &self.summary else {
             return Ok(());
         };
-        write_flows(&named(FLOWS), &self.flows, summary.completeness)?;
+        write_flows(&named(FLOWS), flows, summary.completeness)?;
         summary.write_json(&directory.join(SUMMARY))
     }
 

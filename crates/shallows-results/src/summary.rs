@@ -4,6 +4,7 @@
 //! the terminal. Except for the wall time, which is only printed, it is a pure function of the
 //! scenario and its seed.
 
+use std::borrow::Borrow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Summary {
 }
 
 /// Something for all flows and for each class of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PerClass<T> {
     /// Of all flows.
     pub all: T,
@@ -60,6 +61,14 @@ impl<T> PerClass<T> {
             ("medium", &self.medium),
             ("large", &self.large),
         ]
+    }
+
+    fn of_mut(&mut self, class: SizeClass) -> &mut T {
+        match class {
+            SizeClass::Small => &mut self.small,
+            SizeClass::Medium => &mut self.medium,
+            SizeClass::Large => &mut self.large,
+        }
     }
 }
 
@@ -105,6 +114,9 @@ pub struct RunFacts {
     /// How long operations of applications took.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencySummary>,
+    /// The levels that hosts have chosen for applications (QJUMP).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelSummary>,
     /// How busy the links were.
     pub utilisation: Vec<Utilisation>,
     /// From when to when a flow completion time is in this run, such as "from a flow's start to
@@ -140,6 +152,22 @@ pub struct ReasonCounts {
     pub counts: ClassCounts,
 }
 
+/// The levels that an application has come to at its hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelSummary {
+    /// Its service.
+    pub service: u32,
+    /// At how many hosts it has each level, from the top.
+    pub hosts: Vec<u32>,
+    /// At how many hosts its control connections have each level.
+    pub control: Vec<u32>,
+    /// How often its level has changed at the host where that was most often.
+    pub most_changes: u64,
+    /// The last change at any host.
+    #[serde(rename = "settled_s", with = "decimal::seconds")]
+    pub settled: Time,
+}
+
 /// How busy some links of one kind were, as fractions of their rates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
@@ -172,40 +200,43 @@ pub struct PauseSummary {
 impl Summary {
     /// The summary of a run that had these flows; without any, of its applications.
     pub fn new(
-        records: &[FlowRecord],
+        records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
         completeness: Completeness,
         size_classes: SizeClasses,
         percentile_rule: PercentileRule,
         facts: RunFacts,
     ) -> Result<Self, ResultsError> {
-        if records.is_empty() && facts.latencies.is_empty() {
+        let mut classes = PerClass::<FlowTimes>::default();
+        let (mut timeouts, mut retransmits) = (ClassCounts::default(), ClassCounts::default());
+        let (mut first, mut last) = (None, None);
+        for record in records {
+            let record = record.borrow();
+            let class = size_classes.class_of(record.bytes);
+            classes.all.add(record);
+            classes.of_mut(class).add(record);
+            timeouts.add(class, u64::from(record.timeouts));
+            retransmits.add(class, u64::from(record.retransmits));
+            first = Some(first.map_or(record.start, |first: Time| first.min(record.start)));
+            last = last.max(record.finish());
+        }
+        if first.is_none() && facts.latencies.is_empty() {
             return Err(ResultsError::EmptyResult);
         }
-        let span = span(records);
-        let of = |class: Option<SizeClass>| {
-            let member = |record: &&FlowRecord| {
-                class.is_none_or(|class| size_classes.class_of(record.bytes) == class)
-            };
-            ClassSummary::new(records.iter().filter(member), span, percentile_rule)
-        };
-        let count = |events: fn(&FlowRecord) -> u32| {
-            let mut counts = ClassCounts::default();
-            for record in records {
-                let class = size_classes.class_of(record.bytes);
-                counts.add(class, u64::from(events(record)));
-            }
-            counts
-        };
+        // From the first start to the last finish.
+        let span = last
+            .unwrap_or_default()
+            .saturating_sub(first.unwrap_or_default());
+        let summarize = |times: FlowTimes| times.summarize(span, percentile_rule);
         Ok(Self {
             completeness,
             classes: PerClass {
-                all: of(None),
-                small: of(Some(SizeClass::Small)),
-                medium: of(Some(SizeClass::Medium)),
-                large: of(Some(SizeClass::Large)),
+                all: summarize(classes.all),
+                small: summarize(classes.small),
+                medium: summarize(classes.medium),
+                large: summarize(classes.large),
             },
-            timeouts: count(|record| record.timeouts),
-            retransmits: count(|record| record.retransmits),
+            timeouts,
+            retransmits,
             size_classes,
             percentile_rule,
             facts,
@@ -233,37 +264,34 @@ impl Summary {
     }
 }
 
-/// From the first start to the last finish.
-fn span(records: &[FlowRecord]) -> Time {
-    let first = records.iter().map(|record| record.start).min();
-    let last = records.iter().filter_map(FlowRecord::finish).max();
-    last.unwrap_or_default()
-        .saturating_sub(first.unwrap_or_default())
+/// What percentiles need of the flows of a class: 16 bytes for each.
+#[derive(Debug, Default)]
+struct FlowTimes {
+    flows: u64,
+    finished_bytes: u64,
+    fcts: Vec<Time>,
+    slowdowns: Vec<f64>,
 }
 
-impl ClassSummary {
-    fn new<'r>(
-        records: impl Iterator<Item = &'r FlowRecord>,
-        span: Time,
-        rule: PercentileRule,
-    ) -> Self {
-        let (mut flows, mut finished_bytes) = (0, 0);
-        let (mut fcts, mut slowdowns) = (Vec::new(), Vec::new());
-        for record in records {
-            flows += 1;
-            if let Some(fct) = record.fct {
-                finished_bytes += record.bytes;
-                fcts.push(fct);
-            }
-            slowdowns.extend(record.slowdown());
+impl FlowTimes {
+    fn add(&mut self, record: &FlowRecord) {
+        self.flows += 1;
+        if let Some(fct) = record.fct {
+            self.finished_bytes += record.bytes;
+            self.fcts.push(fct);
         }
+        self.slowdowns.extend(record.slowdown());
+    }
+
+    fn summarize(self, span: Time, rule: PercentileRule) -> ClassSummary {
+        let finished_bytes = self.finished_bytes;
         let has_rate = finished_bytes > 0 && span > Time::ZERO;
-        Self {
-            flows,
-            unfinished: flows - fcts.len() as u64,
+        ClassSummary {
+            flows: self.flows,
+            unfinished: self.flows - self.fcts.len() as u64,
             finished_bytes,
-            fct: Statistics::of_times(fcts, rule),
-            slowdown: Statistics::of_ratios(slowdowns, rule),
+            fct: Statistics::of_times(self.fcts, rule),
+            slowdown: Statistics::of_ratios(self.slowdowns, rule),
             throughput_bps: has_rate
                 .then(|| Rate::from_bytes_per(Bytes::new(finished_bytes), span).bps()),
         }

@@ -1,6 +1,8 @@
 //! Figures and the report from outside.
 
-use shallows_results::figure::{Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Point, Row};
+use shallows_results::figure::{
+    Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Point, Row, Words,
+};
 use shallows_results::report::{
     self, ClaimOutcome, Deviation, FigureOutcome, LiveRuns, LiveValue, Paper, Reproduction, Size,
     Verdict,
@@ -128,6 +130,24 @@ fn pixels_show_ink_and_text() {
         "{} bytes are an empty picture",
         png.len()
     );
+}
+
+#[test]
+fn words_around_a_figure_have_room_of_their_own() {
+    let words = Words {
+        title: "Less & more".to_owned(),
+        note: "Bars are everywhere.".to_owned(),
+    };
+    let height = |svg: &str| {
+        let (_, rest) = svg.split_once(" height=\"").unwrap();
+        let (height, _) = rest.split_once('"').unwrap();
+        height.parse::<u32>().unwrap()
+    };
+    let (plain, with) = (figure().to_svg(), figure().to_svg_with(&words));
+    assert!(with.contains(">Less &amp; more<") && with.contains(">Bars are everywhere.<"));
+    assert_eq!(height(&with), height(&plain) + 48);
+    assert_eq!(figure().to_svg_with(&Words::default()), plain);
+    figure().to_png_with(&words).unwrap();
 }
 
 #[test]

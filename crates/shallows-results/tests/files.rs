@@ -105,11 +105,11 @@ fn parquet_says_whether_the_run_was_interrupted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.parquet");
     for completeness in [Completeness::Partial, Completeness::Complete] {
-        write_flows(&path, &many(3), completeness).unwrap();
+        write_flows(&path, many(3), completeness).unwrap();
         assert_eq!(read_flows(&path).unwrap().completeness, Some(completeness));
     }
     let path = directory.path().join("flows.csv");
-    write_flows(&path, &many(3), Completeness::Partial).unwrap();
+    write_flows(&path, many(3), Completeness::Partial).unwrap();
     assert_eq!(read_flows(&path).unwrap().completeness, None);
 }
 
@@ -117,7 +117,7 @@ fn parquet_says_whether_the_run_was_interrupted() {
 fn a_failed_write_leaves_the_old_file_and_no_other() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.parquet");
-    write_flows(&path, &many(10), Completeness::Complete).unwrap();
+    write_flows(&path, many(10), Completeness::Complete).unwrap();
     let before = fs::read(&path).unwrap();
 
     let mut records = many(100_000);

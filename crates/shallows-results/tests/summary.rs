@@ -62,6 +62,7 @@ fn facts() -> RunFacts {
             },
         ],
         latencies: Vec::new(),
+        levels: Vec::new(),
         utilisation: vec![
             Utilisation {
                 links: "host to leaf".to_owned(),
@@ -180,7 +181,14 @@ fn a_partial_run_says_so_first() {
 fn an_empty_result_is_an_error() {
     let classes = SizeClasses::default();
     let rule = PercentileRule::NearestRank;
-    let error = Summary::new(&[], Completeness::Complete, classes, rule, facts()).unwrap_err();
+    let error = Summary::new(
+        Vec::<FlowRecord>::new(),
+        Completeness::Complete,
+        classes,
+        rule,
+        facts(),
+    )
+    .unwrap_err();
     assert!(matches!(error, ResultsError::EmptyResult), "{error}");
 }
 
@@ -221,7 +229,7 @@ fn packets_of_no_flow_get_a_column() {
     let classes = SizeClasses::default();
     let rule = PercentileRule::Index;
     let partial = Completeness::Complete;
-    let text = Summary::new(&records(), partial, classes, rule, facts)
+    let text = Summary::new(records(), partial, classes, rule, facts)
         .unwrap()
         .to_string();
     assert!(text.contains("medium  large  other\n"), "{text}");
@@ -279,7 +287,7 @@ fn the_authors_bins_move_a_flow_of_100_kib() {
     );
     let classes = SizeClasses::MQ_ECN_AS_SIMULATED;
     let rule = PercentileRule::Index;
-    let of = Summary::new(&[flow], Completeness::Complete, classes, rule, facts()).unwrap();
+    let of = Summary::new([flow], Completeness::Complete, classes, rule, facts()).unwrap();
     assert_eq!((of.classes.small.flows, of.classes.medium.flows), (0, 1));
 }
 

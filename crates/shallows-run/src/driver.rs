@@ -90,7 +90,7 @@ pub fn drive(
     interrupted: &AtomicBool,
 ) -> Result<Completeness, Failure> {
     let end = until.unwrap_or(END).min(END);
-    let flows = simulation.flows().count();
+    let flows = simulation.flows().len();
     // Several threads come together for every piece: no pieces where nobody looks on.
     let piece = match observers {
         [] => u64::MAX,

@@ -44,7 +44,7 @@ pub mod sights;
 
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
-pub use run::{Finished, Options, ideal_fcts, run, run_built};
+pub use run::{Finished, FlowRecords, Options, ideal_fcts, run, run_built};
 pub use shallows_results::RunRecord;
 
 pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};

@@ -1,11 +1,15 @@
 //! Scenarios on this machine: hosts are network namespaces, switches are ours.
 
 mod controller;
+mod output;
 mod plan;
 mod record;
 mod results;
 mod scale;
+mod xco;
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -13,14 +17,16 @@ use anyhow::{Context as _, anyhow};
 use shallows_live::command::{CommandOutcome, CommandPlan};
 use shallows_live::experiment::Observed;
 use shallows_results::RunRecord;
-use shallows_results::record::Completeness;
+use shallows_results::latencies::{Latency, TABLE, collect};
+use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::run_record::clear;
-use shallows_results::summary::Summary;
+use shallows_results::summary::{RunFacts, Summary};
 
 use crate::failure::Failure;
 use crate::run::{Options, nothing, write_resolved};
 use crate::scenario::{Built, LiveCommand, Scenario, ScenarioConfig};
 use controller::Chosen;
+pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
 pub use record::{link_name, roles};
 pub use results::{facts, records};
@@ -68,18 +74,17 @@ pub fn run(
     };
 
     results::write(out, &observed, built)?;
+    if let Some(seen) = &observed.xco {
+        xco::write(out, seen)?;
+    }
     write_resolved(out, scenario)?;
     let records = records(&observed, built, &ideal);
-    let mut summary = None;
-    if !records.is_empty() {
-        let facts = facts(&observed, built, &records, wall);
-        let rule = scenario.config.report.percentiles;
-        let classes = built.size_classes;
-        summary = Some(Summary::new(&records, completeness, classes, rule, facts)?);
-    } else if experiment.commands.is_empty() {
+    let latencies = latencies(&observed, scenario, &built.fabric)?;
+    if records.is_empty() && latencies.is_empty() && experiment.commands.is_empty() {
         return Err(nothing("started", scenario).into());
     }
-    let mut record = RunRecord::new(records, summary);
+    let facts = facts(&observed, built, &records, wall);
+    let mut record = summarized(scenario, built, completeness, records, facts, &latencies)?;
     record::add_tables(&mut record, &observed, built)?;
     record.write(out, format)?;
     Ok(LiveFinished {
@@ -88,6 +93,34 @@ pub fn run(
         report: results::report(&observed, scenario, built),
         observed,
     })
+}
+
+/// The record of a live run: its flows, what applications and programs did, and what all that comes
+/// to, if there was any of it.
+pub fn summarized(
+    scenario: &Scenario,
+    built: &Built,
+    completeness: Completeness,
+    records: Vec<FlowRecord>,
+    mut facts: RunFacts,
+    latencies: &[Latency],
+) -> Result<RunRecord, Failure> {
+    let rule = scenario.config.report.percentiles;
+    let (summaries, table) = collect(latencies, rule)?;
+    let operations = summaries.iter().map(|of| of.operation.clone()).collect();
+    facts.latencies = summaries;
+    let summary = if records.is_empty() && latencies.is_empty() {
+        None
+    } else {
+        let classes = built.size_classes;
+        Some(Summary::new(&records, completeness, classes, rule, facts)?)
+    };
+    let mut record = RunRecord::new(records, summary);
+    record.operations = operations;
+    if let Some(table) = table.filter(|_| !latencies.is_empty()) {
+        record.insert(TABLE, table);
+    }
+    Ok(record)
 }
 
 /// A scenario that can run live, with its rates and times scaled.
@@ -99,21 +132,23 @@ pub fn scaled(mut scenario: Scenario, factor: Option<f64>) -> Result<(Scenario, 
     };
     let scale = Scale::new(factor).context("--scale")?;
     // Flows are those of the scenario itself, so that scaling changes when but never what.
-    let workload = scale.workload(built.workload);
+    let workload = scale.workload(Arc::unwrap_or_clone(built.workload));
     scenario.config = scale.scenario(&scenario.config)?;
     let fabric = scenario.fabric()?;
     let built = scenario.build_with(fabric, workload)?;
     Ok((scenario, built))
 }
 
-/// Runs a scenario that [`scaled`] has let pass.
+/// Runs a scenario that [`scaled`] has let pass. What commands print goes to files in `outputs`.
 pub fn observe(
     scenario: &Scenario,
     built: &Built,
+    outputs: Option<PathBuf>,
     interrupted: &AtomicBool,
 ) -> Result<Observed, Failure> {
     let controller = Chosen::new(scenario)?;
-    let experiment = plan::experiment(scenario, built, &controller)?;
+    let mut experiment = plan::experiment(scenario, built, &controller)?;
+    experiment.outputs = outputs;
     Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
 }
 
@@ -165,7 +200,12 @@ pub fn describe_commands(scenario: &ScenarioConfig) -> String {
         let root = if command.as_root { " as root" } else { "" };
         let host = toml::Value::try_from(&command.host);
         let host = host.map_or_else(|_| "?".to_owned(), |host| host.to_string());
-        format!("  host {host}{root}: {}\n", command.run)
+        let outside = if command.outside {
+            " (outside of it)"
+        } else {
+            ""
+        };
+        format!("  host {host}{outside}{root}: {}\n", command.run)
     };
     commands.map(line).collect()
 }

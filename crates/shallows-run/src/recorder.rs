@@ -263,14 +263,14 @@ impl Observer for Recorder<'_> {
 
     fn observe(&mut self, seen: &[Observation], now: Time) -> Result<(), Failure> {
         for observation in seen {
-            match *observation {
-                Observation::Rtt { time, flow, rtt } => {
+            match observation {
+                &Observation::Rtt { time, flow, rtt } => {
                     if let Some(rtts) = &mut self.rtts {
                         let flow = flow.into();
                         rtts.write(&RttSample { time, flow, rtt })?;
                     }
                 }
-                Observation::Sojourn {
+                &Observation::Sojourn {
                     link,
                     queue,
                     sojourn,
@@ -281,7 +281,7 @@ impl Observer for Recorder<'_> {
                 }
                 Observation::Packet(packet) => {
                     if let Some(capture) = &mut self.capture {
-                        capture.pending.push(packet);
+                        capture.pending.push(**packet);
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! What a run shows: records of its flows and what its ports counted.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use shallows_results::latencies::{Latency, Operation};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
-use shallows_results::summary::{PauseSummary, ReasonCounts, RunFacts, Utilisation, World};
+use shallows_results::summary::{
+    LevelSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
+};
 use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{Completion, PauseStats, Simulation};
@@ -21,12 +24,13 @@ use crate::scenario::Built;
 /// Groups of links beyond which only hosts and switches are told apart.
 const MOST_GROUPS: usize = 12;
 
-/// The flows that have started, in the order of their numbers.
-pub fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord> {
+/// The flows that have started, in the order of their numbers; `ideal` has what each would take
+/// alone.
+pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = FlowRecord> {
     let now = simulation.progress().now;
     let flows = (0..).zip(simulation.flows()).zip(ideal);
     flows
-        .filter(|((_, (_, outcome)), _)| outcome.start <= now)
+        .filter(move |((_, (_, outcome)), _)| outcome.start <= now)
         .map(|((id, (flow, outcome)), &ideal_fct)| {
             let endless = flow.bytes == FlowSpec::ENDLESS;
             FlowRecord {
@@ -50,7 +54,6 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> Vec<FlowRecord> {
                 dropped: Some(outcome.drops),
             }
         })
-        .collect()
 }
 
 /// The operations that applications have done.
@@ -73,21 +76,29 @@ pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
 pub fn facts(
     simulation: &Simulation,
     built: &Built,
-    records: &[FlowRecord],
+    records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
     completion: Completion,
     wall: Duration,
 ) -> RunFacts {
     let progress = simulation.progress();
-    let simulated = span(records, simulation.flows().count()).unwrap_or(progress.now);
+    let counts = FlowCounts::of(records, built.size_classes);
+    // What timers do after the last flow is of no interest.
+    let flows = simulation.flows().len() as u64;
+    let simulated = if flows > 0 && counts.finished == flows {
+        counts.last_finish
+    } else {
+        progress.now
+    };
     RunFacts {
         world: World::Simulated,
         simulated,
         packet_hops: progress.packet_hops,
         events: progress.events,
         wall: Some(wall),
-        marks: marks(simulation, &built.fabric, records, built.size_classes),
+        marks: marks(simulation, &built.fabric, counts.marks),
         drops: drops(simulation, built),
         latencies: Vec::new(),
+        levels: levels(simulation, &built.fabric),
         utilisation: utilisation(simulation, built, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",
@@ -97,31 +108,66 @@ pub fn facts(
     }
 }
 
-/// Until the last flow's finish, if all have finished: what timers do after it is of no interest.
-fn span(records: &[FlowRecord], flows: usize) -> Option<Time> {
-    if records.len() < flows {
-        return None;
+/// What the facts of a run take from its flows.
+#[derive(Debug, Default)]
+struct FlowCounts {
+    finished: u64,
+    last_finish: Time,
+    /// Marked segments that arrived.
+    marks: ClassCounts,
+}
+
+impl FlowCounts {
+    fn of(
+        records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
+        classes: SizeClasses,
+    ) -> Self {
+        let mut counts = Self::default();
+        for record in records {
+            let record = record.borrow();
+            let class = classes.class_of(record.bytes);
+            counts.marks.add(class, u64::from(record.marks));
+            if let Some(finish) = record.finish() {
+                counts.finished += 1;
+                counts.last_finish = counts.last_finish.max(finish);
+            }
+        }
+        counts
     }
-    let finishes: Option<Vec<Time>> = records.iter().map(FlowRecord::finish).collect();
-    finishes?.into_iter().max()
+}
+
+/// The levels that hosts have chosen, by service.
+fn levels(simulation: &Simulation, fabric: &Fabric) -> Vec<LevelSummary> {
+    let mut services: BTreeMap<u32, LevelSummary> = BTreeMap::new();
+    let hosts = (0..fabric.hosts()).filter_map(|host| simulation.automatic_levels(host));
+    for levels in hosts {
+        for of in levels.applications() {
+            let service = of.application;
+            let summary = services.entry(service).or_insert_with(|| LevelSummary {
+                service,
+                hosts: vec![0; levels.count()],
+                control: vec![0; levels.count()],
+                most_changes: 0,
+                settled: Time::ZERO,
+            });
+            summary.hosts[usize::from(of.level)] += 1;
+            if let Some(level) = of.control {
+                summary.control[usize::from(level)] += 1;
+            }
+            summary.most_changes = summary.most_changes.max(of.changes);
+            summary.settled = summary.settled.max(of.settled);
+        }
+    }
+    services.into_values().collect()
 }
 
 /// Marks by reason. Ports do not know of flows, so where there is one reason its classes are those
 /// of the marked segments that arrived, and the rest, of ACKs above all, is `other`.
-fn marks(
-    simulation: &Simulation,
-    fabric: &Fabric,
-    records: &[FlowRecord],
-    classes: SizeClasses,
-) -> Vec<ReasonCounts> {
+fn marks(simulation: &Simulation, fabric: &Fabric, arrived: ClassCounts) -> Vec<ReasonCounts> {
     let totals = MarkReason::ALL.map(|reason| {
         let total: u64 = queues(simulation, fabric, |counters| counters.marks(reason)).sum();
         (mark_name(reason), total)
     });
-    let mut arrived = ClassCounts::default();
-    for record in records {
-        arrived.add(classes.class_of(record.bytes), u64::from(record.marks));
-    }
     by_class(&totals, arrived)
 }
 

@@ -29,6 +29,18 @@ pub struct Options<'a> {
     pub threads: u32,
     /// Ends the run early once it is true, with partial results.
     pub interrupted: &'a AtomicBool,
+    /// Where the records of flows are afterwards.
+    pub flows: FlowRecords,
+}
+
+/// Where the records of a run's flows are when it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowRecords {
+    /// In [`RunRecord::flows`], and in the directory of the results if there is one.
+    InMemory,
+    /// In the directory of the results only, so that memory does not grow with their number;
+    /// [`RunRecord::flows`] is empty. Without a directory they are nowhere.
+    OnDisk,
 }
 
 /// A run that is over.
@@ -46,6 +58,7 @@ pub fn run(scenario: &Scenario, observers: &mut [&mut dyn Observer]) -> Result<R
         out: None,
         threads: 1,
         interrupted: &AtomicBool::new(false),
+        flows: FlowRecords::InMemory,
     };
     Ok(run_built(scenario, &scenario.build()?, &options, observers)?.record)
 }
@@ -77,18 +90,22 @@ pub fn run_built(
     let completeness = drive(&mut simulation, until, &mut all, options.interrupted)?;
     let wall = clock.elapsed();
 
-    let records = report::records(&simulation, &ideal);
+    let records = || report::records(&simulation, &ideal);
     let rule = scenario.config.report.percentiles;
     let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
-    if records.is_empty() && latencies.is_empty() {
+    if records().next().is_none() && latencies.is_empty() {
         return Err(nothing("started", scenario).into());
     }
     let completion = scenario.config.completion;
-    let mut facts = report::facts(&simulation, built, &records, completion, wall);
+    let mut facts = report::facts(&simulation, built, records(), completion, wall);
     let operations = latencies.iter().map(|of| of.operation.clone()).collect();
     facts.latencies = latencies;
-    let summary = Summary::new(&records, completeness, built.size_classes, rule, facts)?;
-    let mut record = RunRecord::new(records, Some(summary));
+    let summary = Summary::new(records(), completeness, built.size_classes, rule, facts)?;
+    let kept = match options.flows {
+        FlowRecords::InMemory => records().collect(),
+        FlowRecords::OnDisk => Vec::new(),
+    };
+    let mut record = RunRecord::new(kept, Some(summary));
     record.operations = operations;
     let probes = recorder.complete(&mut record)?;
     if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
@@ -96,7 +113,7 @@ pub fn run_built(
     }
     if let Some((directory, format)) = options.out {
         write_resolved(directory, scenario)?;
-        record.write(directory, format)?;
+        record.write_with(directory, format, records())?;
         record = record.with_tables_in(directory);
     }
     Ok(Finished { record, probes })

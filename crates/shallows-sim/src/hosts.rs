@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use shallows_core::host::qjump::{
-    EpochClock, Excess, LimiterConfig, LimiterError, Network, NetworkError, Phase, QjumpGate, Scope,
+    AutomaticConfig, AutomaticError, EpochClock, Excess, LimiterConfig, LimiterError, Network,
+    NetworkError, Phase, QjumpGate, Scope,
 };
 use shallows_core::host::stage::StageTagger;
 use shallows_core::keyed::Keyed;
@@ -73,6 +74,10 @@ pub struct QjumpConfig {
     /// level 1 up to the second, and so on. Endless flows have the last level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_size: Option<Vec<Bytes>>,
+    /// Levels follow from what the applications of a host send, in place of their services: the
+    /// numbers of services tell applications apart, and levels are from the top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub automatic: Option<AutomaticConfig>,
     /// Whether a level's bytes are those of all flows of a host or of each flow by itself. Flows
     /// begin epochs of their own, and their excess is dropped.
     pub scope: Scope,
@@ -132,6 +137,15 @@ pub enum QjumpError {
     /// Flows cannot wait one by one.
     #[error("scope = \"flow\" drops what exceeds the limit; leave out excess = \"hold\"")]
     HeldByFlow,
+    /// Levels cannot be chosen.
+    #[error("automatic: {0}")]
+    Automatic(#[from] AutomaticError),
+    /// Two ways to choose levels.
+    #[error("levels are automatic or follow {0}, not both; leave out one")]
+    TwoChoices(&'static str),
+    /// Applications are limited together.
+    #[error("automatic levels are those of a host; leave out scope = \"flow\"")]
+    AutomaticByFlow,
     /// Nothing could ever wait.
     #[error("hold-limit must be more than 0B")]
     NoHoldLimit,
@@ -144,9 +158,15 @@ impl Keyed for QjumpError {
             Self::Limiter(LimiterError::Levels(_) | LimiterError::EmptyLevel(_)) => "levels",
             Self::Network(_) => "network",
             Self::Factor { .. } => "factors",
-            Self::NoHoldLimit => "hold-limit",
+            Self::NoHoldLimit | Self::Automatic(AutomaticError::HoldLimit { .. }) => "hold-limit",
             Self::HeldByFlow => "excess",
             Self::SizesNotIncreasing => "by-size",
+            Self::Automatic(AutomaticError::NotIncreasing(_)) => {
+                return vec!["levels".into(), "factors".into()];
+            }
+            Self::Automatic(AutomaticError::NoPatience) => "automatic.patience",
+            Self::TwoChoices(_) => "automatic",
+            Self::AutomaticByFlow => "scope",
             Self::Either => return Vec::new(),
         };
         vec![key.into()]
@@ -191,6 +211,15 @@ impl QjumpConfig {
             clock: self.clock,
         };
         config.validate()?;
+        if let Some(automatic) = &self.automatic {
+            if self.by_size.is_some() {
+                return Err(QjumpError::TwoChoices("by-size"));
+            }
+            if self.scope == Scope::Flow {
+                return Err(QjumpError::AutomaticByFlow);
+            }
+            automatic.build(&config, self.hold_limit)?;
+        }
         Ok(config)
     }
 
@@ -200,12 +229,18 @@ impl QjumpConfig {
         limits: &LimiterConfig,
         host: u32,
         seed: u64,
-    ) -> Result<QjumpGate<P>, LimiterError> {
+    ) -> Result<QjumpGate<P>, QjumpError> {
         if self.scope == Scope::Flow {
-            return QjumpGate::per_flow(limits);
+            return Ok(QjumpGate::per_flow(limits)?);
         }
         let start = self.first_epoch(limits, host, seed);
-        QjumpGate::new(limits, start, self.hold_limit)
+        let gate = QjumpGate::new(limits, start, self.hold_limit)?;
+        Ok(match &self.automatic {
+            Some(automatic) => {
+                gate.with_automatic_levels(automatic.build(limits, self.hold_limit)?)
+            }
+            None => gate,
+        })
     }
 
     /// When the first epoch of a host begins.

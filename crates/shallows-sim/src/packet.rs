@@ -341,6 +341,11 @@ impl CorePacket for Ticket {
     }
 
     #[inline]
+    fn set_dscp(&mut self, dscp: u8) {
+        self.dscp = dscp;
+    }
+
+    #[inline]
     fn ecn(&self) -> Ecn {
         self.ecn
     }

@@ -1,6 +1,8 @@
 //! Paths that are in use, each stored once.
 
-use rustc_hash::FxHashMap;
+use std::hash::{Hash as _, Hasher as _};
+
+use rustc_hash::{FxHashMap, FxHasher};
 
 /// Set in what ends a path: the packet is at its host. The rest is the link of the host's NIC.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -9,20 +11,32 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    known: FxHashMap<Box<[u32]>, u32>,
+    /// Where the path with a hash begins. Of two paths with one hash, only the first is known.
+    known: FxHashMap<u64, u32>,
 }
 
 impl Paths {
     /// Where a path begins that ends at the host with this NIC.
     pub(crate) fn intern(&mut self, path: &[u32], nic: u32) -> u32 {
-        if let Some(&at) = self.known.get(path) {
+        let mut hasher = FxHasher::default();
+        path.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(&at) = self.known.get(&hash)
+            && self.links(at).eq(path.iter().copied())
+        {
             return at;
         }
         let at = self.links.len() as u32;
         self.links.extend_from_slice(path);
         self.links.push(ARRIVED | nic);
-        self.known.insert(path.into(), at);
+        self.known.entry(hash).or_insert(at);
         at
+    }
+
+    /// Gives back the memory that only new paths need.
+    pub(crate) fn seal(&mut self) {
+        self.known = FxHashMap::default();
+        self.links.shrink_to_fit();
     }
 
     /// The link at a position, or [`ARRIVED`] and the NIC.
@@ -44,5 +58,24 @@ impl Paths {
             links: self.links.iter().map(rename).collect(),
             known: FxHashMap::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_stored_once_and_outlives_the_seal() {
+        let mut paths = Paths::default();
+        let first = paths.intern(&[4, 7, 9], 1);
+        let second = paths.intern(&[4, 7], 2);
+        assert_ne!(first, second);
+        assert_eq!(paths.intern(&[4, 7, 9], 1), first);
+        assert_eq!(paths.intern(&[4, 7], 2), second);
+        paths.seal();
+        assert_eq!(paths.links(first).collect::<Vec<_>>(), [4, 7, 9]);
+        assert_eq!(paths.links(second).collect::<Vec<_>>(), [4, 7]);
+        assert_eq!(paths.link(second + 2), ARRIVED | 2);
     }
 }

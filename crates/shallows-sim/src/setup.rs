@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem;
+use std::sync::Arc;
 
 use shallows_core::application::Protocol;
 use shallows_core::host::qjump::LimiterConfig;
@@ -25,6 +26,21 @@ use crate::watch::Watch;
 use crate::workload::FlowSpec;
 
 impl Setup {
+    /// Refuses what no run can be made of.
+    pub(crate) fn check(&self) -> Result<(), SetupError> {
+        self.transport.validate()?;
+        for special in &self.overrides {
+            special.transport.validate()?;
+        }
+        if self.workload.flows.is_empty() && self.applications.is_empty() {
+            return Err(SetupError::NoFlows);
+        }
+        for stream in &self.workload.streams {
+            stream.validate()?;
+        }
+        Ok(())
+    }
+
     /// Flows that wait for others far away, paths that are found packet by packet, records of
     /// packets in their order, links that can be paused and control messages that take next to no
     /// time are for one thread.
@@ -44,10 +60,12 @@ impl Setup {
         let mut hosts = BTreeMap::new();
         if let Some(qjump) = &self.hosts.qjump {
             let limits = qjump.limits(&self.fabric)?;
+            if qjump.automatic.is_some() && self.hosts.stages.is_some() {
+                return Err(QjumpError::TwoChoices("stages").into());
+            }
             self.check_levels(&limits)?;
             for host in 0..self.fabric.hosts() {
-                let gate = qjump.gate(&limits, host, self.seed);
-                let gate = Box::new(gate.map_err(QjumpError::from)?);
+                let gate = Box::new(qjump.gate(&limits, host, self.seed)?);
                 let state: &mut HostState = hosts.entry(host).or_default();
                 state.gates.push(HostGate::Qjump(gate));
             }
@@ -61,7 +79,7 @@ impl Setup {
         let Some(sizes) = qjump.and_then(|qjump| qjump.by_size.as_ref()) else {
             return;
         };
-        let workload = &mut self.workload;
+        let workload = Arc::make_mut(&mut self.workload);
         let mut streams = workload.datagrams.iter().map(|of| of.flow).peekable();
         for (flow, spec) in (0..).zip(&mut workload.flows) {
             if streams.next_if_eq(&flow).is_none() {
@@ -96,7 +114,7 @@ impl Setup {
                     service: application.service,
                 };
                 let lanes = [lane(from, to), lane(to, from)];
-                self.workload.flows.extend(lanes);
+                Arc::make_mut(&mut self.workload).flows.extend(lanes);
             }
             let of_members = (0..).zip(hosts).zip(application.plan.parts);
             let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
@@ -130,9 +148,10 @@ impl Setup {
             bytes: 0,
             service: 0,
         };
-        self.workload
-            .flows
-            .extend(control.channels.iter().map(channel));
+        if !control.channels.is_empty() {
+            let workload = Arc::make_mut(&mut self.workload);
+            workload.flows.extend(control.channels.iter().map(channel));
+        }
         ControlPlan {
             carriage: control.carriage,
             hosts: at,
@@ -145,6 +164,9 @@ impl Setup {
 
     /// Checks that the limits let something of every flow pass at some time.
     fn check_levels(&self, limits: &LimiterConfig) -> Result<(), SetupError> {
+        let qjump = self.hosts.qjump.as_ref();
+        let is_automatic = qjump.is_some_and(|qjump| qjump.automatic.is_some());
+        let lowest = limits.levels.len() as u16 - 1;
         for (flow, spec) in self.workload.flows.iter().enumerate() {
             let size = match self.workload.stream(flow as u32) {
                 Some(_) => udp::IP_HEADER + 1,
@@ -152,6 +174,7 @@ impl Setup {
             };
             let levels = match &self.hosts.stages {
                 Some(stages) => 1..=u16::from(stages.greatest_tag()),
+                None if is_automatic => lowest..=lowest,
                 None => spec.service..=spec.service,
             };
             for level in levels {
@@ -210,6 +233,9 @@ impl Setup {
                 Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
             };
             routes.push([find(spec.src, spec.dst)?, find(spec.dst, spec.src)?]);
+        }
+        if self.changes.is_empty() && self.router.selection() != Selection::Packet {
+            paths.seal();
         }
         Ok((paths, routes))
     }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use shallows_core::host::gate::Refusal;
-use shallows_core::host::qjump::Limiter;
+use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
@@ -48,8 +49,8 @@ pub struct Setup {
     pub control: Control,
     /// Applications.
     pub applications: Vec<ApplicationSetup>,
-    /// What hosts have to say.
-    pub workload: Workload,
+    /// What hosts have to say. Shared with who made it, because it can be most of the memory.
+    pub workload: Arc<Workload>,
     /// Where a flow's completion is taken.
     pub completion: Completion,
     /// What is wrong with some links.
@@ -255,7 +256,7 @@ pub struct Simulation {
     /// The threads, if there are several parts.
     crew: Option<Crew>,
     router: Router,
-    /// Paths that are in use, while they may change.
+    /// Paths that are in use, and where those of each flow begin, while links may change.
     paths: Paths,
     routes: Vec<[u32; 2]>,
     /// Changes of links that are still to come, the next one last.
@@ -276,16 +277,7 @@ pub struct SenderState {
 impl Simulation {
     /// A run at time zero.
     pub fn new(mut setup: Setup) -> Result<Self, SetupError> {
-        setup.transport.validate()?;
-        for special in &setup.overrides {
-            special.transport.validate()?;
-        }
-        if setup.workload.flows.is_empty() && setup.applications.is_empty() {
-            return Err(SetupError::NoFlows);
-        }
-        for stream in &setup.workload.streams {
-            stream.validate()?;
-        }
+        setup.check()?;
         setup.choose_levels();
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
@@ -299,21 +291,23 @@ impl Simulation {
         let (threads, delay) = (setup.usable_threads(), setup.control.delay());
         let control = setup.add_agents(&mut hosts);
         let partition = Partition::new(&setup.fabric, threads);
-        let (paths, routes) = setup.routes()?;
+        let (mut paths, routes) = setup.routes()?;
+        let is_fixed = setup.changes.is_empty();
         let smallest = setup.smallest_packet(&control, &applications);
         let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
         if let Some(delay) = delay {
-            let each = lookaheads.iter_mut().flatten();
-            each.for_each(|lookahead| *lookahead = delay.min(*lookahead));
+            (lookaheads.iter_mut().flatten()).for_each(|least| *least = delay.min(*least));
         }
         let watched = watched_links(&setup, &partition);
         let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
+        let warm_ups = setup.warm_ups(&paths, &routes);
+        let kept_routes = if is_fixed { Vec::new() } else { routes.clone() };
         let routing = Arc::new(Routing {
             router: setup.router.clone(),
-            routes: routes.clone(),
+            routes,
         });
         let world = Arc::new(World {
-            warm_ups: setup.warm_ups(&paths, &routes),
+            warm_ups,
             workload: setup.workload,
             transport: setup.transport,
             overrides: setup.overrides,
@@ -323,6 +317,7 @@ impl Simulation {
             control,
             applications,
             places: places(&setup.fabric, &partition),
+            seed: setup.seed,
         });
         let make = |part| {
             let parts = (&setup.fabric, &setup.ports, setup.seed);
@@ -332,12 +327,6 @@ impl Simulation {
                 let src = world.workload.flows[*flow as usize].src;
                 partition.part_of(Node::Host(src)) == part
             };
-            let flows = (0..).zip(&world.workload.flows);
-            let starting = flows
-                .filter(|(_, spec)| spec.start != FlowSpec::AT_BARRIER)
-                .map(|(flow, _)| flow)
-                .filter(local)
-                .collect();
             let stops = world.workload.stops.iter().copied();
             Ok(Shard::new(ShardSetup {
                 part,
@@ -346,11 +335,14 @@ impl Simulation {
                 network,
                 hosts: take_hosts(part, &world.places, &mut hosts),
                 routing: Arc::clone(&routing),
-                paths: local_paths(&paths, &partition, part),
+                paths: match partition.parts() {
+                    1 if is_fixed => mem::take(&mut paths),
+                    _ => local_paths(&paths, &partition, part),
+                },
                 watched: watched.clone(),
                 keeps_rtt: setup.watch.rtt,
                 pauses: pauses.take(),
-                starting,
+                starting: world.workload.timed().filter(local).collect(),
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
             }))
         };
@@ -372,8 +364,8 @@ impl Simulation {
             partition,
             crew,
             router: setup.router,
-            paths,
-            routes,
+            paths: if is_fixed { Paths::default() } else { paths },
+            routes: kept_routes,
             changes,
         })
     }
@@ -445,7 +437,8 @@ impl Simulation {
         self.shards.iter().filter_map(Shard::next_time).min()
     }
 
-    /// What was seen of packets since the last call, in the order of time.
+    /// What was seen of packets since the last call, in the order of time, but that waiting times are
+    /// only in the order of their link.
     pub fn take_observations(&mut self) -> Vec<Observation> {
         let seen = self.shards.iter_mut().map(Shard::take_observations);
         seen.reduce(|mut all, more| {
@@ -483,6 +476,12 @@ impl Simulation {
         Some(self.shards[part as usize].qjump(port)?.limiter())
     }
 
+    /// The levels that the applications of a host have chosen, if they do.
+    pub fn automatic_levels(&self, host: u32) -> Option<&AutomaticLevels> {
+        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+        self.shards[part as usize].qjump(port)?.automatic_levels()
+    }
+
     /// How many threads it uses.
     pub fn threads(&self) -> usize {
         self.shards.len()
@@ -500,9 +499,10 @@ impl Simulation {
     }
 
     /// The flows, in their order, with what became of them.
-    pub fn flows(&self) -> impl Iterator<Item = (&FlowSpec, FlowOutcome)> {
-        let specs = (0..).zip(&self.world.workload.flows[..self.flows]);
+    pub fn flows(&self) -> impl ExactSizeIterator<Item = (&FlowSpec, FlowOutcome)> {
+        let specs = self.world.workload.flows[..self.flows].iter().enumerate();
         specs.map(|(flow, spec)| {
+            let flow = flow as u32;
             let seen = self.shards.iter().map(|shard| shard.outcome(flow));
             let outcome = seen.reduce(FlowOutcome::merge);
             let mut outcome = outcome.unwrap_or_else(|| FlowOutcome::of(spec));

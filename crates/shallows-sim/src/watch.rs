@@ -43,14 +43,14 @@ pub struct LinkChange {
 pub struct Watch {
     /// Round-trip times that senders see, with every ACK of new data.
     pub rtt: bool,
-    /// How long packets wait before these links.
+    /// How long packets wait before these links; those of one link come in their order.
     pub sojourn: BTreeSet<u32>,
     /// All packets on these links.
     pub captured: BTreeSet<u32>,
 }
 
 /// Something that was seen of a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Observation {
     /// A sender has an ACK of something sent so long ago.
     Rtt {
@@ -70,8 +70,8 @@ pub enum Observation {
         /// From its arrival to the start of its transmission.
         sojourn: Time,
     },
-    /// A packet was sent on a link.
-    Packet(CapturedPacket),
+    /// A packet was sent on a link. Boxed, because the others are small and many.
+    Packet(Box<CapturedPacket>),
 }
 
 /// A packet on a link.
@@ -179,7 +179,7 @@ pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<u
             sojourn: watch.sojourn.contains(&link),
             captured: watch.captured.contains(&link),
             departures: smallest_datagrams.contains_key(&link),
-            order: if observed.contains(&link) || faulty.contains(&link) || !hears_late {
+            order: if watch.captured.contains(&link) || faulty.contains(&link) || !hears_late {
                 Order::Strict
             } else {
                 Order::OfPorts

@@ -1,6 +1,9 @@
 //! XCo at the hosts of a simulation: a coordinator at each, and a controller.
 
+mod outage;
+
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use shallows_core::keyed::Keyed;
@@ -17,6 +20,9 @@ use crate::network::PortSetup;
 use crate::packet::Ticket;
 use crate::routing::{Router, Selection};
 use crate::topology::Fabric;
+
+pub use outage::Outage;
+use outage::Unreliable;
 
 /// Explicit coordination (XCo): who may send when.
 ///
@@ -50,10 +56,31 @@ pub struct XcoConfig {
     pub preempt_after: Option<Time>,
     /// How long a pair waits before others must make way for it.
     pub patience: Time,
+    /// Hosts whose slots are longer than the others'.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub weights: Vec<Weight>,
+    /// Whether there is a second controller that takes over if the first one fails. Messages are
+    /// out of band then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub standby: bool,
+    /// When controllers crash and start again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
     /// What coordinators do to packets.
     pub gate: GateConfig,
     /// Times of the protocol.
     pub protocol: Protocol,
+}
+
+/// How much longer the slots of a host are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Weight {
+    /// The host.
+    pub host: u32,
+    /// The factor, 1 to 16.
+    pub weight: u32,
 }
 
 /// The forms of directives.
@@ -81,6 +108,9 @@ impl Default for XcoConfig {
             dscp: 0,
             preempt_after: controller.preempt_after,
             patience: controller.patience,
+            weights: Vec::new(),
+            standby: false,
+            outages: Vec::new(),
             gate: GateConfig::default(),
             protocol: Protocol::default(),
         }
@@ -107,6 +137,48 @@ pub enum XcoError {
         /// See [`XcoConfig::delay`].
         delay: Time,
     },
+    /// A standby of a controller that is at a host.
+    #[error("a standby needs messages out of band, the controller is at host {0}")]
+    StandbyInFabric(u32),
+    /// A weight of a host that does not exist.
+    #[error("host {host} has a weight, the fabric has hosts 0 to {}", .hosts - 1)]
+    WeightOfNobody {
+        /// The host.
+        host: u32,
+        /// Number of hosts.
+        hosts: u32,
+    },
+    /// Two weights of one host.
+    #[error("host {0} has two weights")]
+    TwoWeights(u32),
+    /// Slots alone can be longer.
+    #[error("weights lengthen timeslices, rate limits have none")]
+    WeightsOfRates,
+    /// An outage of a controller that does not exist.
+    #[error(
+        "outage of controller {controller}, their numbers end at {}; 1 is the standby, which standby = true adds",
+        .controllers - 1
+    )]
+    NoSuchController {
+        /// The controller.
+        controller: u32,
+        /// Number of controllers.
+        controllers: u32,
+    },
+    /// An outage that ends before it begins.
+    #[error("a controller that crashes at {crash} must restart later")]
+    RestartsBeforeCrash {
+        /// When it crashes.
+        crash: Time,
+    },
+    /// Outages that overlap.
+    #[error("controller {controller} crashes at {crash}, when it is down already")]
+    CrashesTwice {
+        /// The controller.
+        controller: u32,
+        /// When it crashes.
+        crash: Time,
+    },
     /// A controller at a host that does not exist.
     #[error("the controller is at host {host}, the fabric has hosts 0 to {}", .hosts - 1)]
     NoSuchHost {
@@ -126,6 +198,14 @@ impl Keyed for XcoError {
             Self::Control(ControlError::NoDelay) => "delay",
             Self::ShortSlot { .. } => return vec!["slot".into(), "delay".into()],
             Self::NoSuchHost { .. } => "controller",
+            Self::StandbyInFabric(_) => return vec!["standby".into(), "controller".into()],
+            Self::Settings(SettingsError::Weight(_))
+            | Self::WeightOfNobody { .. }
+            | Self::TwoWeights(_)
+            | Self::WeightsOfRates => "weights",
+            Self::NoSuchController { .. }
+            | Self::RestartsBeforeCrash { .. }
+            | Self::CrashesTwice { .. } => "outages",
             Self::Settings(_) | Self::Fabric(_) | Self::Control(_) => return Vec::new(),
         };
         vec![key.into()]
@@ -134,7 +214,7 @@ impl Keyed for XcoError {
 
 /// The paths of the simulation's router. Where each flow has one of its own, the links that all
 /// flows of the pair share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Paths(Router);
 
 /// Paths that are compared to find what they share.
@@ -180,18 +260,33 @@ impl XcoConfig {
             let (slot, delay) = (self.slot, self.delay);
             return Err(XcoError::ShortSlot { slot, delay });
         }
+        if let Some(host) = self.controller.filter(|_| self.standby) {
+            return Err(XcoError::StandbyInFabric(host));
+        }
+        self.check_weights(hosts)?;
         // Addresses are positions: the controller is in the place of its host's coordinator.
         let address = self.controller.unwrap_or(hosts);
+        let addresses: Vec<u32> = (address..).take(1 + usize::from(self.standby)).collect();
+        let outages = outage::by_controller(&self.outages, addresses.len() as u32)?;
+        let known = coordinated(fabric, router)?;
         // All agents are ours, so the key need not be secret.
         let key = ClusterKey::new([0; 16]);
-        let mut agents = Vec::with_capacity(hosts as usize + 1);
+        let controllers = addresses.iter().zip(outages);
+        let controllers = controllers.map(|(&own, outages)| {
+            let config = self.settings(own, &addresses);
+            controller(config, known.clone(), &key, outages)
+        });
+        let mut controllers = controllers.collect::<Result<VecDeque<_>, _>>()?;
+        let mut agents = Vec::with_capacity(hosts as usize + addresses.len());
         for host in 0..hosts {
-            let agent = if self.controller == Some(host) {
-                HostAgent::Alone(Box::new(self.make_controller(host, fabric, router, &key)?))
+            let agent = if self.controller == Some(host)
+                && let Some(controller) = controllers.pop_front()
+            {
+                controller
             } else {
                 let config = CoordinatorConfig {
                     host,
-                    controllers: vec![address],
+                    controllers: addresses.clone(),
                     incarnation: 1,
                     rate: fabric.link(fabric.uplink(host)).rate,
                     framing: ports.hosts.framing,
@@ -203,11 +298,11 @@ impl XcoConfig {
             };
             agents.push(AgentSetup { host, agent });
         }
-        if self.controller.is_none() {
-            let controller = self.make_controller(address, fabric, router, &key)?;
-            let agent = HostAgent::Alone(Box::new(controller));
-            agents.push(AgentSetup { host: 0, agent });
-        }
+        agents.extend(
+            controllers
+                .into_iter()
+                .map(|agent| AgentSetup { host: 0, agent }),
+        );
         let others = (0..hosts).filter(|&host| host != address);
         let both = |host| [(host, address), (address, host)];
         let channels = others.flat_map(both);
@@ -229,15 +324,27 @@ impl XcoConfig {
         Ok(control)
     }
 
-    fn make_controller(
-        &self,
-        address: u32,
-        fabric: &Fabric,
-        router: &Router,
-        key: &ClusterKey,
-    ) -> Result<Controller<Paths>, XcoError> {
-        let config = ControllerConfig {
+    fn check_weights(&self, hosts: u32) -> Result<(), XcoError> {
+        for (place, &Weight { host, .. }) in self.weights.iter().enumerate() {
+            if host >= hosts {
+                return Err(XcoError::WeightOfNobody { host, hosts });
+            }
+            if self.weights[..place].iter().any(|other| other.host == host) {
+                return Err(XcoError::TwoWeights(host));
+            }
+        }
+        if !self.weights.is_empty() && self.directives != Directives::Timeslice {
+            return Err(XcoError::WeightsOfRates);
+        }
+        Ok(())
+    }
+
+    fn settings(&self, address: u32, all: &[u32]) -> ControllerConfig {
+        let peers = all.iter().copied().filter(|&other| other != address);
+        let weights = self.weights.iter();
+        ControllerConfig {
             address,
+            peers: peers.collect(),
             slot: self.slot,
             strategy: match self.directives {
                 Directives::Timeslice => Strategy::Timeslice,
@@ -246,13 +353,65 @@ impl XcoConfig {
             },
             preempt_after: self.preempt_after,
             patience: self.patience,
+            weights: weights.map(|weight| (weight.host, weight.weight)).collect(),
             protocol: self.protocol,
             ..ControllerConfig::default()
+        }
+    }
+}
+
+/// The fabric as the controller knows it.
+fn coordinated(fabric: &Fabric, router: &Router) -> Result<CoordinatedFabric<Paths>, XcoError> {
+    let rate = |host| fabric.link(fabric.uplink(host)).rate;
+    let rates: Vec<Rate> = (0..fabric.hosts()).map(rate).collect();
+    let links = fabric.links().iter().map(|link| link.rate).collect();
+    Ok(CoordinatedFabric::new(rates, links, Paths(router.clone()))?)
+}
+
+fn controller(
+    config: ControllerConfig,
+    fabric: CoordinatedFabric<Paths>,
+    key: &ClusterKey,
+    outages: VecDeque<Outage>,
+) -> Result<HostAgent, XcoError> {
+    if outages.is_empty() {
+        let controller = Controller::new(config, fabric, key, Time::ZERO)?;
+        return Ok(HostAgent::Alone(Box::new(controller)));
+    }
+    let controller = Unreliable::new(config, fabric, key.clone(), outages)?;
+    Ok(HostAgent::Alone(Box::new(controller)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_get_weights_and_each_other() {
+        let config: XcoConfig =
+            toml::from_str("weights = [{ host = 3, weight = 4 }]\nstandby = true").unwrap();
+        let settings = config.settings(16, &[16, 17]);
+        assert_eq!((settings.address, settings.peers), (16, vec![17]));
+        assert_eq!(settings.weights.into_iter().collect::<Vec<_>>(), [(3, 4)]);
+    }
+
+    #[test]
+    fn weights_that_cannot_be_are_refused() {
+        let refusal = |text: &str| {
+            let config: XcoConfig = toml::from_str(text).unwrap();
+            config.check_weights(4).unwrap_err().to_string()
         };
-        let rate = |host| fabric.link(fabric.uplink(host)).rate;
-        let rates: Vec<Rate> = (0..fabric.hosts()).map(rate).collect();
-        let links = fabric.links().iter().map(|link| link.rate).collect();
-        let known = CoordinatedFabric::new(rates, links, Paths(router.clone()))?;
-        Ok(Controller::new(config, known, key, Time::ZERO)?)
+        assert_eq!(
+            refusal("weights = [{ host = 4, weight = 2 }]"),
+            "host 4 has a weight, the fabric has hosts 0 to 3"
+        );
+        assert_eq!(
+            refusal("weights = [{ host = 1, weight = 2 }, { host = 1, weight = 3 }]"),
+            "host 1 has two weights"
+        );
+        assert_eq!(
+            refusal("weights = [{ host = 1, weight = 2 }]\ndirectives = \"max-min\""),
+            "weights lengthen timeslices, rate limits have none"
+        );
     }
 }

@@ -19,7 +19,7 @@ use shallows_sim::topology::Node;
 use shallows_sim::workload::WorkloadConfig;
 
 use shallows_run::scenario::{Built, Scenario};
-use shallows_run::{Failure, Observer, Options, RunRecord, Step, Ticks, run_built};
+use shallows_run::{Failure, FlowRecords, Observer, Options, RunRecord, Step, Ticks, run_built};
 
 /// The file of a record that is written last.
 const SUMMARY: &str = "summary.json";
@@ -152,6 +152,7 @@ impl Measured {
             out: (keep == Keep::All).then_some((place, Format::Parquet)),
             threads: 1,
             interrupted,
+            flows: FlowRecords::InMemory,
         };
         let record = run_built(scenario, &built, &options, &mut observers)?.record;
         let summary = record.summary.as_ref().context("the run has no summary")?;

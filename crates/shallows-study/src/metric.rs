@@ -12,7 +12,7 @@ use shallows_results::record::FlowRecord;
 use shallows_results::series::{Series, Values};
 use shallows_results::size_class::{ClassCounts, SizeClass};
 use shallows_results::statistics::{Percentile, PercentileRule};
-use shallows_results::summary::Summary;
+use shallows_results::summary::{LevelSummary, Summary};
 
 use crate::measured::Measured;
 use crate::operations;
@@ -42,6 +42,8 @@ use crate::operations;
 /// | `marks`, `marks.small` | packets that were marked; of a class, those that arrived |
 /// | `latency.memcached.get.p99` | of an operation of an application, in us |
 /// | `operations.memcached.get` | of an application a second, from its first start to its last end |
+/// | `settled.1` | last change of a service's automatic level at any host, from 1, in ms of the run |
+/// | `level-changes.1` | how often it changed at the host where that was most often |
 /// | `mice` | percent of small flows that fit 16 packets |
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -64,6 +66,8 @@ pub(crate) enum Metric {
     DropRate(Class),
     Marks(Class),
     Latency(Operation, Statistic),
+    Settled(u32),
+    LevelChanges(u32),
     Mice,
 }
 
@@ -157,6 +161,10 @@ fn parse(name: &str) -> Option<Metric> {
             };
             Some(Metric::PerSecond(operation))
         }
+        ("settled", _) => Some(Metric::Settled(part.parse::<u32>().ok()?.checked_sub(1)?)),
+        ("level-changes", _) => Some(Metric::LevelChanges(
+            part.parse::<u32>().ok()?.checked_sub(1)?,
+        )),
         ("mice", "") => Some(Metric::Mice),
         _ => None,
     }
@@ -225,6 +233,13 @@ impl Metric {
             Self::Timeouts(class) => Some(class.count(&run.summary.timeouts)),
             Self::Drops(Class::All) => Some(total(&run.summary.facts.drops)),
             Self::Marks(Class::All) => Some(total(&run.summary.facts.marks)),
+            Self::Settled(service) => {
+                let levels = levels(&run.summary, *service)?;
+                Some(levels.settled.as_secs_f64() * 1e3)
+            }
+            Self::LevelChanges(service) => {
+                Some(levels(&run.summary, *service)?.most_changes as f64)
+            }
             Self::Mice => run.mice_percent,
             _ => self.of_record(&*run.record()?, &run.summary),
         }
@@ -233,7 +248,7 @@ impl Metric {
     /// Its unit; empty if it is a count or a ratio.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Self::Fct(..) | Self::Gap => "ms",
+            Self::Fct(..) | Self::Gap | Self::Settled(_) => "ms",
             Self::Rtt(_) | Self::DataRtt(_) | Self::Latency(..) => "us",
             Self::Throughput(_)
             | Self::Goodput(_)
@@ -244,7 +259,11 @@ impl Metric {
             Self::Sum(metrics) => metrics.first().map_or("", Self::unit),
             Self::Queue(..) => "KB",
             Self::DropRate(_) | Self::Mice => "%",
-            Self::Slowdown(..) | Self::Timeouts(_) | Self::Drops(_) | Self::Marks(_) => "",
+            Self::Slowdown(..)
+            | Self::Timeouts(_)
+            | Self::Drops(_)
+            | Self::Marks(_)
+            | Self::LevelChanges(_) => "",
         }
     }
 
@@ -259,7 +278,11 @@ impl Metric {
                 }
                 Statistic::Rms => false,
             },
-            Self::Timeouts(_) | Self::Drops(Class::All) | Self::Marks(Class::All) => true,
+            Self::Timeouts(_)
+            | Self::Drops(Class::All)
+            | Self::Marks(Class::All)
+            | Self::Settled(_)
+            | Self::LevelChanges(_) => true,
             _ => false,
         }
     }
@@ -332,9 +355,16 @@ impl Metric {
             | Self::Gap
             | Self::Sum(_)
             | Self::Timeouts(_)
+            | Self::Settled(_)
+            | Self::LevelChanges(_)
             | Self::Mice => None,
         }
     }
+}
+
+fn levels(summary: &Summary, service: u32) -> Option<&LevelSummary> {
+    let mut levels = summary.facts.levels.iter();
+    levels.find(|of| of.service == service)
 }
 
 /// What the summary has of flow completion times, in ms.
@@ -452,7 +482,7 @@ impl Class {
 
 impl Statistic {
     /// Of values that are sorted.
-    fn of(self, sorted: &[f64], rule: PercentileRule) -> Option<f64> {
+    pub(crate) fn of(self, sorted: &[f64], rule: PercentileRule) -> Option<f64> {
         let count = sorted.len() as f64;
         match self {
             _ if sorted.is_empty() => None,

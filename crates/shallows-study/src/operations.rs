@@ -1,5 +1,7 @@
 //! What applications did in a run.
 
+use std::collections::BTreeMap;
+
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::latencies::{Operation, TABLE};
@@ -18,6 +20,26 @@ pub(crate) fn latencies_us(record: &RunRecord, operation: &Operation) -> Option<
     Some(us)
 }
 
+/// Latencies of an operation in each window of time that has some, sorted, with the window's end in
+/// seconds.
+pub(crate) fn latencies_by_window(
+    record: &RunRecord,
+    operation: &Operation,
+    window: Time,
+) -> Option<Vec<(f64, Vec<f64>)>> {
+    let mut windows: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (start, latency) in done(record, operation)? {
+        let values = windows.entry(start.ps() / window.ps()).or_default();
+        values.push(latency.as_secs_f64() * 1e6);
+    }
+    let end = |number: u64| (number + 1) as f64 * window.as_secs_f64();
+    let windows = windows.into_iter().map(|(number, mut us)| {
+        us.sort_unstable_by(f64::total_cmp);
+        (end(number), us)
+    });
+    Some(windows.collect())
+}
+
 /// How often an operation was done, and the time from its first start to its last end.
 pub(crate) fn count_and_time(record: &RunRecord, operation: &Operation) -> Option<(u64, Time)> {
     let done = done(record, operation)?;
@@ -29,7 +51,7 @@ pub(crate) fn count_and_time(record: &RunRecord, operation: &Operation) -> Optio
 }
 
 /// Start and latency of each time that an operation was done.
-fn done(record: &RunRecord, operation: &Operation) -> Option<Vec<(Time, Time)>> {
+pub(crate) fn done(record: &RunRecord, operation: &Operation) -> Option<Vec<(Time, Time)>> {
     let number = record.operations.iter().position(|of| of == operation)?;
     let number = i64::try_from(number).ok()?;
     let table = record.table(TABLE).ok()??;
@@ -83,6 +105,9 @@ mod tests {
             latencies_us(&record, &get),
             Some(vec![300.0, 500.0, 1_000.0])
         );
+        let windows = latencies_by_window(&record, &get, Time::from_ms(3)).unwrap();
+        let expected = [(0.003, vec![300.0, 500.0]), (0.006, vec![1_000.0])];
+        assert_eq!(windows, expected);
         // From 1 ms to 5 ms.
         assert_eq!(count_and_time(&record, &get), Some((3, Time::from_ms(4))));
         assert_eq!(count_and_time(&record, &operation("delete")), None);

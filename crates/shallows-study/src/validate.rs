@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
-use shallows_run::{Failure, Options, Scenario, Setting, run_built};
+use shallows_run::{Failure, FlowRecords, Options, Scenario, Setting, run_built};
 use shallows_sim::workload::{FlowSpec, Workload, list};
 
 /// The flows and what the authors' simulator made of them.
@@ -156,6 +156,7 @@ fn simulate(
         out: None,
         threads: 1,
         interrupted,
+        flows: FlowRecords::InMemory,
     };
     let record = run_built(scenario, &built, &options, &mut [])?.record;
     let mut fcts = vec![f64::NAN; places.len()];

@@ -1,16 +1,18 @@
 //! `shallows bench`: the simulator measured on reference workloads.
 //!
-//! A and B run on a 144-host leaf-spine with the flow lists that other simulators were measured
-//! with. Each run is a process of its own, so that its peak memory is its own too. Time is that of
-//! the CPU, from reading the flows to the last event; the speed-up of several threads is a ratio of
-//! wall times, of runs that take turns.
+//! A and B run on a 144-host leaf-spine with given flow lists. Each run is a process of its own, so
+//! that its peak memory is its own too. Time is that of the CPU, from reading the flows to the last
+//! event; the speed-up of several threads is a ratio of wall times, of runs that take turns. Beside
+//! it stands what the machine allows: as many runs at once, on one thread each, which share nothing
+//! but the caches and the memory.
 
-use std::fmt::{self, Display, Formatter};
+mod display;
+
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::num::NonZero;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
@@ -76,7 +78,6 @@ struct Line {
     mean_fct_us: f64,
     speedups: Vec<Speedup>,
     runs: Vec<Measurement>,
-    others: Vec<Other>,
 }
 
 /// What several threads bring.
@@ -87,15 +88,19 @@ struct Speedup {
     times: f64,
     times_min: f64,
     times_max: f64,
+    /// The work that as many independent runs at once do, over that of one alone in the same time:
+    /// the median.
+    ceiling: f64,
     /// Whether all flows had the same fate as on one thread.
     identical: bool,
 }
 
-/// What another simulator does on the same work.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Other {
-    simulator: &'static str,
-    hops_per_cpu_s: f64,
+/// Runs that took turns: on one thread, on several, and independent ones at once.
+#[derive(Clone, Debug)]
+struct Round {
+    together: Measurement,
+    /// Wall time of the slowest of as many runs at once as there are threads.
+    at_once_wall_s: f64,
 }
 
 /// What size costs.
@@ -153,20 +158,6 @@ impl Reference {
             Self::Large | Self::Idle => 0,
         }
     }
-
-    /// Measured on a quiet machine; htsim has no DWRR, so its B has one queue a port.
-    fn others(self) -> Vec<Other> {
-        let others: &[(&str, f64)] = match self {
-            Self::A => &[("ns-3", 0.045e6), ("ns-2", 0.6e6), ("htsim", 1.61e6)],
-            Self::B => &[("ns-2", 0.33e6), ("htsim", 1.49e6)],
-            Self::Large | Self::Idle => &[],
-        };
-        let other = |&(simulator, hops_per_cpu_s)| Other {
-            simulator,
-            hops_per_cpu_s,
-        };
-        others.iter().map(other).collect()
-    }
 }
 
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
@@ -200,24 +191,47 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
     Ok(output::print(&format!("{json}\n"))?)
 }
 
-/// Runs a workload once in another process; what it printed.
-fn apart(reference: Reference, threads: u32) -> anyhow::Result<Vec<u8>> {
+/// Starts a run of a workload in another process.
+fn start(reference: Reference, threads: u32) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("cannot tell where this program is")?;
-    let output = Command::new(program)
+    Command::new(program)
         .args(["bench", "--only", &reference.name().to_lowercase()])
         .args(["--threads", &threads.to_string()])
-        .output()
-        .context("cannot start a run")?;
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start a run")
+}
+
+/// Waits for the end of a run; what it printed.
+fn printed(run: Child) -> anyhow::Result<Vec<u8>> {
+    let output = run.wait_with_output().context("cannot wait for a run")?;
     let problem = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "a run failed: {problem}");
     Ok(output.stdout)
 }
 
-fn measure_apart(reference: Reference, threads: u32) -> anyhow::Result<Measurement> {
+fn measured(run: Child, reference: Reference) -> anyhow::Result<Measurement> {
     let run: Measurement =
-        serde_json::from_slice(&apart(reference, threads)?).context("a run did not report")?;
+        serde_json::from_slice(&printed(run)?).context("a run did not report")?;
     run.check(reference)?;
     Ok(run)
+}
+
+fn measure_apart(reference: Reference, threads: u32) -> anyhow::Result<Measurement> {
+    measured(start(reference, threads)?, reference)
+}
+
+/// Runs a workload on one thread in each of several processes at once; the wall time of the
+/// slowest.
+fn measure_at_once(reference: Reference, copies: u32) -> anyhow::Result<f64> {
+    let runs: Result<Vec<Child>, _> = (0..copies).map(|_| start(reference, 1)).collect();
+    let mut slowest = 0.0_f64;
+    for run in runs? {
+        slowest = slowest.max(measured(run, reference)?.wall_s);
+    }
+    Ok(slowest)
 }
 
 impl Measurement {
@@ -331,17 +345,18 @@ impl Line {
     /// Measures a workload on one thread and on several, in turns.
     fn measure(reference: Reference, runs: u32, most_threads: u32) -> anyhow::Result<Self> {
         let mut alone = Vec::new();
-        let mut together: Vec<Vec<Measurement>> = Vec::new();
+        let mut together: Vec<Vec<Round>> = Vec::new();
         together.resize_with(most_threads.saturating_sub(1) as usize, Vec::new);
         for _ in 0..runs {
             alone.push(measure_apart(reference, 1)?);
-            for (threads, measured) in (2..).zip(&mut together) {
-                measured.push(measure_apart(reference, threads)?);
+            for (threads, rounds) in (2..).zip(&mut together) {
+                rounds.push(Round {
+                    at_once_wall_s: measure_at_once(reference, threads)?,
+                    together: measure_apart(reference, threads)?,
+                });
             }
         }
-        let speedups = together
-            .iter()
-            .map(|measured| Speedup::of(&alone, measured));
+        let speedups = together.iter().map(|rounds| Speedup::of(&alone, rounds));
         let speedups = speedups.collect();
         alone.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
         let useful = reference.useful_hops();
@@ -357,7 +372,6 @@ impl Line {
             events_per_packet_hop: median.events as f64 / median.packet_hops as f64,
             peak_memory_bytes: median.peak_memory_bytes,
             mean_fct_us: median.mean_fct_us,
-            others: reference.others(),
             speedups,
             runs: alone,
         })
@@ -366,26 +380,33 @@ impl Line {
 
 impl Speedup {
     /// Of runs that took turns.
-    fn of(alone: &[Measurement], together: &[Measurement]) -> Self {
-        let pairs = || alone.iter().zip(together);
-        let mut times: Vec<f64> = pairs()
-            .map(|(one, more)| one.wall_s / more.wall_s)
-            .collect();
-        times.sort_by(f64::total_cmp);
+    fn of(alone: &[Measurement], rounds: &[Round]) -> Self {
+        let pairs = || alone.iter().zip(rounds);
+        let threads = rounds[0].together.threads;
+        let times = sorted(pairs().map(|(one, round)| one.wall_s / round.together.wall_s));
+        let ceilings =
+            sorted(pairs().map(|(one, round)| threads as f64 * one.wall_s / round.at_once_wall_s));
         Self {
-            threads: together[0].threads,
+            threads,
             times: times[times.len() / 2],
             times_min: times[0],
             times_max: times[times.len() - 1],
-            identical: pairs().all(|(one, more)| one.fingerprint == more.fingerprint),
+            ceiling: ceilings[ceilings.len() / 2],
+            identical: pairs().all(|(one, round)| one.fingerprint == round.together.fingerprint),
         }
     }
+}
+
+fn sorted(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers
 }
 
 impl Scale {
     fn measure(hops_per_cpu_s_of_a: f64) -> anyhow::Result<Self> {
         let large = measure_apart(Reference::Large, 1)?;
-        let idle = apart(Reference::Idle, 1)?;
+        let idle = printed(start(Reference::Idle, 1)?)?;
         let rate = large.packet_hops as f64 / large.cpu_s;
         Ok(Self {
             hosts: large.flows,
@@ -395,70 +416,6 @@ impl Scale {
             peak_memory_bytes: large.peak_memory_bytes,
             bytes_per_idle_flow: serde_json::from_slice(&idle).context("a run did not report")?,
         })
-    }
-}
-
-fn million(rate: f64) -> f64 {
-    rate / 1e6
-}
-
-impl Display for Line {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.workload, self.description)?;
-        writeln!(
-            f,
-            "   {:.2} million useful packet-hops per CPU second ({:.2} to {:.2} in {} runs)",
-            million(self.hops_per_cpu_s),
-            million(self.hops_per_cpu_s_min),
-            million(self.hops_per_cpu_s_max),
-            self.runs.len()
-        )?;
-        let run = &self.runs[self.runs.len() / 2];
-        writeln!(
-            f,
-            "   {:.3} events per packet-hop, {:.1} MB peak memory, mean FCT {:.3} ms, \
-             {} of {} flows finished, {} timeouts",
-            self.events_per_packet_hop,
-            million(self.peak_memory_bytes as f64),
-            self.mean_fct_us / 1e3,
-            run.finished,
-            run.flows,
-            run.timeouts
-        )?;
-        let others = self.others.iter().map(|other| {
-            let times = self.hops_per_cpu_s / other.hops_per_cpu_s;
-            let rate = million(other.hops_per_cpu_s);
-            format!("{times:.1} x {} ({rate})", other.simulator)
-        });
-        writeln!(f, "   {}", others.collect::<Vec<_>>().join(", "))?;
-        for speedup in &self.speedups {
-            let results = if speedup.identical {
-                "identical"
-            } else {
-                "DIFFERENT"
-            };
-            writeln!(
-                f,
-                "   {} threads: {:.2} times as fast ({:.2} to {:.2}), {results} results",
-                speedup.threads, speedup.times, speedup.times_min, speedup.times_max
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl Display for Scale {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        writeln!(f, "scale: {}", Reference::Large.description())?;
-        writeln!(
-            f,
-            "   {:.2} million packet-hops per CPU second, {:.2} times the cost of A's, \
-             {:.0} MB peak memory",
-            million(self.hops_per_cpu_s),
-            self.cost_against_a,
-            million(self.peak_memory_bytes as f64)
-        )?;
-        writeln!(f, "   {:.0} bytes per idle flow", self.bytes_per_idle_flow)
     }
 }
 
@@ -492,5 +449,31 @@ mod tests {
             ..whole
         };
         assert!(early.check(Reference::A).is_err());
+    }
+
+    #[test]
+    fn the_ceiling_is_the_work_of_independent_runs() {
+        let run = |threads, wall_s| Measurement {
+            threads,
+            fingerprint: 7,
+            cpu_s: 1.0,
+            wall_s,
+            packet_hops: 1,
+            events: 1,
+            peak_memory_bytes: 1,
+            flows: 1,
+            finished: 1,
+            mean_fct_us: 1.0,
+            timeouts: 0,
+        };
+        let round = |wall_s, at_once_wall_s| Round {
+            together: run(2, wall_s),
+            at_once_wall_s,
+        };
+        let alone = [run(1, 3.0), run(1, 3.0), run(1, 3.0)];
+        let rounds = [round(2.0, 4.0), round(2.5, 3.0), round(1.5, 5.0)];
+        let speedup = Speedup::of(&alone, &rounds);
+        assert_eq!((speedup.times, speedup.ceiling), (1.5, 1.5));
+        assert_eq!((speedup.times_min, speedup.times_max), (1.2, 2.0));
     }
 }

@@ -48,6 +48,12 @@ pub(crate) enum Command {
     /// Forward Ethernet frames between network devices, through the egress ports of a file.
     Switch(SwitchArgs),
     #[cfg(all(feature = "live", target_os = "linux"))]
+    /// Run XCo's controller, which decides who of the hosts of a cluster may send when.
+    Controller(crate::xco::ControllerArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    /// Run XCo's agent, which holds the frames of this machine's VMs back until they may go.
+    Agent(crate::xco::AgentArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
     /// Look after the network namespaces of live runs.
     Lab {
         #[command(subcommand)]

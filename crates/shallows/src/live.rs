@@ -11,7 +11,7 @@ use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
 use shallows_results::record::Completeness;
 use shallows_run::scenario::ScenarioConfig;
-use shallows_run::{Options, live};
+use shallows_run::{FlowRecords, Options, live};
 use shallows_study::compare;
 
 use crate::cli::{CompareArgs, RunArgs};
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         out: Some((&out, args.format.format())),
         threads: 1,
         interrupted: &interrupted,
+        flows: FlowRecords::InMemory,
     };
     let finished = live::run(&scenario, &built, &options)?;
     let mut text = String::new();

@@ -22,6 +22,8 @@ mod sweep;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod switch;
 mod validate;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod xco;
 
 use std::fs;
 use std::path::Path;
@@ -63,6 +65,10 @@ fn main() -> ExitCode {
         Command::Report { directory } => repro::report_on(&directory),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Switch(args) => switch::switch(&args),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Command::Controller(args) => xco::controller(&args),
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        Command::Agent(args) => xco::agent(&args),
         #[cfg(all(feature = "live", target_os = "linux"))]
         Command::Lab {
             command: LabCommand::Clean,

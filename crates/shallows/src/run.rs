@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use shallows_results::record::Completeness;
-use shallows_run::{Built, Options, Scenario, Setting, run_built};
+use shallows_run::{Built, FlowRecords, Options, Scenario, Setting, run_built};
 use shallows_sim::workload::OfferedLoad;
 
 use crate::cli::RunArgs;
@@ -22,6 +22,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         out: Some((&out, args.format.format())),
         threads: args.threads.unwrap_or(1),
         interrupted: &interrupted,
+        flows: FlowRecords::OnDisk,
     };
     let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);
     let finished = run_built(&scenario, &built, &options, &mut [&mut line]);

@@ -6,7 +6,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use anyhow::Context as _;
-use shallows_live::switch::{Control, Engine, Monitor, Switch, SwitchConfig, fetch_status};
+use shallows_live::switch::{
+    Control, Engine, Monitor, Snapshot, Switch, SwitchConfig, fetch_status,
+};
 
 use crate::cli::{SwitchArgs, SwitchCommand};
 use crate::failure::Failure;
@@ -15,7 +17,7 @@ use crate::{interrupt, output};
 pub(crate) fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     match (&args.command, &args.config) {
         (Some(SwitchCommand::Status { at, json }), _) => {
-            let snapshot = fetch_status(*at).with_context(|| {
+            let snapshot: Snapshot = fetch_status(*at).with_context(|| {
                 format!("no switch answers at {at}; does its file say metrics = \"{at}\"?")
             })?;
             if *json {

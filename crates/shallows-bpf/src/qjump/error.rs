@@ -20,7 +20,7 @@ pub enum Error {
     )]
     InNamespace(String),
     /// No such namespace.
-    #[error("there is no network namespace called {name}: {source}")]
+    #[error("there is no network namespace called {name}")]
     NoNamespace {
         /// Its name.
         name: String,

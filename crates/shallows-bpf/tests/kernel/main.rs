@@ -8,6 +8,9 @@ mod lab;
 mod limiter;
 mod mark;
 
+use std::thread;
+use std::time::Duration;
+
 use shallows_bpf::{Controller, Counters, Delay, Parameters, Socket};
 use shallows_core::units::Time;
 
@@ -150,6 +153,30 @@ fn hears_delay(lab: &Lab, controller: Controller, delay: Delay) {
     assert!(after.late > 10 && after.reductions > 3, "{after:?}");
     assert_eq!(after.marked, 0);
     assert!(held.cwnd < free.cwnd, "{} and {}", held.cwnd, free.cwnd);
+}
+
+#[test]
+fn a_window_restarts_after_idle_with_that_of_the_route() {
+    // 10 is the kernel's where a route says nothing.
+    for (option, window) in [("", 10), ("initcwnd 4", 4), ("initcwnd 25", 25)] {
+        let Some(lab) = Lab::with(Controller::Dctcp, Switch::Slow) else {
+            return;
+        };
+        // The window halves once a timeout, which is some 200 ms after 1,400 packets of queueing.
+        lab.in_client(&format!(
+            "ip route replace default via 10.99.1.1 rto_min 25ms {option}"
+        ));
+        let mut pair = lab.connect(Controller::Dctcp.kernel_name());
+        pair.transfer(2 * MEGABYTE);
+        let busy = sender(&pair).cwnd;
+        assert!(busy > 100, "{busy}");
+        thread::sleep(Duration::from_secs(4));
+        // The ACK of a single segment does not grow a window that was not full.
+        pair.transfer(1);
+        let restarted = sender(&pair).cwnd;
+        println!("{option:?}: cwnd {busy} before, {restarted} after idle time");
+        assert_eq!(restarted, window);
+    }
 }
 
 #[test]

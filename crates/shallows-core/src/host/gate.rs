@@ -10,6 +10,14 @@ use crate::units::Time;
 
 /// Holds back, drops or passes the packets of one host.
 pub trait Gate<P: Packet> {
+    /// Gives a packet the DSCP field that it leaves with, where that is the gate's to choose.
+    ///
+    /// Call it once for each packet, before [`offer`](Self::offer). A packet that was held may come
+    /// back with another field.
+    fn label(&mut self, now: Time, packet: &mut P) {
+        let _ = (now, packet);
+    }
+
     /// Decides about a packet for the host `to`.
     ///
     /// A held packet is the gate's until [`release`](Self::release) gives it back; call that

@@ -36,6 +36,9 @@ pub struct TcpConfig {
     pub header: u32,
     /// Congestion window to start with, in segments.
     pub initial_window: u32,
+    /// Congestion window that a reduction for marks, delay or loss leaves at least, in segments;
+    /// after a timeout it is one. Linux has 2.
+    pub least_window: u32,
     /// Window that the receiver always offers, in segments: it reads at once.
     pub receive_window: u32,
     /// Retransmission timeout.
@@ -69,6 +72,7 @@ impl Default for TcpConfig {
             segment: 1460,
             header: 40,
             initial_window: 10,
+            least_window: 1,
             receive_window: 1 << 20,
             rto: RtoConfig::default(),
             delayed_ack: None,
@@ -185,8 +189,8 @@ impl Keyed for ConfigError {
             | Self::OutOfRange { name, .. } => name,
             Self::PacketTooLarge { .. } => "segment",
             Self::WindowTooLarge { .. } => "receive-window",
-            Self::InitialWindow { .. } => {
-                return vec!["initial-window".into(), "receive-window".into()];
+            Self::BeyondReceiveWindow { name, .. } => {
+                return vec![(*name).into(), "receive-window".into()];
             }
             Self::Timeout { name, .. } => {
                 return vec![format!("rto.{name}").into(), "rto.maximum".into()];
@@ -228,11 +232,13 @@ pub enum ConfigError {
         /// Bytes of a segment.
         segment: u32,
     },
-    /// The initial window is beyond the receive window.
-    #[error("an initial-window of {initial} segments is more than the receive-window of {receive}")]
-    InitialWindow {
-        /// Initial window.
-        initial: u32,
+    /// A congestion window is beyond the receive window.
+    #[error("{name} is {window} segments, more than the receive-window of {receive}")]
+    BeyondReceiveWindow {
+        /// Which window.
+        name: &'static str,
+        /// Its segments.
+        window: u32,
         /// Receive window.
         receive: u32,
     },
@@ -295,6 +301,7 @@ impl TcpConfig {
         for (count, name) in [
             (self.segment, "segment"),
             (self.initial_window, "initial-window"),
+            (self.least_window, "least-window"),
             (self.receive_window, "receive-window"),
             (self.duplicate_acks, "duplicate-acks"),
             (self.delayed_ack.map_or(1, |d| d.every), "delayed-ack.every"),
@@ -333,11 +340,17 @@ impl TcpConfig {
                 segment: self.segment,
             });
         }
-        if self.initial_window > self.receive_window {
-            return Err(ConfigError::InitialWindow {
-                initial: self.initial_window,
-                receive: self.receive_window,
-            });
+        for (window, name) in [
+            (self.initial_window, "initial-window"),
+            (self.least_window, "least-window"),
+        ] {
+            if window > self.receive_window {
+                return Err(ConfigError::BeyondReceiveWindow {
+                    name,
+                    window,
+                    receive: self.receive_window,
+                });
+            }
         }
         Ok(())
     }
@@ -435,7 +448,11 @@ mod tests {
         );
         assert_eq!(
             problem("receive-window = 4"),
-            "an initial-window of 10 segments is more than the receive-window of 4"
+            "initial-window is 10 segments, more than the receive-window of 4"
+        );
+        assert_eq!(
+            problem("receive-window = 12\nleast-window = 13"),
+            "least-window is 13 segments, more than the receive-window of 12"
         );
         assert_eq!(
             problem("rto = { maximum = \"5ms\" }"),

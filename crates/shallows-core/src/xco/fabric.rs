@@ -1,6 +1,8 @@
 //! The fabric as the controller knows it: directed links, hosts, and a path for each pair (§3.2.1,
 //! inputs (a) to (c) of Algorithm 1).
 
+use std::ops::Deref;
+
 use thiserror::Error;
 
 use crate::units::Rate;
@@ -72,7 +74,7 @@ impl<R: Routes> Fabric<R> {
     /// The rate is C_x (§3.2.1), or the capacity of the slowest link of the path if that is less:
     /// the hybrid of timeslice and rate limit that §6 asks for, without which eq. 1 would starve a
     /// host that is faster than its path.
-    pub(super) fn route(&self, source: u32, destination: u32) -> Option<(Box<[u32]>, Rate)> {
+    pub(super) fn route(&self, source: u32, destination: u32) -> Option<(Path, Rate)> {
         let own = *self.hosts.get(source as usize)?;
         self.hosts.get(destination as usize)?;
         if source == destination {
@@ -84,7 +86,42 @@ impl<R: Routes> Fabric<R> {
         for &link in &path {
             rate = rate.min(*self.links.get(link as usize)?);
         }
-        (!path.is_empty() && rate.bps() > 0).then(|| (path.into_boxed_slice(), rate))
+        (!path.is_empty() && rate.bps() > 0).then(|| (Path::from(path), rate))
+    }
+}
+
+/// Links of a path without an allocation: a fat-tree's longest path has six.
+const INLINE: usize = 6;
+
+/// The links of a pair's path. Short ones lie inside the pair, which the scheduler reads more often
+/// than anything else.
+#[derive(Clone, Debug)]
+pub(super) enum Path {
+    /// Up to [`INLINE`] links, and how many there are.
+    Inline(u8, [u32; INLINE]),
+    /// More links.
+    Boxed(Box<[u32]>),
+}
+
+impl From<Vec<u32>> for Path {
+    fn from(links: Vec<u32>) -> Self {
+        if links.len() > INLINE {
+            return Self::Boxed(links.into_boxed_slice());
+        }
+        let mut inline = [0; INLINE];
+        inline[..links.len()].copy_from_slice(&links);
+        Self::Inline(links.len() as u8, inline)
+    }
+}
+
+impl Deref for Path {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        match self {
+            Self::Inline(length, links) => &links[..usize::from(*length)],
+            Self::Boxed(links) => links,
+        }
     }
 }
 
@@ -101,13 +138,25 @@ mod tests {
         let gbps = Rate::from_gbps;
         let fabric = Fabric::new(vec![gbps(10); 4], vec![gbps(10), gbps(1), gbps(0)], line);
         let fabric = fabric.unwrap();
-        let route = |from, to| fabric.route(from, to);
-        assert_eq!(route(0, 1), Some((vec![0].into(), gbps(10))));
-        assert_eq!(route(0, 2), Some((vec![0, 1].into(), gbps(1))));
+        let route = |from, to| {
+            fabric
+                .route(from, to)
+                .map(|(path, rate)| (path.to_vec(), rate))
+        };
+        assert_eq!(route(0, 1), Some((vec![0], gbps(10))));
+        assert_eq!(route(0, 2), Some((vec![0, 1], gbps(1))));
         assert_eq!(route(0, 3), None, "a link is down");
         assert_eq!(route(0, 0), None, "no path to itself");
         assert_eq!(route(0, 7), None, "unknown host");
         assert_eq!(route(7, 0), None, "unknown host");
+    }
+
+    #[test]
+    fn long_paths_are_kept_whole() {
+        for length in 0..20 {
+            let links: Vec<u32> = (0..length).collect();
+            assert_eq!(*Path::from(links.clone()), links[..]);
+        }
     }
 
     #[test]

@@ -46,6 +46,12 @@ pub struct ClusterKey([u64; 2]);
 #[derive(Clone)]
 pub struct Key([u64; 2]);
 
+impl std::fmt::Debug for ClusterKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClusterKey(..)")
+    }
+}
+
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key(..)")
@@ -77,6 +83,16 @@ impl ClusterKey {
 }
 
 impl Key {
+    /// A key as [`bytes`](Self::bytes) gave it away, for a host that must not know the cluster's.
+    pub fn new(key: [u8; 16]) -> Self {
+        Self(halves(u128::from_le_bytes(key)))
+    }
+
+    /// The key itself, to be stored where nobody else can read it.
+    pub fn bytes(&self) -> [u8; 16] {
+        (u128::from(self.0[1]) << 64 | u128::from(self.0[0])).to_le_bytes()
+    }
+
     fn tag(&self, bytes: &[u8]) -> u128 {
         let hasher = SipHasher24::new_with_keys(self.0[0], self.0[1]);
         hasher.hash(bytes).as_u128()

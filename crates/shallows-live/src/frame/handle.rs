@@ -55,6 +55,11 @@ impl Packet for Frame {
     }
 
     #[inline]
+    fn set_dscp(&mut self, dscp: u8) {
+        self.class = dscp;
+    }
+
+    #[inline]
     fn ecn(&self) -> Ecn {
         self.ecn
     }

@@ -2,11 +2,12 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
-use shallows_core::host::qjump::{LimiterConfig, LimiterError};
+use shallows_core::host::qjump::{AutomaticConfig, AutomaticError, LimiterConfig, LimiterError};
 use shallows_core::port::{self, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
 
+use super::Position;
 use crate::frame::Mac;
 use crate::io::{IoError, IoKind};
 
@@ -142,6 +143,9 @@ pub struct GatePlan {
     pub start: Time,
     /// Bytes that may wait at each level; any number if not given.
     pub hold_limit: Option<Bytes>,
+    /// How levels are chosen, if what classifiers see is the number of an application.
+    #[serde(default)]
+    pub automatic: Option<AutomaticConfig>,
 }
 
 /// A link between two bridges of this switch.
@@ -247,6 +251,14 @@ pub enum SwitchError {
         /// The reason.
         error: LimiterError,
     },
+    /// A host's levels cannot be chosen.
+    #[error("{of}: {error}")]
+    Automatic {
+        /// Which port.
+        of: String,
+        /// The reason.
+        error: AutomaticError,
+    },
     /// An address does not read as one.
     #[error("{0}")]
     Station(String),
@@ -276,6 +288,9 @@ pub enum SwitchError {
     /// A period that is none.
     #[error("sample.every must not be zero")]
     Period,
+    /// A coordinator before a link that is not there.
+    #[error("there is no link for a coordinator at {0:?}")]
+    NoLink(Position),
     /// A device cannot be used.
     #[error(transparent)]
     Io(#[from] IoError),

@@ -5,26 +5,48 @@ use std::time::Duration;
 
 use super::{PortEvent, Snapshot};
 
-/// How other threads talk to a running switch: they ask, and its loop answers in passing.
-#[derive(Clone, Debug, Default)]
-pub struct Control(Arc<Shared>);
+/// How other threads talk to a running switch, or to another daemon with snapshots of its own: they
+/// ask, and its loop answers in passing.
+#[derive(Debug)]
+pub struct Control<S = Snapshot>(Arc<Shared<S>>);
 
-#[derive(Debug, Default)]
-struct Shared {
+#[derive(Debug)]
+struct Shared<S> {
     stop: AtomicBool,
     wanted: AtomicBool,
-    latest: Mutex<(u64, Option<Snapshot>)>,
+    latest: Mutex<(u64, Option<S>)>,
     answered: Condvar,
     events: Option<Sender<PortEvent>>,
 }
 
-impl Control {
+impl<S> Clone for Control<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S> Default for Control<S> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl<S> Control<S> {
+    fn new(events: Option<Sender<PortEvent>>) -> Self {
+        Self(Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
+            latest: Mutex::new((0, None)),
+            answered: Condvar::new(),
+            events,
+        }))
+    }
+}
+
+impl<S: Clone> Control<S> {
     /// A control of a switch that tells `events` when a port is lost or back.
     pub fn with_events(events: Sender<PortEvent>) -> Self {
-        Self(Arc::new(Shared {
-            events: Some(events),
-            ..Shared::default()
-        }))
+        Self::new(Some(events))
     }
 
     /// Tells the switch to send what it holds and to end.
@@ -33,11 +55,11 @@ impl Control {
     }
 
     /// What the switch counts now; `None` if it does not answer in time.
-    pub fn snapshot(&self, patience: Duration) -> Option<Snapshot> {
+    pub fn snapshot(&self, patience: Duration) -> Option<S> {
         let latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;
         self.0.wanted.store(true, Ordering::Release);
-        let waiting = |latest: &mut (u64, Option<Snapshot>)| latest.0 == before;
+        let waiting = |latest: &mut (u64, Option<S>)| latest.0 == before;
         let answered = &self.0.answered;
         let (latest, timeout) = answered
             .wait_timeout_while(latest, patience, waiting)
@@ -48,12 +70,12 @@ impl Control {
         latest.1.clone()
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.0.stop.load(Ordering::Acquire)
     }
 
     /// Whether somebody has asked since the last time.
-    pub(super) fn take_request(&self) -> bool {
+    pub(crate) fn take_request(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed) && self.0.wanted.swap(false, Ordering::AcqRel)
     }
 
@@ -64,7 +86,7 @@ impl Control {
         }
     }
 
-    pub(super) fn answer(&self, snapshot: Snapshot) {
+    pub(crate) fn answer(&self, snapshot: S) {
         let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest.0 += 1;
         latest.1 = Some(snapshot);

@@ -1,3 +1,4 @@
+mod coordination;
 mod gates;
 
 use std::cmp::Reverse;
@@ -6,6 +7,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
 
+use coordination::LinkCoordinator;
+pub(super) use coordination::Outgoing;
 use gates::HostGate;
 
 use super::bridge::{Bridge, StationCounters, Way};
@@ -28,6 +31,9 @@ pub struct Engine {
     /// What each device's frames enter.
     entries: Vec<Entry>,
     gates: Vec<HostGate>,
+    coordinators: Vec<LinkCoordinator>,
+    /// Messages of coordinators, to be sent.
+    outgoing: Vec<Outgoing>,
     agenda: BinaryHeap<Reverse<(Time, Event)>>,
     classify: Classify,
     store: FrameStore,
@@ -68,6 +74,8 @@ pub(super) struct Link {
     end: End,
     /// Whether the agenda says when to ask the port again.
     scheduled: bool,
+    /// What holds frames back before the port.
+    coordinator: Option<usize>,
     /// Frames on the wire, with the times of their arrival.
     line: VecDeque<(Time, Frame)>,
 }
@@ -95,6 +103,7 @@ enum Entry {
 enum Event {
     Ready(usize),
     Gate(usize),
+    Coordinator(usize),
     Arrival(usize),
 }
 
@@ -110,6 +119,8 @@ impl Engine {
             pools: (0..count).map(|_| pool()).collect(),
             entries: Vec::new(),
             gates: Vec::new(),
+            coordinators: Vec::new(),
+            outgoing: Vec::new(),
             agenda: BinaryHeap::new(),
             classify: config.classify,
             store: FrameStore::new(longest, MOST_FRAMES),
@@ -219,6 +230,7 @@ impl Engine {
             delay,
             end: End::Device(0),
             scheduled: false,
+            coordinator: None,
             line: VecDeque::new(),
         });
         Ok(())
@@ -278,7 +290,7 @@ impl Engine {
         }
         match self.entries[device] {
             Entry::Gate(gate) => self.enter(now, gate, frame),
-            Entry::Uplink(link) => self.offer(now, link, frame),
+            Entry::Uplink(link) => self.submit(now, link, frame),
             Entry::Bridge { bridge, back } => self.forward(now, bridge, back, frame),
         }
         Ok(header.network)
@@ -295,6 +307,7 @@ impl Engine {
             match event {
                 Event::Ready(link) => self.serve(at, link),
                 Event::Gate(gate) => self.open_gate(at, gate),
+                Event::Coordinator(number) => self.tend(at, number),
                 Event::Arrival(link) => self.deliver(at, link, deliveries),
             }
         }
@@ -322,6 +335,13 @@ impl Engine {
 
     pub(super) fn links(&self) -> &[Link] {
         &self.links
+    }
+
+    /// The link that frames from a device enter, if it is modelled.
+    pub(super) fn uplink(&self, device: usize) -> Option<usize> {
+        let leads_back =
+            |link: &Link| matches!(link.end, End::Bridge { back, .. } if back == device);
+        self.links.iter().position(leads_back)
     }
 
     /// Frames that had nowhere to go.
@@ -404,7 +424,7 @@ impl Engine {
         let mac = |at: usize| Mac(std::array::from_fn(|i| bytes[at + i]));
         let (destination, source) = (mac(0), mac(6));
         match self.bridges[bridge].way(now, source, destination, back) {
-            Way::Link(link) => self.offer(now, link, frame),
+            Way::Link(link) => self.submit(now, link, frame),
             Way::Everywhere => self.flood(now, bridge, back, frame),
             Way::Nowhere => {
                 self.filtered += 1;
@@ -420,7 +440,7 @@ impl Engine {
                 continue;
             }
             match self.store.duplicate(frame.slot, frame.length) {
-                Some(slot) => self.offer(now, link, frame.at(slot)),
+                Some(slot) => self.submit(now, link, frame.at(slot)),
                 None => self.lost_copies += 1,
             }
         }

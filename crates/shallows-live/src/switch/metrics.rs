@@ -7,44 +7,45 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::{IngressCounters, QueueSnapshot, Snapshot};
+use super::{CoordinatorSnapshot, IngressCounters, QueueSnapshot, Snapshot, Status};
 use crate::frame::Malformed;
 
 /// What the text is, as HTTP says it.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-impl Snapshot {
-    /// The text that Prometheus scrapes.
-    ///
-    /// # Panics
-    /// Never: a string takes any text.
-    pub fn prometheus(&self) -> String {
-        let mut registry = Registry::with_prefix("shallows");
-        registry.register_collector(Box::new(Metrics(self.clone())));
-        let mut text = String::new();
-        text::encode(&mut text, &registry).expect("a string takes any text");
-        text
+impl Status for Snapshot {
+    fn prometheus(&self) -> String {
+        encode(Metrics(self.clone()))
     }
+}
+
+/// The text of a collector.
+pub(crate) fn encode(collector: impl Collector) -> String {
+    let mut registry = Registry::with_prefix("shallows");
+    registry.register_collector(Box::new(collector));
+    let mut text = String::new();
+    text::encode(&mut text, &registry).expect("a string takes any text");
+    text
 }
 
 #[derive(Debug)]
 struct Metrics(Snapshot);
 
 /// A metric with its samples: labels and value.
-struct Family<'a> {
-    encoder: DescriptorEncoder<'a>,
+pub(crate) struct Family<'a> {
+    pub(crate) encoder: DescriptorEncoder<'a>,
 }
 
-type Labels<'a> = Vec<(&'static str, &'a str)>;
+pub(crate) type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 impl Family<'_> {
-    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+    pub(crate) fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
         let kind = MetricType::Gauge;
         let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
         metric.encode_gauge(&value)
     }
 
-    fn gauges<'a>(
+    pub(crate) fn gauges<'a>(
         &mut self,
         name: &str,
         help: &str,
@@ -58,13 +59,13 @@ impl Family<'_> {
         Ok(())
     }
 
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+    pub(crate) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let kind = MetricType::Counter;
         let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
         metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
     }
 
-    fn counters<'a>(
+    pub(crate) fn counters<'a>(
         &mut self,
         name: &str,
         help: &str,
@@ -86,7 +87,8 @@ impl Collector for Metrics {
         let Self(snapshot) = self;
         switch(&mut families, snapshot)?;
         devices(&mut families, snapshot)?;
-        queues(&mut families, snapshot)
+        queues(&mut families, snapshot)?;
+        coordinators(&mut families, snapshot)
     }
 }
 
@@ -209,4 +211,53 @@ fn queues(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     to.counters("marked_packets", "Packets marked with CE", marks)?;
     let drops = reasons(|queue| &queue.drops);
     to.counters("dropped_packets", "Packets dropped", drops)
+}
+
+fn coordinators(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
+    if of.coordinators.is_empty() {
+        return Ok(());
+    }
+    let of = &of.coordinators;
+    let names: Vec<String> = of.iter().map(|each| each.host.to_string()).collect();
+    let each = |value: fn(&CoordinatorSnapshot) -> u64| {
+        let named = names.iter().zip(of);
+        named.map(move |(name, each)| (vec![("host", name.as_str())], value(each)))
+    };
+    let real = |(labels, value)| (labels, value as f64);
+    let modes = names.iter().zip(of).flat_map(|(name, each)| {
+        let modes = ["coordinated", "uncoordinated", "leaving"];
+        modes.map(|mode| {
+            let labels = vec![("host", name.as_str()), ("mode", mode)];
+            (labels, f64::from(u8::from(each.mode == mode)))
+        })
+    });
+    to.gauges("xco_mode", "1 for the mode of the coordinator", modes)?;
+    let epochs = each(|each| each.epoch.into()).map(real);
+    to.gauges("xco_term", "Term of leadership that it follows", epochs)?;
+    let held = each(|each| each.held).map(real);
+    to.gauges("xco_held_frames", "Frames that wait for permission", held)?;
+    let slots = names.iter().zip(of).flat_map(|(name, each)| {
+        let fates = [
+            ("in-time", each.slots),
+            ("late", each.late_slots),
+            ("returned", each.returned),
+        ];
+        fates.map(|(fate, count)| (vec![("host", name.as_str()), ("fate", fate)], count))
+    });
+    to.counters("xco_slots", "Slots received, and given back", slots)?;
+    let passed = each(|each| each.small + each.unknown);
+    let help = "Frames that need no permission";
+    to.counters("xco_passed_frames", help, passed)?;
+    let accepted = each(|each| each.accepted);
+    to.counters("xco_accepted_messages", "Messages acted on", accepted)?;
+    let refused = names.iter().zip(of).flat_map(|(name, each)| {
+        let reasons = each.refused.iter();
+        reasons.map(move |(reason, count)| {
+            let labels = vec![("host", name.as_str()), ("reason", reason.as_str())];
+            (labels, *count)
+        })
+    });
+    to.counters("xco_refused_messages", "Messages refused", refused)?;
+    let lost = each(|each| each.lost_control);
+    to.counters("xco_lost_control", "Times without a controller", lost)
 }

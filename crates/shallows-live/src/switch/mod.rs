@@ -14,10 +14,12 @@
 //! bandwidth is lost. How late it was is measured for every frame ([`Fidelity`]).
 
 mod bridge;
+mod channel;
 mod claim;
 mod config;
 mod control;
 mod counters;
+mod destinations;
 mod engine;
 mod fidelity;
 mod metrics;
@@ -29,17 +31,22 @@ mod samples;
 mod snapshot;
 
 pub use bridge::StationCounters;
+pub use channel::{Coordination, Position};
+pub(crate) use channel::{LONGEST_MESSAGE, STRANGER};
 pub use config::{
     Classify, FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig,
     SwitchConfig, SwitchError, TrunkPlan, UplinkPlan, Wait,
 };
 pub use control::Control;
 pub use counters::IngressCounters;
+pub use destinations::{Destinations, IpNetwork};
 pub use engine::{Delivery, Engine, Refusal};
 pub use fidelity::{Fidelity, Lateness, Verdict};
-pub use monitor::{Monitor, fetch_status};
+pub(crate) use metrics::{Family, Labels, encode};
+pub use monitor::{Monitor, Status, fetch_status};
 pub(crate) use place::{set_nice, sharpen_timers};
 pub use port::PortEvent;
 pub use run::{Report, Switch};
 pub use samples::Samples;
-pub use snapshot::{LinkSnapshot, QueueSnapshot, Snapshot};
+pub use snapshot::{CoordinatorSnapshot, LinkSnapshot, QueueSnapshot, Snapshot};
+pub(crate) use snapshot::{refused, write_counts};

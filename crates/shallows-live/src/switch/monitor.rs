@@ -1,4 +1,4 @@
-//! The switch's counters over HTTP, for Prometheus and for `shallows switch status`.
+//! The counters of a switch or another daemon over HTTP, for Prometheus and for `status`.
 //!
 //! Clients are not trusted to behave: a connection has one request and [`DEADLINE`] for all of it,
 //! and of [`MOST_CLIENTS`] connections the oldest makes room for a new one.
@@ -16,12 +16,14 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Runtime};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::{Control, Snapshot, metrics};
+use super::{Control, metrics};
 
 /// How long a connection may take from its beginning to its end.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -38,6 +40,12 @@ const LONGEST_REQUEST: usize = 8192;
 /// Longest answer that [`fetch_status`] reads: a switch of 250 ports with 64 queues has 20 MB.
 const LONGEST_ANSWER: usize = 64 << 20;
 
+/// What a daemon tells of itself.
+pub trait Status: Clone + Send + Serialize + 'static {
+    /// The text that Prometheus scrapes.
+    fn prometheus(&self) -> String;
+}
+
 /// A thread that answers `/metrics` and `/status`.
 #[derive(Debug)]
 pub struct Monitor {
@@ -46,7 +54,7 @@ pub struct Monitor {
 
 impl Monitor {
     /// Starts answering at `address`, for as long as the program runs.
-    pub fn start(address: SocketAddr, control: Control) -> io::Result<Self> {
+    pub fn start<S: Status>(address: SocketAddr, control: Control<S>) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
@@ -72,7 +80,7 @@ fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
-async fn serve(listener: std::net::TcpListener, control: Control) -> io::Result<()> {
+async fn serve<S: Status>(listener: std::net::TcpListener, control: Control<S>) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let mut clients: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -93,7 +101,7 @@ async fn serve(listener: std::net::TcpListener, control: Control) -> io::Result<
 }
 
 /// Answers one request.
-async fn converse(client: TcpStream, control: Control) {
+async fn converse<S: Status>(client: TcpStream, control: Control<S>) {
     let service = service_fn(|request| answer(request, control.clone()));
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
@@ -103,9 +111,9 @@ async fn converse(client: TcpStream, control: Control) {
     let _ = timeout(DEADLINE, connection).await;
 }
 
-async fn answer<B>(
+async fn answer<B, S: Status>(
     request: Request<B>,
-    control: Control,
+    control: Control<S>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let is_metrics = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => true,
@@ -117,7 +125,7 @@ async fn answer<B>(
     };
     let snapshot = tokio::task::spawn_blocking(move || control.snapshot(PATIENCE)).await;
     let Ok(Some(snapshot)) = snapshot else {
-        let text = "the switch does not answer\n";
+        let text = "it does not answer\n";
         let status = StatusCode::SERVICE_UNAVAILABLE;
         return Ok(response(status, "text/plain", text));
     };
@@ -147,8 +155,8 @@ fn response(
     response
 }
 
-/// Asks the switch at `address` what it counts.
-pub fn fetch_status(address: SocketAddr) -> io::Result<Snapshot> {
+/// Asks the daemon at `address` what it counts.
+pub fn fetch_status<S: DeserializeOwned>(address: SocketAddr) -> io::Result<S> {
     let fetched = runtime()?.block_on(async { timeout(2 * DEADLINE, fetch(address)).await });
     let body = fetched.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
     serde_json::from_slice(&body).map_err(io::Error::other)
@@ -178,7 +186,9 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
-    use crate::switch::{Engine, Fidelity, FidelityConfig, IngressCounters, SwitchConfig};
+    use crate::switch::{
+        Engine, Fidelity, FidelityConfig, IngressCounters, Snapshot, SwitchConfig,
+    };
 
     fn snapshot() -> Snapshot {
         let config = SwitchConfig::parse(
@@ -236,7 +246,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
-        assert_eq!(fetch_status(address).unwrap(), snapshot());
+        assert_eq!(fetch_status::<Snapshot>(address).unwrap(), snapshot());
         assert!(get(address, "/").starts_with("HTTP/1.1 404"));
     }
 
@@ -249,7 +259,7 @@ mod tests {
             .collect();
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"G").unwrap();
-        assert_eq!(fetch_status(address).unwrap(), snapshot());
+        assert_eq!(fetch_status::<Snapshot>(address).unwrap(), snapshot());
         slow.write_all(b"E").unwrap();
         assert!(get(address, "/metrics").ends_with("# EOF\n"));
         // The oldest of them were sent away.

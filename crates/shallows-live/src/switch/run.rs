@@ -4,6 +4,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use shallows_core::units::Time;
 
+use super::channel::{Channels, Coordination, Position};
 use super::place::Place;
 use super::port::{Port, has_failed};
 use super::samples::Sampler;
@@ -39,6 +40,7 @@ pub struct Switch {
     fidelity: Fidelity,
     sampler: Option<Sampler>,
     deliveries: Vec<Delivery>,
+    channels: Channels,
     /// The port to look at next, and when.
     watch: (usize, Time),
     epoch: Instant,
@@ -74,9 +76,31 @@ impl Switch {
             },
             fidelity: Fidelity::new(config.fidelity),
             deliveries: Vec::new(),
+            channels: Channels::new()?,
             watch: (0, Time::ZERO),
             epoch: Instant::now(),
         })
+    }
+
+    /// Puts one of XCo's coordinators before a link of the switch.
+    pub fn coordinate(&mut self, coordination: Coordination) -> Result<(), SwitchError> {
+        let Coordination {
+            host,
+            coordinator,
+            position,
+            destinations,
+            socket,
+            controllers,
+            control_port,
+        } = coordination;
+        let link = match position {
+            Position::Uplink(device) => self.engine.uplink(device),
+            Position::Egress(device) => (device < self.ports.len()).then_some(device),
+        };
+        let link = link.ok_or(SwitchError::NoLink(position))?;
+        self.engine
+            .coordinate(link, (host, coordinator), destinations, control_port);
+        Ok(self.channels.add(socket, controllers)?)
     }
 
     /// Switches until it is told to stop, then sends what it holds.
@@ -88,7 +112,9 @@ impl Switch {
             self.fidelity.turned(now - before);
             before = now;
             self.send_due(now);
+            self.channels.listen(now, &mut self.engine);
             let idle = !self.receive(now);
+            self.channels.send(&mut self.engine);
             if let Some(sampler) = &mut self.sampler {
                 sampler.look(now, &self.engine);
             }
@@ -165,8 +191,11 @@ impl Switch {
     }
 
     fn drain(&mut self) {
+        self.engine.leave(self.now());
+        self.channels.send(&mut self.engine);
         let deadline = Instant::now() + LONGEST_DRAIN;
-        while self.engine.next().is_some() && Instant::now() < deadline {
+        // Coordinators have something to do for ever.
+        while self.engine.frames() > 0 && Instant::now() < deadline {
             let now = self.now();
             self.send_due(now);
         }
@@ -189,6 +218,7 @@ impl Switch {
         let due = due.map(|left| Duration::from_nanos(left.ps() / 1_000));
         let longest = due.map_or(LONGEST_SLEEP, |left| left.min(LONGEST_SLEEP));
         let files = self.ports.iter().filter_map(Port::file);
+        let files = files.chain(self.channels.file());
         let files = files.map(|file| PollFd::new(file, PollFlags::POLLIN));
         let mut files: Vec<PollFd<'_>> = files.collect();
         // An interrupted or failed sleep is a short one.
@@ -211,7 +241,10 @@ impl Switch {
         });
         let devices = devices.collect();
         let uptime = self.epoch.elapsed().as_secs_f64();
-        Snapshot::new(uptime, devices, &mut self.engine, &self.fidelity)
+        Snapshot {
+            unsent_messages: self.channels.unsent,
+            ..Snapshot::new(uptime, devices, &mut self.engine, &self.fidelity)
+        }
     }
 }
 

@@ -3,7 +3,9 @@ use std::fmt::{self, Display, Formatter};
 use serde::{Deserialize, Serialize};
 use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, EgressPort, MarkReason};
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
+use shallows_core::xco::coordinator::Coordinator;
+use shallows_core::xco::message::{MessageCounters, Refused, Standing};
 
 use super::engine::{Engine, Link};
 use super::{Fidelity, IngressCounters, Lateness, StationCounters, Verdict};
@@ -27,6 +29,12 @@ pub struct Snapshot {
     pub lost_copies: u64,
     /// Frames that the gates of hosts dropped, by reason.
     pub gate_drops: Vec<(String, u64)>,
+    /// XCo's coordinators.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coordinators: Vec<CoordinatorSnapshot>,
+    /// Their messages that the kernel did not take.
+    #[serde(default)]
+    pub unsent_messages: u64,
     /// Learned addresses.
     pub stations: StationCounters,
     /// How late frames were sent.
@@ -71,6 +79,90 @@ pub struct QueueSnapshot {
     pub unmarkable: u64,
 }
 
+/// One of XCo's coordinators.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CoordinatorSnapshot {
+    /// Its host.
+    pub host: u32,
+    /// Coordinated, uncoordinated or leaving.
+    pub mode: String,
+    /// The term of leadership that it follows.
+    pub epoch: u32,
+    /// The controller that leads in it.
+    pub leader: u32,
+    /// Frames held.
+    pub held: u64,
+    /// What it may send now: destinations and bits per second.
+    pub permits: Vec<(u32, u64)>,
+    /// Messages acted on.
+    pub accepted: u64,
+    /// Messages refused, by reason.
+    pub refused: Vec<(String, u64)>,
+    /// Frames that passed without permission, being small.
+    pub small: u64,
+    /// Frames that found their queue full.
+    pub full: u64,
+    /// Frames to nobody that the fabric knows, which passed.
+    pub unknown: u64,
+    /// Slots received in time.
+    pub slots: u64,
+    /// Slots that had ended before they arrived.
+    pub late_slots: u64,
+    /// Slots given back.
+    pub returned: u64,
+    /// Times it lost all controllers.
+    pub lost_control: u64,
+}
+
+impl CoordinatorSnapshot {
+    pub(super) fn new(host: u32, of: &Coordinator<Frame>, unknown: u64, now: Time) -> Self {
+        let counters = of.counters();
+        let permits = of.permits(now);
+        Self {
+            host,
+            mode: standing_name(of.standing()).to_owned(),
+            epoch: of.epoch().counter,
+            leader: of.epoch().leader,
+            held: of.held() as u64,
+            permits: permits.map(|(to, rate)| (to, rate.bps())).collect(),
+            accepted: counters.messages.accepted,
+            refused: refused(&counters.messages),
+            small: counters.small,
+            full: counters.full,
+            unknown,
+            slots: counters.slots,
+            late_slots: counters.late_slots,
+            returned: counters.returned,
+            lost_control: counters.lost_control,
+        }
+    }
+}
+
+fn standing_name(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Coordinated => "coordinated",
+        Standing::Uncoordinated => "uncoordinated",
+        Standing::Leaving => "leaving",
+    }
+}
+
+/// Control messages refused, by reason.
+pub(crate) fn refused(counters: &MessageCounters) -> Vec<(String, u64)> {
+    let name = |reason| match reason {
+        Refused::Malformed => "malformed",
+        Refused::Version => "version",
+        Refused::Sender => "sender",
+        Refused::Addressee => "addressee",
+        Refused::Forged => "forged",
+        Refused::Replayed => "replayed",
+        Refused::Outdated => "outdated",
+        Refused::Unwanted => "unwanted",
+    };
+    let each = |reason| (String::from(name(reason)), counters.refused(reason));
+    Refused::ALL.map(each).into()
+}
+
 impl Snapshot {
     pub(super) fn new(
         uptime_s: f64,
@@ -89,6 +181,8 @@ impl Snapshot {
                 .gate_drops()
                 .map(|(reason, count)| (refusal_name(reason).to_owned(), count))
                 .into(),
+            coordinators: engine.coordinators(Time::from_ns((uptime_s * 1e9) as u64)),
+            unsent_messages: 0,
             stations: engine.stations(Time::from_ns((uptime_s * 1e9) as u64)),
             lateness: fidelity.lateness(),
             gaps: fidelity.gaps(),
@@ -223,8 +317,63 @@ impl Display for Snapshot {
                 )?;
             }
         }
+        for coordinator in &self.coordinators {
+            write!(f, "\n{coordinator}")?;
+        }
+        if self.unsent_messages > 0 {
+            let count = self.unsent_messages;
+            writeln!(f, "{count} control messages were not taken by the kernel")?;
+        }
         self.write_odd(f)
     }
+}
+
+impl Display for CoordinatorSnapshot {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            host,
+            mode,
+            epoch,
+            leader,
+            held,
+            slots,
+            late_slots,
+            returned,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "host {host} is {mode}, term {epoch} of controller {leader}, {held} frames held"
+        )?;
+        for (to, rate) in &self.permits {
+            writeln!(f, "  may send to host {to} at {}", Rate::from_bps(*rate))?;
+        }
+        writeln!(
+            f,
+            "  slots: {slots} received, {late_slots} too late, {returned} given back; \
+             controllers lost {} times",
+            self.lost_control
+        )?;
+        writeln!(
+            f,
+            "  frames: {} small and {} to unknown hosts passed, {} found their queue full",
+            self.small, self.unknown, self.full
+        )?;
+        write!(f, "  messages: {} accepted, refused:", self.accepted)?;
+        write_counts(f, &self.refused)
+    }
+}
+
+/// Ends a line with the counts that are not zero, each after what it counts.
+pub(crate) fn write_counts(f: &mut Formatter<'_>, counts: &[(String, u64)]) -> fmt::Result {
+    let mut any = counts.iter().filter(|(_, count)| *count > 0).peekable();
+    if any.peek().is_none() {
+        write!(f, " none")?;
+    }
+    for (name, count) in any {
+        write!(f, " {name} {count}")?;
+    }
+    writeln!(f)
 }
 
 impl Snapshot {

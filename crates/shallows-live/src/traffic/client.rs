@@ -165,6 +165,6 @@ impl Fetcher {
     }
 }
 
-fn since(epoch: Instant) -> Time {
+pub(super) fn since(epoch: Instant) -> Time {
     Time::from_ns(epoch.elapsed().as_nanos() as u64)
 }

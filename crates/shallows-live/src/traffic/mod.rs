@@ -1,4 +1,4 @@
-//! Traffic between the hosts of a lab: flows over persistent connections, and ping.
+//! Traffic between the hosts of a lab: flows over persistent connections, applications, and ping.
 //!
 //! As in MQ-ECN §5.1.2 a client asks a server for a number of bytes over a connection that is kept,
 //! and the server answers with them, in packets of the DSCP that it was asked for. The flow's
@@ -8,6 +8,7 @@
 //! A connection carries one flow at a time. A flow that finds none free between its hosts gets a
 //! new one, whose handshake comes before its time is taken.
 
+mod application;
 mod client;
 mod prober;
 mod run;
@@ -19,6 +20,8 @@ use thiserror::Error;
 
 use crate::lab::{LabError, Unprivileged};
 
+pub(crate) use application::prepare;
+pub use application::{ApplicationPlan, OperationTime};
 pub use prober::{Ping, ProbePlan, Prober};
 pub use run::{Goodput, Traffic};
 

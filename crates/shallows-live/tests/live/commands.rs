@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use shallows_core::units::{Rate, Time};
-use shallows_live::command::{CommandOutcome, CommandPlan, CommandUser, Ending};
+use shallows_live::command::{CommandOutcome, CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 
 use crate::switching::FIFO;
@@ -19,6 +19,7 @@ fn command(line: &str) -> CommandPlan {
         awaited: true,
         timeout: Time::from_secs(600),
         user: CommandUser::Unprivileged,
+        place: CommandPlace::Inside,
         may_fail: false,
     }
 }
@@ -29,10 +30,12 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         switch: switch_config(2, Rate::from_mbps(100), FIFO),
         flows: Vec::new(),
         barriers: Vec::new(),
+        applications: Vec::new(),
         probes: Vec::new(),
         commands,
         outputs: None,
         until: None,
+        xco: None,
     }
 }
 

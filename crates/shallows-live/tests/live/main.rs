@@ -9,6 +9,7 @@ mod loss;
 mod ports;
 mod switching;
 mod traffic;
+mod xco;
 
 use std::fs::File;
 use std::process::{Command, Output};

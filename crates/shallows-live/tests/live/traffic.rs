@@ -1,11 +1,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use shallows_core::application::{Members, Span};
 use shallows_core::units::{Rate, Time};
-use shallows_live::command::{CommandPlan, CommandUser, Ending};
+use shallows_live::command::{CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
-use shallows_live::traffic::{Barrier, Flow, ProbePlan};
+use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan};
 
 use crate::{need_a_lab, plan, switch_config};
 
@@ -20,10 +21,12 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
         switch: switch_config(hosts, rate, TWO_QUEUES),
         flows,
         barriers: Vec::new(),
+        applications: Vec::new(),
         probes: Vec::new(),
         commands: Vec::new(),
         outputs: None,
         until: None,
+        xco: None,
     }
 }
 
@@ -131,6 +134,7 @@ fn pings_and_programs_run_beside_flows() {
         awaited,
         timeout: Time::from_secs(600),
         user: CommandUser::Unprivileged,
+        place: CommandPlace::Inside,
         may_fail: false,
     };
     experiment.commands = vec![
@@ -151,4 +155,70 @@ fn pings_and_programs_run_beside_flows() {
     assert!(answered >= 5, "{:?}", observed.pings);
     let rtt = observed.pings[0][1].rtt.unwrap();
     assert!(rtt > Time::from_us(10) && rtt < Time::from_secs(1), "{rtt}");
+}
+
+/// Over streams and datagrams, each with its DSCP and as far apart as their links say.
+#[test]
+fn applications_of_the_core_run_over_real_sockets() {
+    need_a_lab!();
+    let application =
+        |name: &str, clients: &[usize], servers: &[usize], config: &str| ApplicationPlan {
+            name: name.to_owned(),
+            dscp: 1,
+            hosts: [clients, servers].concat(),
+            members: Members {
+                clients: clients.len() as u32,
+                servers: servers.len() as u32,
+            },
+            span: Span {
+                start: Time::from_ms(20),
+                stop: Some(Time::from_ms(1_500)),
+            },
+            config: toml::from_str(config).unwrap(),
+        };
+    let mut experiment = experiment(3, Rate::from_mbps(100), Vec::new());
+    for port in &mut experiment.switch.ports {
+        port.delay = Time::from_ms(2);
+    }
+    experiment.applications = vec![
+        application("echo", &[0], &[1], "ping = { interval = \"10ms\" }"),
+        application("naiad", &[0, 1, 2], &[], "barrier = { size = \"64B\" }"),
+        application("hadoop", &[1, 2], &[], "shuffle = { size = \"50KB\" }"),
+        application(
+            "commit",
+            &[0],
+            &[1, 2],
+            "two-phase-commit = { size = \"64B\", timeout = \"500ms\", protocol = \"datagram\" }",
+        ),
+    ];
+    experiment.until = Some(Time::from_secs(2));
+    let observed = run(&experiment);
+    for (application, name) in [
+        ("echo", "ping"),
+        ("naiad", "barrier"),
+        ("hadoop", "shuffle"),
+        ("commit", "commit"),
+    ] {
+        let operations = observed.operations.iter();
+        let latencies: Vec<Time> = operations
+            .filter(|of| (&*of.application, of.name) == (application, name))
+            .map(|of| of.latency)
+            .collect();
+        assert!(latencies.len() > 5, "{application}: {}", latencies.len());
+        // Those that wait for an answer see both directions.
+        if ["ping", "commit"].contains(&name) {
+            let least = latencies.iter().min().copied().unwrap();
+            assert!(least >= Time::from_ms(4), "{application}: {least}");
+        }
+    }
+    let starts = observed.operations.iter().map(|of| of.start);
+    assert!(starts.clone().min().unwrap() >= Time::from_ms(20));
+    assert!(starts.is_sorted());
+    let in_queue = |queue: usize| {
+        let links = observed.report.snapshot.links.iter();
+        links
+            .map(|link| link.queues[queue].accepted_packets)
+            .sum::<u64>()
+    };
+    assert!(in_queue(1) > 10 * in_queue(0), "DSCP 1 has queue 1");
 }

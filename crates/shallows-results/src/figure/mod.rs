@@ -11,6 +11,7 @@
 
 mod csv;
 mod png;
+mod rows;
 mod scale;
 mod style;
 mod svg;
@@ -29,6 +30,15 @@ pub struct Figure {
     pub alt: String,
     /// Side by side, in this order.
     pub panels: Vec<Panel>,
+}
+
+/// Words around a figure that is shown without a page; empty ones take no room.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    /// Above the legend.
+    pub title: String,
+    /// Below the panels, in small print: what bars are, and what was run.
+    pub note: String,
 }
 
 /// One diagram.
@@ -215,7 +225,12 @@ impl Figure {
 
     /// The figure as a file of its own, for print.
     pub fn to_svg(&self) -> String {
-        svg::document(self)
+        self.to_svg_with(&Words::default())
+    }
+
+    /// The same with words around it, for those who see nothing else.
+    pub fn to_svg_with(&self, words: &Words) -> String {
+        svg::document(self, words)
     }
 
     /// Its panels one by one and its legend, for a page that has [`page_style`].
@@ -227,7 +242,12 @@ impl Figure {
 
     /// The figure in pixels, twice as fine as a page shows it.
     pub fn to_png(&self) -> Result<Vec<u8>, PngError> {
-        png::render(&self.to_svg())
+        self.to_png_with(&Words::default())
+    }
+
+    /// The same with words around it.
+    pub fn to_png_with(&self, words: &Words) -> Result<Vec<u8>, PngError> {
+        png::render(&self.to_svg_with(words))
     }
 
     /// What it is drawn from: a row for each point.

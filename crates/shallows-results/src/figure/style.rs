@@ -51,6 +51,7 @@ pub(super) fn marker(style: usize, x: f64, y: f64) -> String {
 /// Everything but the colours.
 const SHAPES: &str = "\
 .fig text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;font-size:11px}\
+.fig .heading{font-size:14px;font-weight:bold}\
 .fig .title{font-size:12px;font-weight:bold}\
 .fig .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}\
 .fig .mark{stroke-width:1}\

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::rows::{draw_boxes, draw_rows, off_scale};
 use super::scale::Scale;
 use super::style::{class, dash, file_style, marker};
-use super::{Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Row, Spacing};
+use super::{Axis, Curve, Extent, Figure, Panel, Plot, Spacing, Words};
 
 const WIDTH: f64 = 262.0;
 const HEIGHT: f64 = 226.0;
@@ -12,48 +13,66 @@ const TOP: f64 = 26.0;
 const BOTTOM: f64 = 42.0;
 const RIGHT: f64 = 14.0;
 const LEGEND: f64 = 26.0;
+/// The line above a figure without a page, and the one below.
+const TITLE: f64 = 28.0;
+const NOTE: f64 = 20.0;
 /// A row of a panel of rows.
 const ROW: f64 = 21.0;
 /// The values beside the rows.
-const VALUES: f64 = 40.0;
-/// A row beyond so many times the median is off the scale, or it would squeeze the others.
-const OFF_SCALE: f64 = 2.0;
+pub(super) const VALUES: f64 = 40.0;
 /// Panels beside each other in a file.
 const COLUMNS: usize = 4;
 
 /// The whole figure.
-pub(super) fn document(figure: &Figure) -> String {
+pub(super) fn document(figure: &Figure, words: &Words) -> String {
     let sizes: Vec<(f64, f64)> = figure.panels.iter().map(size).collect();
     let rows: Vec<&[(f64, f64)]> = sizes.chunks(COLUMNS).collect();
     let panels = rows
         .iter()
         .map(|row| row.iter().map(|size| size.0).sum::<f64>());
-    let legend = if figure.legend().len() > 1 {
-        LEGEND
-    } else {
-        0.0
-    };
-    let width = panels.fold(0.0, f64::max).max(legend_width(figure));
+    let room = |height: f64, is_there: bool| if is_there { height } else { 0.0 };
+    let title = room(TITLE, !words.title.is_empty());
+    let legend = room(LEGEND, figure.legend().len() > 1);
+    let note = room(NOTE, !words.note.is_empty());
+    let width = panels
+        .fold(0.0, f64::max)
+        .max(legend_width(figure))
+        .max(16.0 + text_width(&words.title) * 1.4)
+        .max(16.0 + text_width(&words.note));
     let heights: Vec<f64> = rows
         .iter()
         .map(|row| row.iter().map(|size| size.1).fold(0.0, f64::max))
         .collect();
-    let height = legend + heights.iter().sum::<f64>();
+    let height = title + legend + heights.iter().sum::<f64>() + note;
     let mut out = open(&figure.name, &figure.alt, width, height);
     let _ = write!(out, "<style>{}</style>", file_style());
     let _ = write!(
         out,
         "<rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"#ffffff\"/>"
     );
+    let mut line = |class: &str, y: f64, text: &str| {
+        let _ = write!(
+            out,
+            "<text class=\"{class}\" x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{}</text>",
+            width / 2.0,
+            escape(text)
+        );
+    };
+    if title > 0.0 {
+        line("heading", 20.0, &words.title);
+    }
+    if note > 0.0 {
+        line("tick", height - 8.0, &words.note);
+    }
     if legend > 0.0 {
         let left = (width - legend_width(figure)) / 2.0;
         let _ = write!(
             out,
-            "<g transform=\"translate({left:.1} 0)\">{}</g>",
+            "<g transform=\"translate({left:.1} {title:.0})\">{}</g>",
             legend_items(figure)
         );
     }
-    let mut top = legend;
+    let mut top = title + legend;
     let mut panels = figure.panels.iter().zip(&sizes);
     for (row, height) in rows.iter().zip(&heights) {
         let mut left = (width - row.iter().map(|size| size.0).sum::<f64>()) / 2.0;
@@ -136,7 +155,7 @@ fn describe(panel: &Panel) -> String {
 }
 
 /// Three digits.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
         some if some >= 10.0 => format!("{value:.1}"),
@@ -229,7 +248,7 @@ fn key(figure: &Figure, style: usize, left: f64, y: f64) -> String {
     out
 }
 
-fn mark(style: usize, x: f64, y: f64) -> String {
+pub(super) fn mark(style: usize, x: f64, y: f64) -> String {
     let fill = class(style).replace('c', "m");
     format!(
         "<path class=\"mark {fill}\" d=\"{}\"/>",
@@ -238,24 +257,24 @@ fn mark(style: usize, x: f64, y: f64) -> String {
 }
 
 /// Where the data goes.
-struct Frame {
+pub(super) struct Frame {
     x: Scale,
     y: Scale,
-    left: f64,
+    pub(super) left: f64,
     width: f64,
     height: f64,
 }
 
 impl Frame {
-    fn x(&self, value: f64) -> f64 {
+    pub(super) fn x(&self, value: f64) -> f64 {
         self.left + self.width * self.x.position(value)
     }
 
-    fn y(&self, value: f64) -> f64 {
+    pub(super) fn y(&self, value: f64) -> f64 {
         TOP + self.height * (1.0 - self.y.position(value))
     }
 
-    fn right(&self) -> f64 {
+    pub(super) fn right(&self) -> f64 {
         self.left + self.width
     }
 
@@ -275,14 +294,19 @@ fn draw(panel: &Panel, out: &mut String) {
     draw_axes(panel, &frame, out);
     match &panel.plot {
         Plot::Points(curves) => {
-            for curve in curves {
-                draw_spread(curve, &frame, out);
+            let step = dodge(curves, &frame);
+            let middle = (curves.len() as f64 - 1.0) / 2.0;
+            let shift = |index: usize| step * (index as f64 - middle);
+            for (index, curve) in curves.iter().enumerate() {
+                shifted(shift(index), out, |out| draw_spread(curve, &frame, out));
             }
-            for curve in curves {
-                draw_curve(curve, &frame, "", out);
-                for point in &curve.points {
-                    *out += &mark(curve.style, frame.x(point.x), frame.y(point.y));
-                }
+            for (index, curve) in curves.iter().enumerate() {
+                shifted(shift(index), out, |out| {
+                    draw_curve(curve, &frame, "", out);
+                    for point in &curve.points {
+                        *out += &mark(curve.style, frame.x(point.x), frame.y(point.y));
+                    }
+                });
             }
         }
         Plot::Lines(curves) => {
@@ -441,6 +465,31 @@ fn draw_dots(curve: &Curve, frame: &Frame, out: &mut String) {
     *out += "\"/>";
 }
 
+/// How far curves stand apart, so that bars at one place do not hide each other: a little, and less
+/// where points are close.
+fn dodge(curves: &[Curve], frame: &Frame) -> f64 {
+    let points = curves.iter().flat_map(|curve| &curve.points);
+    if curves.len() < 2 || points.clone().all(|point| point.low >= point.high) {
+        return 0.0;
+    }
+    let mut places: Vec<f64> = points.map(|point| frame.x(point.x)).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+    let gap = gaps.fold(frame.width, f64::min);
+    (gap / (2.0 * curves.len() as f64)).min(4.0)
+}
+
+/// Draws something to the right of its place.
+fn shifted(by: f64, out: &mut String, draw: impl FnOnce(&mut String)) {
+    if by == 0.0 {
+        return draw(out);
+    }
+    let _ = write!(out, "<g transform=\"translate({by:.2} 0)\">");
+    draw(out);
+    *out += "</g>";
+}
+
 /// Where both measurements are the same.
 fn draw_diagonal(frame: &Frame, out: &mut String) {
     let low = frame.x.low.max(frame.y.low);
@@ -469,74 +518,7 @@ fn draw_spread(curve: &Curve, frame: &Frame, out: &mut String) {
     }
 }
 
-/// Writes the label and the value of a row; where its middle is.
-fn draw_row_texts(index: usize, label: &str, value: f64, frame: &Frame, out: &mut String) -> f64 {
-    let y = frame.y(index as f64 + 0.5);
-    let (label, value) = (escape(label), short(value));
-    let _ = write!(
-        out,
-        "<text x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{label}</text>\
-         <text class=\"tick\" x=\"{:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{value}</text>",
-        frame.left - 6.0,
-        frame.right() + VALUES,
-        base = y + 3.8,
-    );
-    y
-}
-
-/// Boxes from the lower to the upper quartile with the median, whiskers from percentile 1 to 99.
-fn draw_boxes(rows: &[BoxRow], frame: &Frame, out: &mut String) {
-    for (index, row) in rows.iter().enumerate() {
-        let y = draw_row_texts(index, &row.label, row.p50, frame, out);
-        let [p1, p25, p50, p75, p99] =
-            [row.p1, row.p25, row.p50, row.p75, row.p99].map(|value| frame.x(value));
-        let (top, middle) = (y - 5.5, y - 3.0);
-        let _ = write!(
-            out,
-            "<path class=\"bar c0\" d=\"M{p1:.2} {y:.2}H{p25:.2}M{p75:.2} {y:.2}H{p99:.2}\
-             M{p1:.2} {middle:.2}v6M{p99:.2} {middle:.2}v6\
-             M{p25:.2} {top:.2}H{p75:.2}v11H{p25:.2}Z\"/>\
-             <path class=\"curve c1\" d=\"M{p50:.2} {top:.2}v11\"/>"
-        );
-    }
-}
-
-fn draw_rows(rows: &[Row], spacing: Spacing, frame: &Frame, out: &mut String) {
-    let most = off_scale(rows, spacing);
-    for (index, row) in rows.iter().enumerate() {
-        let y = draw_row_texts(index, &row.label, row.value, frame, out);
-        if row.value > most {
-            let x = frame.right() - 9.0;
-            let arrow = format!("M{x:.1} {:.1}l8 3.5l-8 3.5Z", y - 3.5);
-            let _ = write!(out, "<path class=\"mark m0\" d=\"{arrow}\"/>");
-            continue;
-        }
-        let (low, high) = (frame.x(row.low), frame.x(row.high.min(most)));
-        if low < high {
-            let _ = write!(
-                out,
-                "<path class=\"bar c0\" d=\"M{low:.2} {y:.2}H{high:.2}M{low:.2} {:.2}v6M{high:.2} \
-                 {:.2}v6\"/>",
-                y - 3.0,
-                y - 3.0
-            );
-        }
-        *out += &mark(0, frame.x(row.value), y);
-    }
-}
-
-/// Rows above this are off the scale, unless it has room for all ratios.
-fn off_scale(rows: &[Row], spacing: Spacing) -> f64 {
-    if spacing == Spacing::Logarithmic {
-        return f64::INFINITY;
-    }
-    let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let median = values.get(values.len() / 2);
-    median.map_or(f64::INFINITY, |median| OFF_SCALE * median)
-}
-
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

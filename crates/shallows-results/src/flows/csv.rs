@@ -11,14 +11,14 @@ use crate::record::{COLUMNS, FlowRecord, OPTIONAL_COLUMNS};
 
 pub(super) fn write(
     file: &mut NewFile,
-    records: &[FlowRecord],
+    records: impl Iterator<Item = FlowRecord>,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut writer = csv::WriterBuilder::new()
         .has_headers(false)
         .from_writer(file);
     writer.write_record(COLUMNS)?;
     for record in records {
-        writer.serialize(Row::from(*record))?;
+        writer.serialize(Row::from(record))?;
     }
     writer.flush()?;
     Ok(())

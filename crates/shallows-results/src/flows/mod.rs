@@ -12,6 +12,7 @@
 mod csv;
 mod parquet;
 
+use std::borrow::Borrow;
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -32,13 +33,15 @@ pub struct FlowTable {
     pub completeness: Option<Completeness>,
 }
 
-/// Writes a table of flows in the format that the name tells, as a whole or not at all.
+/// Writes a table of flows in the format that the name tells, as a whole or not at all. It keeps no
+/// more than a row group of them in memory.
 pub fn write_flows(
     path: &Path,
-    records: &[FlowRecord],
+    records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
     completeness: Completeness,
 ) -> Result<(), ResultsError> {
     let format = Format::of(path)?;
+    let records = records.into_iter().map(|record| *record.borrow());
     write_whole(path, |file| match format {
         Format::Parquet => parquet::write(file, records, completeness),
         Format::Csv => csv::write(file, records),

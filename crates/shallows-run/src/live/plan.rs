@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
+use shallows_core::application::{ApplicationConfig, Members, Span};
 use shallows_core::port::SchedulerConfig;
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
 use shallows_core::units::{Rate, Time};
-use shallows_live::command::{CommandPlan, CommandUser};
+use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
 use shallows_live::switch::{
     FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
     TrunkPlan, UplinkPlan, Wait,
 };
-use shallows_live::traffic::{Barrier, Flow, ProbePlan};
+use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan};
 use shallows_sim::topology::{Fabric, Node, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, HostSet};
-use shallows_sim::{Completion, HostSetup};
+use shallows_sim::{ApplicationEntry, Completion, HostSetup};
 
 use super::controller::Chosen;
+use super::xco;
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
 use crate::scenario::{Built, Diagnostic, Probe, Role, Scenario};
@@ -41,7 +43,8 @@ pub(super) fn refuse(
     refuse_topology(scenario)?;
     refuse_what_is_simulated_only(scenario, built)?;
     let fabric = &built.fabric;
-    let hosts = fabric.hosts() as usize;
+    xco::refuse(scenario, fabric)?;
+    let hosts = xco::lab_hosts(scenario, fabric);
     if !(2..=lab::MOST_HOSTS).contains(&hosts) {
         let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
         return Err(scenario.error("topology", problem));
@@ -71,16 +74,17 @@ pub(super) fn refuse(
 
 fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
     let name = match scenario.config.topology {
-        TopologyConfig::LeafSpine { .. } => "leaf-spine",
-        TopologyConfig::FatTree { .. } => "fat-tree",
-        TopologyConfig::Star { .. }
+        TopologyConfig::LeafSpine { spines: 1, .. }
+        | TopologyConfig::Star { .. }
         | TopologyConfig::Dumbbell { .. }
         | TopologyConfig::Chain { .. }
         | TopologyConfig::Custom { .. } => return Ok(()),
+        TopologyConfig::LeafSpine { .. } => "leaf-spine",
+        TopologyConfig::FatTree { .. } => "fat-tree",
     };
     let problem = format!("a {name} has several ways between hosts, and live switches have one");
     let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
-                them: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
     Err(scenario.error("topology", problem).help(help))
 }
 
@@ -91,7 +95,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
     let HostSetup {
         stages,
         qjump: _,
-        xco,
+        xco: _,
     } = &config.hosts;
     let trunks = 2 * built.fabric.hosts()..;
     let refused = [
@@ -101,9 +105,14 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "links with faults are simulated only",
         ),
         (
-            !config.application.is_empty(),
+            config.application.iter().any(opens_connections),
             "application",
-            "applications are simulated only",
+            "short connections are simulated only: live applications keep theirs",
+        ),
+        (
+            !config.application.is_empty() && config.until.is_none(),
+            "application",
+            "a live run does not know when its applications are done",
         ),
         (
             !config.transports.is_empty(),
@@ -116,7 +125,6 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "stages are simulated only: how much of a flow a packet of the kernel carries is known \
              too late to tag it",
         ),
-        (xco.is_some(), "hosts", "XCo is simulated only"),
         (
             !built.workload.datagrams.is_empty(),
             "workload",
@@ -135,11 +143,18 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
     ];
     match refused.into_iter().find(|(found, ..)| *found) {
         Some((_, table, problem)) => {
-            let help = "leave it out, or simulate it; live.commands can run any program";
+            let help = match table {
+                "application" if config.until.is_none() => "set until at the top of the file",
+                _ => "leave it out, or simulate it; live.commands can run any program",
+            };
             Err(scenario.error(table, problem).help(help))
         }
         None => Ok(()),
     }
+}
+
+fn opens_connections(entry: &ApplicationEntry) -> bool {
+    matches!(entry.run, ApplicationConfig::ShortConnections(_))
 }
 
 /// The experiment of a scenario that was not refused.
@@ -154,10 +169,12 @@ pub(super) fn experiment(
         lab: lab_plan(scenario, built, controller, cpus),
         flows: flows(scenario, built)?,
         barriers: barriers(built),
+        applications: applications(scenario, &built.fabric)?,
         probes: probes(scenario, &built.fabric)?,
         commands: commands(scenario, &built.fabric)?,
         outputs: None,
         until: scenario.config.until,
+        xco: xco::plan(scenario, built),
     })
 }
 
@@ -188,7 +205,7 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
         route.push(("quickack".to_owned(), on(true)));
     }
     LabPlan {
-        hosts: built.fabric.hosts() as usize,
+        hosts: xco::lab_hosts(scenario, &built.fabric),
         mtu: transport.segment + transport.header,
         settings,
         route,
@@ -219,7 +236,10 @@ fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
         }),
         pool: built.ports.pool,
         egress: built.ports.switches.clone(),
-        ports: hosts.map(|host| port(scenario, built, host)).collect(),
+        ports: hosts
+            .map(|host| port(scenario, built, host))
+            .chain(xco::extra_ports(scenario, built))
+            .collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
     }
 }
@@ -233,6 +253,7 @@ fn gate(scenario: &Scenario, built: &Built, host: u32) -> Option<GatePlan> {
     Some(GatePlan {
         start: qjump.first_epoch(&limits, host, scenario.config.seed),
         hold_limit: qjump.hold_limit,
+        automatic: qjump.automatic.clone(),
         limits,
     })
 }
@@ -309,6 +330,39 @@ fn probes(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)
     scenario.config.live.probes.iter().map(probe).collect()
 }
 
+fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationPlan>, Diagnostic> {
+    let plan = |(index, entry): (usize, &ApplicationEntry)| {
+        let path = format!("application.{index}");
+        let resolve = |set: &HostSet| {
+            set.resolve(fabric)
+                .map_err(|error| scenario.error_in(&path, &error))
+        };
+        let clients = resolve(&entry.clients)?;
+        let servers = entry.servers.as_ref().map(resolve).transpose()?;
+        let servers = servers.unwrap_or_default();
+        Ok(ApplicationPlan {
+            name: entry.name().to_owned(),
+            dscp: dscp(scenario, &path, entry.service)?,
+            members: Members {
+                clients: clients.len() as u32,
+                servers: servers.len() as u32,
+            },
+            hosts: clients
+                .into_iter()
+                .chain(servers)
+                .map(|host| host as usize)
+                .collect(),
+            span: Span {
+                start: entry.start,
+                stop: entry.stop,
+            },
+            config: entry.run.clone(),
+        })
+    };
+    let entries = scenario.config.application.iter().enumerate();
+    entries.map(plan).collect()
+}
+
 fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
     let mut plans = Vec::new();
     for command in &scenario.config.live.commands {
@@ -324,6 +378,11 @@ fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Di
                     CommandUser::Root
                 } else {
                     CommandUser::Unprivileged
+                },
+                place: if command.outside {
+                    CommandPlace::Outside
+                } else {
+                    CommandPlace::Inside
                 },
                 may_fail: command.may_fail,
             });

@@ -18,6 +18,7 @@ use shallows_results::write_text;
 use shallows_sim::workload::FlowSpec;
 
 use super::record::roles;
+use super::xco::XcoFacts;
 use crate::failure::Failure;
 use crate::report::unclassified;
 use crate::scenario::{Built, Scenario};
@@ -91,6 +92,7 @@ pub fn facts(
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         latencies: Vec::new(),
+        levels: Vec::new(),
         utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
@@ -138,6 +140,8 @@ struct Live<'a> {
     rtts: Vec<Rtt>,
     commands: Vec<LiveCommand<'a>>,
     switch: &'a Snapshot,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    xco: Option<XcoFacts<'a>>,
 }
 
 /// A command and how it ended; what it printed is in files beside.
@@ -190,6 +194,7 @@ fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
         rtts: sights.rtts(),
         commands: observed.commands.iter().map(LiveCommand::new).collect(),
         switch: &observed.report.snapshot,
+        xco: observed.xco.as_ref().map(XcoFacts::new),
     }
 }
 
@@ -246,6 +251,9 @@ pub(super) fn report(observed: &Observed, scenario: &Scenario, built: &Built) ->
             host, run, ending, ..
         } = command;
         line(format!("command at host {host}: {ending}: {run}"));
+    }
+    if let Some(xco) = &facts.xco {
+        line(xco.to_string());
     }
     let steal = facts.steal.map_or("unknown".to_owned(), |steal| {
         format!("{:.2}%", 100.0 * steal)

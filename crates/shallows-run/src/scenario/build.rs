@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use shallows_core::packet::Descriptor;
@@ -13,7 +14,8 @@ use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
 use shallows_sim::{
-    ApplicationEntry, ApplicationSetup, Control, PortSetup, Setup, Simulation, TransportOverride,
+    ApplicationEntry, ApplicationSetup, Control, PortSetup, QjumpError, Setup, Simulation,
+    TransportOverride,
 };
 
 use super::probes::Probes;
@@ -29,7 +31,7 @@ pub struct Built {
     /// What is at the beginning of each link.
     pub ports: PortSetup,
     /// Every flow.
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// Transports of some flows.
     pub overrides: Vec<TransportOverride>,
     /// What is wrong with links.
@@ -67,6 +69,10 @@ impl Scenario {
         if let Some(qjump) = &config.hosts.qjump {
             let limits = qjump.limits(&fabric);
             limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
+            if qjump.automatic.is_some() && config.hosts.stages.is_some() {
+                let error = QjumpError::TwoChoices("stages");
+                return Err(self.error_in("hosts.qjump", &error));
+            }
         }
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
@@ -83,7 +89,7 @@ impl Scenario {
             probes: self.probes(&fabric, workload.flows.len())?,
             fabric,
             router,
-            workload,
+            workload: Arc::new(workload),
             size_classes,
         })
     }
@@ -106,7 +112,7 @@ impl Scenario {
             applications: self.applications(&built.fabric)?,
             hosts: self.config.hosts.clone(),
             connections: self.config.connections,
-            workload: built.workload.clone(),
+            workload: Arc::clone(&built.workload),
             completion: self.config.completion,
             faults: built.faults.faults.clone(),
             changes: built.faults.changes.clone(),

@@ -36,6 +36,7 @@ use shallows_sim::routing::RoutingConfig;
 use shallows_sim::topology::TopologyConfig;
 use shallows_sim::workload::{HostSet, WorkloadConfig};
 use shallows_sim::{ApplicationEntry, Completion, Connections, HostSetup};
+use toml::Spanned;
 use toml::de::DeTable;
 
 pub use build::Built;
@@ -46,7 +47,9 @@ use faults::LinkConfig;
 use inputs::Streams;
 use links::LinkNames;
 pub(crate) use links::name as link_name;
-pub use live::{Live, LiveCommand, Probe, Role};
+pub use live::{
+    FaultAction, LatencyFormat, Live, LiveCommand, LiveFault, LiveForgery, LiveXco, Probe, Role,
+};
 use probes::ProbesConfig;
 pub use probes::Sampled;
 use source::Source;
@@ -303,15 +306,7 @@ impl Scenario {
         mut streams: Streams,
         registry: &Registry,
     ) -> Result<Self, Diagnostic> {
-        let shown = settings.iter().map(|setting| setting.shown.clone());
-        let mut source = Source::new(path, text, shown.collect());
-        let mut document =
-            DeTable::parse(text).map_err(|error| Diagnostic::from_toml(&source, &error))?;
-        for (index, setting) in settings.iter().enumerate() {
-            let span = source.setting_span(index);
-            setting::apply(document.get_mut(), &setting.assignment, &span)
-                .map_err(|problem| Diagnostic::at(&source, span, problem))?;
-        }
+        let (mut source, document) = merge(path, text, settings)?;
         source.index(document.get_ref());
         let config = ScenarioConfig::deserialize(toml::de::Deserializer::from(document));
         let mut config = config.map_err(|error| Diagnostic::from_toml(&source, &error))?;
@@ -337,6 +332,14 @@ impl Scenario {
         kept.map_err(|problem| scenario.error("workload", problem))?;
         scenario.check_name()?;
         Ok(scenario)
+    }
+
+    /// The keys of a scenario's text with some of them set anew, before anything but the syntax is
+    /// checked. For front ends that have keys of their own.
+    pub fn keys(path: &Path, text: &str, settings: &[Setting]) -> Result<toml::Table, Diagnostic> {
+        let (source, document) = merge(path, text, settings)?;
+        toml::Table::deserialize(toml::de::Deserializer::from(document))
+            .map_err(|error| Diagnostic::from_toml(&source, &error))
     }
 
     /// The command that makes this run alone, for a shell.
@@ -398,6 +401,24 @@ impl ScenarioConfig {
         let inputs = inputs::collect(&mut config.workload.0)?;
         Ok((toml::to_string(&config)?, inputs))
     }
+}
+
+/// A scenario's text with settings on top, and where each part of it is written.
+fn merge<'i>(
+    path: &Path,
+    text: &'i str,
+    settings: &'i [Setting],
+) -> Result<(Source, Spanned<DeTable<'i>>), Diagnostic> {
+    let shown = settings.iter().map(|setting| setting.shown.clone());
+    let source = Source::new(path, text, shown.collect());
+    let mut document =
+        DeTable::parse(text).map_err(|error| Diagnostic::from_toml(&source, &error))?;
+    for (index, setting) in settings.iter().enumerate() {
+        let span = source.setting_span(index);
+        setting::apply(document.get_mut(), &setting.assignment, &span)
+            .map_err(|problem| Diagnostic::at(&source, span, problem))?;
+    }
+    Ok((source, document))
 }
 
 /// Finds the schemes of other crates.

@@ -174,13 +174,13 @@ fn transport() -> impl Strategy<Value = String> {
         select(vec!["never", "in-bursts"]),
         select(vec!["", "delayed-ack = { every = 2, timeout = '500us' }"]),
         select(vec!["restart", "keep", "initial-window"]),
-        1..20u32,
+        (1..20u32, 1..4u32),
     );
     (choices, switches).prop_map(
-        |((controller, recovery, growth, delayed, idle, initial), [handshake, ect_acks, limited])| {
+        |((controller, recovery, growth, delayed, idle, (initial, least)), [handshake, ect_acks, limited])| {
             format!(
                 "controller = {controller}\nrecovery = '{recovery}'\nmarked-growth = '{growth}'\n{delayed}
-after-idle = '{idle}'\ninitial-window = {initial}\nhandshake = {handshake}\nect-acks = {ect_acks}
+after-idle = '{idle}'\ninitial-window = {initial}\nleast-window = {least}\nhandshake = {handshake}\nect-acks = {ect_acks}
 limited-transmit = {limited}\nrto = {{ initial = '5ms', minimum = '5ms', maximum = '100ms' }}"
             )
         },
@@ -227,7 +227,13 @@ fn sometimes(text: Vec<&'static str>) -> impl Strategy<Value = &'static str> {
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let fabric = (
         topology(),
-        select(vec!["ecmp", "spray", "destination-modulo", "ns2-hash"]),
+        select(vec![
+            "ecmp",
+            "spray",
+            "destination-modulo",
+            "ns2-hash",
+            "ttl-hash",
+        ]),
         port(),
         select(vec!["fifo", "as-switch"]),
         sometimes(vec![
@@ -245,6 +251,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         prop_oneof![2 => Just(None), 1 => select(APPLICATIONS.to_vec()).prop_map(Some)],
         sometimes(vec![
             "[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['4KB', '8KB', '16KB', '20KB', '20KB', '20KB', '20KB', '20KB']",
+            "[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['256B', '4KB', '20KB']\nautomatic = { settle = '100us' }",
         ]),
     );
     let other = (

@@ -22,7 +22,7 @@ use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shallows_core::units::Time;
 use shallows_results::{Format, RunRecord};
-use shallows_run::{Built, Options, Scenario, drive, run_built};
+use shallows_run::{Built, FlowRecords, Options, Scenario, drive, run_built};
 use shallows_sim::workload::FlowSpec;
 use shallows_sim::{FlowOutcome, Simulation};
 
@@ -117,6 +117,7 @@ fn check_record(case: &Case, scenario: &Scenario, built: &Built) {
             out: Some((&out, format)),
             threads: 2,
             interrupted: &AtomicBool::new(false),
+            flows: FlowRecords::OnDisk,
         };
         let finished = run_built(scenario, built, &options, &mut []);
         finished.unwrap_or_else(|error| panic!("{error:?}"));

@@ -34,6 +34,12 @@ pub enum RoutingConfig {
     /// of its connection, with one connection for each pair of hosts: what MQ-ECN's authors
     /// simulate. A pair keeps its path for the whole run, and the hash is uneven.
     Ns2Hash,
+    /// By the bits of one random number for each flow, as EAR's authors simulate: of `n` next hops
+    /// the one at `(number >> (32 - TTL)) mod n`, where TTL is 32 less the links that the packet has
+    /// crossed. Its ACKs have the same number. Where `n` is no power of two the choices at
+    /// successive switches depend on each other: a four-tier fat-tree of radix 6 has 27 paths
+    /// between distant hosts, of which 12 are used.
+    TtlHash,
     /// By a list. A path serves the opposite direction too unless that has one of its own; pairs
     /// that are not in the list take one of the shortest paths by flow hash.
     Explicit {
@@ -49,6 +55,7 @@ impl RoutingConfig {
             Self::Spray => Choice::Hash(Selection::Packet),
             Self::DestinationModulo => Choice::DestinationModulo,
             Self::Ns2Hash => Choice::Ns2Hash,
+            Self::TtlHash => Choice::TtlHash,
         }
     }
 }

@@ -46,6 +46,7 @@ enum Choice {
     Hash(Selection),
     DestinationModulo,
     Ns2Hash,
+    TtlHash,
 }
 
 /// What the selector of [`Router::path`] must be.
@@ -117,6 +118,7 @@ impl Router {
     pub fn selection(&self) -> Selection {
         match self.choice {
             Choice::Hash(selection) => selection,
+            Choice::TtlHash => Selection::Flow,
             Choice::DestinationModulo => Selection::Pair,
             Choice::Ns2Hash => Selection::Connection,
         }
@@ -200,6 +202,7 @@ impl Router {
                     index
                 }
                 (Choice::Ns2Hash, _) => ns2_hash(src, dst, selector as u32) % count,
+                (Choice::TtlHash, _) => ttl_hash(self.seed, selector, out.len()) % count,
             };
             let port = ports[index as usize];
             out.push(port.link);
@@ -240,6 +243,13 @@ fn ns2_hash(src: u32, dst: u32, connection: u32) -> u32 {
         hash.wrapping_mul(9)
             .wrapping_add_signed(i32::from(byte.cast_signed()))
     })
+}
+
+/// The random number of a flow, less the bit of each link behind the packet: EAR's simulator
+/// shifts it by 32 - TTL.
+fn ttl_hash(seed: u64, flow: u64, links: usize) -> u32 {
+    let number = (mix(seed, flow) >> 32) as u32;
+    number >> links.min(31)
 }
 
 /// A number below `count` from the upper half of a hash.

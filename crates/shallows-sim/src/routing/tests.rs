@@ -20,8 +20,12 @@ fn leaf_spine(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
 }
 
 fn fat_tree(radix: u32) -> Fabric {
+    fat_tree_of(3, radix)
+}
+
+fn fat_tree_of(tiers: u32, radix: u32) -> Fabric {
     let config = TopologyConfig::FatTree {
-        tiers: 3,
+        tiers,
         radix,
         oversubscription: 1,
         host_rate: Rate::from_gbps(10),
@@ -102,6 +106,23 @@ fn a_pair_keeps_its_path_and_both_directions_have_one_connection() {
     let expected = |src, dst| Node::Switch(12 + ns2_hash(src, dst, connection as u32) % 12);
     assert_eq!(crosses(15, 108), expected(15, 108));
     assert_eq!(crosses(108, 15), expected(108, 15));
+}
+
+#[test]
+fn the_hash_by_ttl_takes_twelve_of_twenty_seven_paths() {
+    let fabric = fat_tree_of(4, 6);
+    let last = fabric.hosts() - 1;
+    let router = router(&fabric, &RoutingConfig::TtlHash);
+    assert_eq!(router.selection(), Selection::Flow);
+    let paths: BTreeSet<Vec<u32>> = (0..2_000).map(|n| path(&router, 0, last, n)).collect();
+    // Of numbers x modulo 3, those of x / 2 and x / 4 can have two values each: 3 * 2 * 2.
+    assert_eq!(paths.len(), 12);
+    // ACKs come back over the same core switch.
+    for flow in 0..64 {
+        let core = |links: &[u32]| fabric.link(links[3]).to;
+        let (forth, back) = (path(&router, 0, last, flow), path(&router, last, 0, flow));
+        assert_eq!(core(&forth), core(&back));
+    }
 }
 
 #[test]
@@ -279,6 +300,7 @@ fn configurations_as_written() {
         RoutingConfig::DestinationModulo
     );
     assert_eq!(read("routing = 'ns2-hash'"), RoutingConfig::Ns2Hash);
+    assert_eq!(read("routing = 'ttl-hash'"), RoutingConfig::TtlHash);
     assert_eq!(
         read("routing = { explicit = { paths = [['h0', 'leaf0', 'h1']] } }"),
         explicit(&[&["h0", "leaf0", "h1"]])

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
 use shallows_core::packet::Ecn;
+use shallows_core::random::Coin;
 use shallows_core::units::{Bytes, Rate, Time};
 
 use super::Shard;
@@ -12,6 +13,9 @@ use super::paths::{Direction, envelope};
 use crate::engine::{Class, Key};
 use crate::packet::{Envelope, Packet};
 use crate::routing::Selection;
+
+/// Keeps the streams of senders apart from those of ports with the same numbers.
+const JITTER: u64 = 0x6A69_7474_6572;
 
 /// The ends of UDP flows.
 #[derive(Debug, Default)]
@@ -95,8 +99,9 @@ impl Shard {
         let forth = envelope(&self.world, flow, &self.routing, Direction::Forth);
         let port = self.paths.link(forth.route);
         let rate = self.observer.rate(self.network.link(port));
+        let coin = Coin::new(self.world.seed ^ JITTER, u64::from(flow));
         let source = Source {
-            sender: Sender::new(stream, self.now),
+            sender: Sender::new(stream, self.now).with_jitter(stream, coin),
             forth,
             port,
             rate: rate.unwrap_or(Rate::from_gbps(1)),

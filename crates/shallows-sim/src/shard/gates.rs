@@ -139,10 +139,12 @@ impl Shard {
     }
 
     /// Offers a packet to the gates from the `first` on, and to the NIC if all let it pass.
-    fn pass_gates(&mut self, port: u32, first: usize, packet: Ticket, to: u32) -> Verdict {
+    fn pass_gates(&mut self, port: u32, first: usize, mut packet: Ticket, to: u32) -> Verdict {
         if let Some(host) = self.hosts.get_mut(&port) {
             for gate in &mut host.gates[first..] {
-                match gate.gate().offer(self.now, packet, to) {
+                let gate = gate.gate();
+                gate.label(self.now, &mut packet);
+                match gate.offer(self.now, packet, to) {
                     Verdict::Pass => {}
                     Verdict::Held => return Verdict::Held,
                     Verdict::Drop(refusal) => {
@@ -158,6 +160,7 @@ impl Shard {
                 }
             }
         }
+        self.packets.get_mut(packet.packet).ticket = packet;
         self.enter_nic(port, packet.packet);
         Verdict::Pass
     }

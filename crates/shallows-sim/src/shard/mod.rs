@@ -52,7 +52,7 @@ pub(crate) use pauses::Pauses;
 /// What all parts of a run know and none changes.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) workload: Workload,
+    pub(crate) workload: Arc<Workload>,
     pub(crate) transport: TcpConfig,
     pub(crate) overrides: Vec<TransportOverride>,
     pub(crate) connections: Connections,
@@ -65,6 +65,7 @@ pub(crate) struct World {
     pub(crate) applications: ApplicationPlan,
     /// Where each host is.
     pub(crate) places: Vec<HostPlace>,
+    pub(crate) seed: u64,
 }
 
 /// Where control agents are, and how their messages travel.

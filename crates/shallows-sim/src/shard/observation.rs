@@ -43,7 +43,9 @@ impl Observer {
 impl Shard {
     /// Takes what was seen since the last call.
     pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
-        mem::take(&mut self.observer.seen)
+        // There will be as many until the next call.
+        let next = Vec::with_capacity(self.observer.seen.len());
+        mem::replace(&mut self.observer.seen, next)
     }
 
     /// Takes a watched link down or brings it back.
@@ -106,16 +108,17 @@ impl Shard {
         } else {
             (src, dst, Content::Segment(packet.to_segment()))
         };
-        self.observer.record(Observation::Packet(CapturedPacket {
-            time,
-            link,
-            src,
-            dst,
-            connection: packet.connection(),
-            size: packet.size(),
-            dscp: packet.dscp(),
-            ecn: packet.ecn(),
-            content,
-        }));
+        self.observer
+            .record(Observation::Packet(Box::new(CapturedPacket {
+                time,
+                link,
+                src,
+                dst,
+                connection: packet.connection(),
+                size: packet.size(),
+                dscp: packet.dscp(),
+                ecn: packet.ecn(),
+                content,
+            })));
     }
 }

@@ -248,6 +248,14 @@ impl Workload {
         Some(&self.streams[stream as usize])
     }
 
+    /// The flows that wait for no barrier, in the order of their starts.
+    pub(crate) fn timed(&self) -> impl Iterator<Item = u32> {
+        let flows = (0..).zip(&self.flows);
+        flows
+            .filter(|(_, spec)| spec.start != FlowSpec::AT_BARRIER)
+            .map(|(flow, _)| flow)
+    }
+
     fn refuse_too_late(&self) -> Result<(), WorkloadError> {
         let released = self.barriers.iter().flat_map(|barrier| &barrier.releases);
         let released: BTreeSet<u32> = released.copied().collect();

@@ -19,7 +19,7 @@ fn packets(mut world: World, link: u32) -> (Run, Vec<CapturedPacket>) {
     let mut run = world.run();
     let seen = run.take_observations();
     let packet = |observation| match observation {
-        Observation::Packet(packet) => Some(packet),
+        Observation::Packet(packet) => Some(*packet),
         _ => None,
     };
     let packets = seen.into_iter().filter_map(packet).collect();
@@ -140,6 +140,63 @@ fn each_level_has_its_bytes_in_each_epoch() {
     let counters = run.limiter(0).unwrap().counters(Level::new(1).unwrap());
     assert_eq!(counters.dropped.packets, 0);
     assert!(run.flows().all(|(_, outcome)| outcome.lost_messages == 0));
+}
+
+/// Services 5 and 6 are applications; the levels that they leave with are up to the gate.
+#[test]
+fn automatic_levels_follow_what_applications_send() {
+    let limits = "qjump = { epoch = '50us', levels = ['512B', '10KB'], phase = 'synchronized', excess = 'hold', automatic = { settle = '1ms' } }";
+    let flows = [
+        "src = 0\ndst = 1\nservice = 5\nstop = '5ms'\nstream.send = { message = { size = '228B', interval = '50us' } }",
+        "src = 0\ndst = 1\nservice = 6\nstop = '5ms'\nstream.send = { saturating = {} }",
+    ];
+    let (run, packets) = packets(udp(PAIR, limits, &flows), 0);
+    let small = packets.iter().filter(|packet| packet.size == 256);
+    let levels: Vec<u8> = small.map(|packet| packet.dscp).collect();
+    let settled = levels.iter().position(|&level| level == 0).unwrap();
+    // A packet of 256 B each 50 us.
+    assert_eq!(settled, 20);
+    assert!(levels[..20].iter().all(|&level| level == 1));
+    assert!(levels[20..].iter().all(|&level| level == 0));
+    let mut large = packets.iter().filter(|packet| packet.size == 1500);
+    assert!(large.all(|packet| packet.dscp == 1));
+    let chosen = run.automatic_levels(0).unwrap().applications();
+    let chosen: Vec<_> = chosen.map(|of| (of.application, of.level)).collect();
+    assert_eq!(chosen, [(5, 0), (6, 1)]);
+}
+
+#[test]
+fn levels_are_chosen_in_one_way() {
+    let fabric: TopologyConfig = toml::from_str(PAIR).unwrap();
+    let fabric = fabric.build().unwrap();
+    let refused = |levels: &str, rest: &str| {
+        let text = format!("qjump = {{ epoch = '50us', levels = {levels}, {rest} }}");
+        let qjump = hosts(&text).qjump.unwrap();
+        qjump.limits(&fabric).unwrap_err().to_string()
+    };
+    let increasing = "['512B', '10KB']";
+    for (levels, rest, message) in [
+        ("['10KB', '512B']", "automatic = {}", "must increase"),
+        (
+            increasing,
+            "automatic = { patience = 0 }",
+            "at least 1 epoch",
+        ),
+        (increasing, "automatic = {}, by-size = ['1KB']", "not both"),
+        (
+            increasing,
+            "automatic = {}, scope = 'flow'",
+            "those of a host",
+        ),
+        (
+            increasing,
+            "automatic = {}, excess = 'hold', hold-limit = '4KB'",
+            "8 epochs of level 0 are 4096B",
+        ),
+    ] {
+        let error = refused(levels, rest);
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use shallows_core::port::pause::PauseConfig;
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
@@ -123,7 +124,7 @@ impl World {
             hosts: self.setup,
             control,
             connections: self.connections,
-            workload: self.workload,
+            workload: Arc::new(self.workload),
             completion: self.completion,
             faults: self.faults,
             changes: self.changes,

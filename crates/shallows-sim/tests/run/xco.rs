@@ -3,7 +3,8 @@
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tally::Tally;
 use shallows_core::units::Time;
-use shallows_sim::{Directives, FlowOutcome, XcoConfig};
+use shallows_core::xco::config::Protocol;
+use shallows_sim::{Directives, FlowOutcome, Outage, XcoConfig};
 
 use crate::udp::{RACKS, drops};
 use crate::world::{World, flow};
@@ -70,4 +71,48 @@ fn coordinated_runs_are_the_same_on_any_number_of_threads() {
             assert!(one == incast(Some(xco.clone()), 4), "{xco:?}");
         }
     }
+}
+
+/// Times that let a standby take over within the run.
+fn hasty() -> XcoConfig {
+    XcoConfig {
+        protocol: Protocol {
+            keepalive: Time::from_us(200),
+            retry: Time::from_us(100),
+            silence: Time::from_ms(1),
+            ..Protocol::default()
+        },
+        slot: Time::from_us(200),
+        ..XcoConfig::default()
+    }
+}
+
+#[test]
+fn traffic_outlives_its_controllers() {
+    let crash = |controller, restart| Outage {
+        controller,
+        crash: Time::from_us(5_500),
+        restart,
+    };
+    // All flows finish in any case.
+    let with = |standby, outages| {
+        let xco = XcoConfig {
+            standby,
+            outages,
+            ..hasty()
+        };
+        let one = incast(Some(xco.clone()), 1);
+        assert!(one == incast(Some(xco), 2));
+        one.1.packets
+    };
+    assert_eq!(with(true, vec![]), 0);
+    assert_eq!(
+        with(true, vec![crash(1, None)]),
+        0,
+        "the standby gives no directives"
+    );
+    let for_good = with(false, vec![crash(0, None)]);
+    assert!(for_good > 0, "hosts send uncoordinated");
+    with(false, vec![crash(0, Some(Time::from_ms(6)))]);
+    with(true, vec![crash(0, None)]);
 }

@@ -63,7 +63,7 @@ pub fn compare(
 ) -> Result<Compared, Failure> {
     let (scenario, built) = live::scaled(scenario, scale)?;
     let begun = Instant::now();
-    let observed = live::observe(&scenario, &built, interrupted)?;
+    let observed = live::observe(&scenario, &built, None, interrupted)?;
     let wall = begun.elapsed();
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);

@@ -52,7 +52,6 @@ pub(super) fn run(
     let none = AtomicBool::new(false);
     drive(&mut simulation, until, &mut [&mut watcher], &none)?;
     let records: Vec<_> = report::records(&simulation, &ideal)
-        .into_iter()
         .filter(|record| origins[record.id as usize].is_flow())
         .collect();
     let pings = watcher.pings(&simulation, live.pings.len());

@@ -1,16 +1,24 @@
 //! From runs to a figure.
 
+use std::collections::BTreeMap;
+
+use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row, Spacing};
+use shallows_results::latencies::Operation;
+use shallows_results::statistics::PercentileRule;
 
 use super::plan::Plan;
 use super::results::Results;
 use super::spec::{CurveSpec, PanelKind, PanelSpec};
 use crate::measured::Measured;
-use crate::metric::{Metric, queue_kb};
-use crate::operations::latencies_us;
+use crate::metric::{Metric, Statistic, queue_kb};
+use crate::operations::{done, latencies_by_window, latencies_us};
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
+
+/// Latencies over time are those of operations that begin within one of these (QJUMP, Figure 5).
+const LATENCY_WINDOW: Time = Time::from_ms(1);
 
 /// The first style of curves that are no variants, so that a scheme has the same colour in all
 /// figures.
@@ -145,29 +153,55 @@ impl Chart<'_> {
         mean.is_finite().then_some((mean, low, high))
     }
 
-    /// Goodput in the run with the first seed.
+    /// The run with the first seed: goodput and latencies of one variant, or the latencies that
+    /// `metric` is of under each.
     fn over_time(&self, panel: &PanelSpec) -> Vec<Curve> {
         let variant = panel.variant.as_deref().unwrap_or_default();
         let x = panel.at.unwrap_or(self.results.xs()[0]);
+        if let Some(Metric::Latency(operation, _)) = &panel.metric {
+            let variants = self.plan.spec.variant.iter().enumerate();
+            let curve = |(style, variant): (usize, &super::spec::Variant)| {
+                let run = self.results.runs(&variant.id, x).first()?;
+                Some(Curve {
+                    label: variant.label.clone(),
+                    style,
+                    points: longest_over_time(&done(&*run.record()?, operation)?),
+                })
+            };
+            return variants.filter_map(curve).collect();
+        }
         let Some(run) = self.results.runs(variant, x).first() else {
             return Vec::new();
         };
-        let curve = |(index, spec): (usize, &CurveSpec)| {
+        let goodput = |queue: Option<usize>| {
             let samples = run.goodput.iter().filter_map(|sample| {
-                let Metric::Goodput(queue) = spec.metric else {
-                    return None;
-                };
                 let mbps = match queue {
                     Some(queue) => *sample.mbps.get(queue)?,
                     None => sample.mbps.iter().sum(),
                 };
                 Some(Point::new(sample.at_s, mbps))
             });
-            Curve {
-                label: spec.label.clone(),
-                style: OTHER_CURVES + index,
-                points: samples.collect(),
-            }
+            samples.collect()
+        };
+        let latency = |operation: &Operation, statistic: Statistic| {
+            let record = run.record()?;
+            let windows = latencies_by_window(&record, operation, LATENCY_WINDOW)?;
+            let points = windows.iter().filter_map(|(at_s, us)| {
+                let value = statistic.of(us, PercentileRule::NearestRank)?;
+                Some(Point::new(*at_s, value))
+            });
+            Some(points.collect())
+        };
+        let curve = |(index, spec): (usize, &CurveSpec)| Curve {
+            label: spec.label.clone(),
+            style: OTHER_CURVES + index,
+            points: match &spec.metric {
+                Metric::Goodput(queue) => goodput(*queue),
+                Metric::Latency(operation, statistic) => {
+                    latency(operation, *statistic).unwrap_or_default()
+                }
+                _ => Vec::new(),
+            },
         };
         panel.curves.iter().enumerate().map(curve).collect()
     }
@@ -221,5 +255,36 @@ impl Chart<'_> {
             })
         };
         variants.filter_map(row).collect()
+    }
+}
+
+/// The longest latency in each of [`STEPS`] parts of the time, in us by seconds.
+fn longest_over_time(done: &[(Time, Time)]) -> Vec<Point> {
+    let end = done.iter().map(|(start, _)| start.ps()).max();
+    let width = end.unwrap_or_default() / STEPS as u64 + 1;
+    let mut longest: BTreeMap<u64, (Time, Time)> = BTreeMap::new();
+    for &(start, latency) in done {
+        let of_part = longest.entry(start.ps() / width).or_default();
+        if latency >= of_part.1 {
+            *of_part = (start, latency);
+        }
+    }
+    let point = |(start, latency): (Time, Time)| {
+        Point::new(start.as_secs_f64(), latency.as_secs_f64() * 1e6)
+    };
+    longest.into_values().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_time_shows_its_longest_latency() {
+        let done = (0..1_000).map(|ms| (Time::from_ms(ms), Time::from_us(ms % 5 + 1)));
+        let points = longest_over_time(&done.collect::<Vec<_>>());
+        assert_eq!(points.len(), STEPS);
+        assert!(points.iter().all(|point| point.y == 5.0));
+        assert!((points[0].x - 0.004).abs() < 1e-9);
     }
 }

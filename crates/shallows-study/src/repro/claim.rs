@@ -82,7 +82,9 @@ fn points(claim: &ClaimSpec, results: &Results) -> Vec<Seeds> {
             let theirs = theirs.unwrap_or_else(|| vec![Some(1.0); ours.len()]);
             let pairs = ours.iter().zip(&theirs);
             let compared = pairs.map(|(ours, theirs)| claim.measure.compare((*ours)?, (*theirs)?));
-            points.extend(compared.collect::<Option<Seeds>>());
+            let compared: Option<Seeds> = compared.collect();
+            // A figure that runs live only has no simulated runs.
+            points.extend(compared.filter(|seeds| !seeds.is_empty()));
         }
     }
     points

@@ -19,8 +19,7 @@ use shallows_results::figure::{Extent, Panel, Plot};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::run_record::clear;
-use shallows_results::summary::Summary;
-use shallows_results::{Format, RunRecord, write_text};
+use shallows_results::{Format, write_text};
 use shallows_sim::workload::{FlowSpec, HostSet};
 
 use super::LIVE;
@@ -141,7 +140,10 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
     loop {
         let (mut scenario, mut built) = live::scaled(job.scenario.clone(), Some(scale))?;
         ping_in_place_of_flows(&mut scenario, &mut built);
-        let observed = live::observe(&scenario, &built, executor.interrupted)?;
+        let place = executor.place(job);
+        fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+        let outputs = Some(place.join("commands"));
+        let observed = live::observe(&scenario, &built, outputs, executor.interrupted)?;
         if executor.interrupted.load(Ordering::Relaxed) {
             let words = "finished runs are kept; the same command goes on from there";
             executor.observer.note(words);
@@ -179,7 +181,7 @@ fn ping_in_place_of_flows(scenario: &mut Scenario, built: &mut Built) {
         every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
     };
     scenario.config.live.probes = vec![probe];
-    built.workload.flows.truncate(long);
+    Arc::make_mut(&mut built.workload).flows.truncate(long);
 }
 
 /// RTTs of the pings that found the long-lived flows settled, sorted.
@@ -199,15 +201,20 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     let built = scenario.build()?;
     let ideal = live::ideal_fcts(scenario, &built)?;
     let mut records = live::records(observed, &built, &ideal);
+    let mut facts = live::facts(observed, &built, &records, Duration::ZERO);
+    facts.simulated = shrunk(facts.simulated, scale);
     for record in &mut records {
         record.start = shrunk(record.start, scale);
         record.fct = record.fct.map(|fct| shrunk(fct, scale));
     }
-    let facts = live::facts(observed, &built, &records, Duration::ZERO);
-    let (classes, complete) = (built.size_classes, Completeness::Complete);
-    let rule = scenario.config.report.percentiles;
-    let summary = Summary::new(&records, complete, classes, rule, facts)?;
-    let of_flows = Measured::of_record(RunRecord::new(records, Some(summary)), Some(scenario));
+    let mut latencies = live::latencies(observed, scenario, &built.fabric)?;
+    for of in &mut latencies {
+        of.start = shrunk(of.start, scale);
+        of.latency = shrunk(of.latency, scale);
+    }
+    let complete = Completeness::Complete;
+    let record = live::summarized(scenario, &built, complete, records, facts, &latencies)?;
+    let of_flows = Measured::of_record(record, Some(scenario));
     let snapshot = &observed.report.snapshot;
     Ok(Measured {
         rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or(of_flows.rtt_us),
@@ -288,6 +295,7 @@ impl LiveResults {
             }
         });
         let values: Vec<LiveValue> = values.collect();
+        let only_live = plan.spec.is_live_only();
         let mut outcome = super::outcome(paper, plan, simulated);
         for (claim, value) in outcome.claims.iter_mut().zip(values) {
             claim.live = Some(value);
@@ -301,13 +309,18 @@ impl LiveResults {
         };
         let figure = &mut outcome.figure;
         let simulated = std::mem::take(&mut figure.panels);
-        figure.panels = named(simulated, "simulated");
-        figure.panels.extend(named(drawn.panels, "live"));
         figure.name += LIVE;
         outcome.id += LIVE;
-        let note = outcome.note.get_or_insert_default();
-        *note += " Live, goodput is what clients receive, and pings are ICMP.";
-        outcome.title += ", simulated and live";
+        if only_live {
+            figure.panels = drawn.panels;
+            outcome.title += ", live";
+        } else {
+            figure.panels = named(simulated, "simulated");
+            figure.panels.extend(named(drawn.panels, "live"));
+            let note = outcome.note.get_or_insert_default();
+            *note += " Live, goodput is what clients receive, and pings are ICMP.";
+            outcome.title += ", simulated and live";
+        }
         outcome.live = Some(facts);
         outcome
     }
@@ -419,7 +432,7 @@ mod tests {
         };
         assert_eq!(scenario.config.live.probes, [expected]);
         // Where nothing is long-lived, nothing is a ping.
-        built.workload.flows[0].bytes = 7;
+        Arc::make_mut(&mut built.workload).flows[0].bytes = 7;
         ping_in_place_of_flows(&mut scenario, &mut built);
         assert_eq!(built.workload.flows.len(), 1);
     }

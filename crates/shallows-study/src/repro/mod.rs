@@ -88,7 +88,8 @@ pub fn reproduce(
         interrupted,
         observer,
     };
-    let jobs: Vec<&Job> = plans.iter().flat_map(|plan| &plan.jobs).collect();
+    let simulated = plans.iter().filter(|plan| !plan.spec.is_live_only());
+    let jobs: Vec<&Job> = simulated.flat_map(|plan| &plan.jobs).collect();
     if let Some(cluster) = &request.cluster {
         let submission = Submission {
             directory: out.join("slurm"),
@@ -100,7 +101,8 @@ pub fn reproduce(
     let finished = executor.run(&jobs)?.complete()?;
     let mut outcomes: Vec<FigureOutcome> = Vec::new();
     for plan in plans {
-        let runs = plan.jobs.iter().map(|job| Arc::clone(&finished[&job.key]));
+        let simulated = plan.jobs.iter().filter(|_| !plan.spec.is_live_only());
+        let runs = simulated.map(|job| Arc::clone(&finished[&job.key]));
         let results = Results::new(&plan, runs.collect());
         outcomes.push(figure_outcome(request, &executor, &paper, plan, &results)?);
     }
@@ -120,8 +122,34 @@ fn possible(
 ) -> anyhow::Result<Vec<String>> {
     match size {
         Size::Live => live::possible(library, paper, figures, observer),
-        Size::Quick | Size::Full => Ok(figures),
+        Size::Quick | Size::Full => simulated(library, paper, figures, observer),
     }
+}
+
+/// Of the wanted figures, those that can be simulated.
+fn simulated(
+    library: &Library,
+    paper: &Paper,
+    figures: Vec<String>,
+    observer: &dyn Observer,
+) -> anyhow::Result<Vec<String>> {
+    let mut possible = Vec::new();
+    let mut others = Vec::new();
+    for figure in figures {
+        if library.figure(&paper.id, &figure)?.is_live_only() {
+            others.push(figure);
+        } else {
+            possible.push(figure);
+        }
+    }
+    let others = others.join(", ");
+    if possible.is_empty() {
+        bail!("{others}: of real programs, with nothing to simulate; run it with --live");
+    }
+    if !others.is_empty() {
+        observer.note(&format!("left out, for they run live only: {others}"));
+    }
+    Ok(possible)
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -144,14 +172,14 @@ fn figure_outcome(
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 fn possible(
     size: Size,
-    _library: &Library,
-    _paper: &Paper,
+    library: &Library,
+    paper: &Paper,
     figures: Vec<String>,
-    _observer: &dyn Observer,
+    observer: &dyn Observer,
 ) -> anyhow::Result<Vec<String>> {
     match size {
         Size::Live => bail!("live runs need Linux, and a build with the feature `live`"),
-        Size::Quick | Size::Full => Ok(figures),
+        Size::Quick | Size::Full => simulated(library, paper, figures, observer),
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// `runs` in the order of the plan's jobs.
+    /// `runs` in the order of the plan's jobs, or none if none were made.
     pub(super) fn new(plan: &Plan, runs: Vec<Arc<Measured>>) -> Self {
         let variants = plan.spec.variant.iter();
         Self {
@@ -39,7 +39,7 @@ impl Results {
             return &[];
         };
         let first = (variant * self.xs.len() + x) * self.seeds;
-        &self.runs[first..first + self.seeds]
+        self.runs.get(first..first + self.seeds).unwrap_or_default()
     }
 
     /// A metric of a variant at an x, for each seed.

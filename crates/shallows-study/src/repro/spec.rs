@@ -61,6 +61,11 @@ impl FigureSpec {
         }
     }
 
+    /// Whether it can only be run live.
+    pub(super) fn is_live_only(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.only)
+    }
+
     /// The values of x of a size, in order.
     pub(super) fn xs(&self, size: Size) -> Vec<f64> {
         let Some(sweep) = &self.x else {
@@ -119,6 +124,8 @@ pub(super) struct LiveSpec {
         expect(dead_code, reason = "nothing runs live here")
     )]
     pub(super) scale: f64,
+    /// Whether there is nothing to simulate: what is measured are real programs.
+    pub(super) only: bool,
     pub(super) size: SizeSpec,
 }
 
@@ -127,6 +134,8 @@ pub(super) struct LiveSpec {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct LiveTable {
     scale: f64,
+    #[serde(default)]
+    only: bool,
     seeds: u64,
     x: Option<Vec<f64>>,
     #[serde(default)]
@@ -137,12 +146,14 @@ impl From<LiveTable> for LiveSpec {
     fn from(table: LiveTable) -> Self {
         let LiveTable {
             scale,
+            only,
             seeds,
             x,
             set,
         } = table;
         Self {
             scale,
+            only,
             size: SizeSpec { seeds, x, set },
         }
     }
@@ -189,7 +200,8 @@ pub(super) enum PanelKind {
     /// A metric by the figure's x.
     #[default]
     BySweep,
-    /// Goodput over time, of one run.
+    /// Over time, of one run: goodput and latencies in windows of 1 ms, or the latencies that
+    /// `metric` is of under each variant.
     OverTime,
     /// The cumulative distribution of RTTs, or of the latencies that `metric` is of.
     Distribution,

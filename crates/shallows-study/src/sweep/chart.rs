@@ -1,7 +1,7 @@
 //! Figures of a study, with 95% confidence intervals over its seeds as bars.
 
 use shallows_results::figure::{
-    Axis as FigureAxis, Curve, Extent, Figure, Panel, Plot, Point, Row,
+    Axis as FigureAxis, Curve, Extent, Figure, Panel, Plot, Point, Row, Words,
 };
 use shallows_results::interval::Interval;
 
@@ -13,8 +13,8 @@ use super::results::Results;
 const USUAL_PANELS: usize = 3;
 
 impl Results<'_> {
-    /// The figures that the study asks for, or else one of what it shows.
-    pub(super) fn figures(&self) -> Vec<Figure> {
+    /// The figures that the study asks for, or else one of what it shows, with words around each.
+    pub(super) fn figures(&self) -> Vec<(Figure, Words)> {
         if self.study.figures.is_empty() {
             return self.usual_figure().into_iter().collect();
         }
@@ -27,30 +27,32 @@ impl Results<'_> {
             .collect()
     }
 
-    fn figure(&self, name: String, title: &str, panels: Vec<Panel>) -> Figure {
+    fn figure(&self, name: String, title: &str, panels: Vec<Panel>) -> (Figure, Words) {
         let title = if title.is_empty() {
             &self.study.title
         } else {
             title
         };
         let seeds = self.study.seeds.len();
-        let bars = match seeds {
+        let note = match seeds {
             1 => "One run a point.".to_owned(),
-            _ => format!("Bars are 95% confidence intervals over {seeds} seeds."),
+            _ => format!("Means over {seeds} seeds. Bars are 95% confidence intervals."),
         };
-        Figure {
+        let figure = Figure {
             name,
             alt: if title.is_empty() {
-                bars
+                note.clone()
             } else {
-                format!("{title}. {bars}")
+                format!("{title}. {note}")
             },
             panels,
-        }
+        };
+        let title = title.to_owned();
+        (figure, Words { title, note })
     }
 
     /// The first numeric axis to the right, the first other one as curves.
-    fn usual_figure(&self) -> Option<Figure> {
+    fn usual_figure(&self) -> Option<(Figure, Words)> {
         let axes = &self.study.axes;
         let varied = |axis: &&Axis| axis.points.len() > 1;
         let x = axes.iter().filter(varied).find(|axis| axis.is_numeric());

@@ -160,10 +160,11 @@ fn write(
     results.runs().write(&file("runs.parquet".to_owned()))?;
     let points = results.points();
     points.write(&file("points.parquet".to_owned()))?;
-    for figure in results.figures() {
+    for (figure, words) in results.figures() {
         let name = &figure.name;
-        write_text(&file(format!("{name}.svg")), &figure.to_svg())?;
-        let png = figure.to_png().context("cannot draw the figure")?;
+        write_text(&file(format!("{name}.svg")), &figure.to_svg_with(&words))?;
+        let png = figure.to_png_with(&words);
+        let png = png.context("cannot draw the figure")?;
         write_bytes(&file(format!("{name}.png")), &png)?;
         write_text(&file(format!("{name}.csv")), &figure.to_csv())?;
     }

@@ -259,7 +259,7 @@ error: a buffer of 1KB does not hold one packet of 1500B
         "[topology",
         "[transport]\nreceive-window = 4\n\n[topology",
         str![[r#"
-error: an initial-window of 10 segments is more than the receive-window of 4
+error: initial-window is 10 segments, more than the receive-window of 4
  --> tiny.toml:4:1
   |
 4 | receive-window = 4
@@ -360,6 +360,38 @@ error: a slot of 2ms is over before a host hears of it: messages take 1ms each w
   |
 6 | delay = "1ms"
   | ^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn xco_with_an_outage_of_no_controller() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\noutages = [{ controller = 1, crash = \"5ms\" }]\n\n[topology",
+        str![[r#"
+error: outage of controller 1, their numbers end at 0; 1 is the standby, which standby = true adds
+ --> tiny.toml:6:1
+  |
+6 | outages = [{ controller = 1, crash = "5ms" }]
+  | ^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn xco_with_a_weight_of_nobody() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\nweights = [{ host = 99, weight = 4 }]\n\n[topology",
+        str![[r#"
+error: host 99 has a weight, the fabric has hosts 0 to 3
+ --> tiny.toml:6:1
+  |
+6 | weights = [{ host = 99, weight = 4 }]
+  | ^^^^^^^
 
 "#]],
     );

@@ -81,6 +81,47 @@ fn a_command_that_fails_fails_the_run_unless_it_may() {
     assert!(stderr(&output).contains("failed (exit status 127)"));
 }
 
+/// What ping prints and what an application of ours does are in one record.
+#[test]
+fn latencies_that_programs_print_are_in_the_record() {
+    if Process::new("ping").arg("-V").output().is_err() {
+        println!("skipped: there is no ping");
+        return;
+    }
+    let commands =
+        r#"{ host = 0, run = "ping -D -i 0.02 -c 20 {h1}", as-root = true, latencies = "ping" }"#;
+    let options = [
+        "--set",
+        "until=1.5s",
+        "--set",
+        "application=[{ clients = 0, servers = 1, run.ping = { interval = \"50ms\" }, name = \"ours\" }]",
+    ];
+    let Some((directory, output)) = run_commands(commands, &options) else {
+        return;
+    };
+    let said = stderr(&output);
+    let believed = output.status.success() || said.contains("not to be believed");
+    assert!(believed, "{said}");
+    let record = RunRecord::open(&directory.path().join("out/commands")).unwrap();
+    let latencies = &record.summary.as_ref().unwrap().facts.latencies;
+    let counts: Vec<(&str, u64)> = latencies
+        .iter()
+        .map(|of| (&*of.operation.application, of.count))
+        .collect();
+    assert_eq!(counts.len(), 2, "{counts:?}");
+    assert!(counts[0].0 == "ours" && counts[0].1 > 10, "{counts:?}");
+    assert_eq!(counts[1], ("ping", 20));
+
+    let quiet = r#"{ host = 0, run = "ping -q -c 1 {h1}", as-root = true, latencies = "ping" }"#;
+    let (_directory, output) = run_commands(quiet, &[]).unwrap();
+    assert!(!output.status.success());
+    let said = stderr(&output);
+    assert!(
+        said.contains("ping must run with -D and without -q"),
+        "{said}"
+    );
+}
+
 #[test]
 fn commands_can_be_left_out() {
     let commands = r#"{ host = 0, run = "exit 1" }, { host = 1, run = "exit 1" }"#;
@@ -199,6 +240,26 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
             &[],
             "a link of 10Gbps is more than this machine can carry live",
             "--scale 0.0200 makes 200Mbps of 10Gbps",
+        ),
+        (
+            "live.toml",
+            &[
+                "--set",
+                "application=[{ clients = 0, servers = 1, run.ping = { interval = \"1ms\", count = 5 } }]",
+            ],
+            "a live run does not know when its applications are done",
+            "set until",
+        ),
+        (
+            "live.toml",
+            &[
+                "--set",
+                "until=1s",
+                "--set",
+                "application=[{ clients = 0, servers = 1, run.short-connections = {} }]",
+            ],
+            "short connections are simulated only",
+            "leave it out",
         ),
         (
             "live.toml",

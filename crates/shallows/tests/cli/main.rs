@@ -15,6 +15,8 @@ mod scenarios;
 mod schema;
 mod settings;
 mod sweep;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod xco;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -382,3 +382,16 @@ fn a_browser_shows_the_page_fetches_nothing_and_has_no_error() {
     );
     assert_eq!(page.matches("<h3>§1</h3>").count(), 1, "one deviation");
 }
+
+#[test]
+fn a_figure_of_programs_needs_the_live_world() {
+    let directory = directory();
+    shallows(&directory)
+        .args(["repro", "qjump/fig5", "--quick"])
+        .assert()
+        .failure()
+        .stderr_eq(str![[r#"
+error: fig5: of real programs, with nothing to simulate; run it with --live
+
+"#]]);
+}

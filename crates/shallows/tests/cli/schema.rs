@@ -91,6 +91,12 @@ fn every_resolved_scenario_fits() {
             "--set",
             "until=20ms",
         ],
+        &[
+            "--set",
+            "hosts.xco={standby=true, weights=[{host=1, weight=4}], outages=[{crash=\"5ms\", restart=\"9ms\"}]}",
+            "--set",
+            "until=20ms",
+        ],
         &["--set", "transport.delayed-ack={every=2, timeout=\"1ms\"}"],
         &["--set", "workload.permutation.size=1MB"],
         &["--set", "workload.all-to-all.size=1KB"],

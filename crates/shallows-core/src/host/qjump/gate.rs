@@ -1,13 +1,20 @@
 //! The limiter as a gate, with a queue for each level where the excess waits.
 
 use std::collections::VecDeque;
+use std::mem;
 
-use super::{Admission, Excess, Level, Limiter, LimiterConfig, LimiterError, MAX_LEVELS, Scope};
+use super::{
+    Admission, AutomaticLevels, Excess, Level, Limiter, LimiterConfig, LimiterError, MAX_LEVELS,
+    Scope,
+};
 use crate::host::gate::{Gate, Refusal, Release, Verdict};
 use crate::packet::Packet;
 use crate::units::{Bytes, Time};
 
 /// A host's limiter between its transport and its NIC; a packet's level is its DSCP field.
+///
+/// With [`AutomaticLevels`] the DSCP field of a packet that comes is the number of its application,
+/// and the gate [labels](Gate::label) it with the level that the application has.
 ///
 /// With [`Excess::Hold`](super::Excess::Hold) the excess waits for the next epoch in the queue of
 /// its level. A bounded queue stands for the small socket buffers of §4: the gate has no
@@ -20,11 +27,27 @@ pub struct QjumpGate<P> {
     /// Bytes that a level may hold.
     hold_limit: u64,
     scope: Scope,
+    automatic: Option<Automatic>,
+}
+
+#[derive(Clone, Debug)]
+struct Automatic {
+    levels: AutomaticLevels,
+    /// The application of the packet that was labelled last and is about to be offered.
+    application: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HeldPacket<P> {
+    packet: P,
+    to: u32,
+    /// Where levels are automatic.
+    application: u8,
 }
 
 #[derive(Clone, Debug)]
 struct LevelQueue<P> {
-    held: VecDeque<(P, u32)>,
+    held: VecDeque<HeldPacket<P>>,
     bytes: u64,
     /// When the limiter wants to be asked about the first packet again.
     due: Time,
@@ -56,7 +79,20 @@ impl<P: Packet> QjumpGate<P> {
             levels: Default::default(),
             hold_limit: hold_limit.map_or(u64::MAX, Bytes::get),
             scope: Scope::Host,
+            automatic: None,
         })
+    }
+
+    /// The same gate, which chooses the levels of applications.
+    #[must_use]
+    pub fn with_automatic_levels(self, levels: AutomaticLevels) -> Self {
+        Self {
+            automatic: Some(Automatic {
+                levels,
+                application: 0,
+            }),
+            ..self
+        }
     }
 
     /// A gate that limits each flow by itself ([`Scope::Flow`]), and drops what exceeds the limit.
@@ -78,14 +114,81 @@ impl<P: Packet> QjumpGate<P> {
     pub fn limiter(&self) -> &Limiter {
         &self.limiter
     }
+
+    /// The levels that applications have, where they are automatic.
+    pub fn automatic_levels(&self) -> Option<&AutomaticLevels> {
+        Some(&self.automatic.as_ref()?.levels)
+    }
+
+    /// Lets the packets that wait follow their applications to lower levels.
+    fn demote_held(&mut self, now: Time) {
+        let Some(Automatic { levels, .. }) = &self.automatic else {
+            return;
+        };
+        for number in 0..MAX_LEVELS {
+            let mut held = mem::take(&mut self.levels[number].held);
+            held.retain(
+                |&HeldPacket {
+                     mut packet,
+                     to,
+                     application,
+                 }| {
+                    let level = levels.level(u32::from(application), packet.flow());
+                    let below = usize::from(level);
+                    if below <= number {
+                        return true;
+                    }
+                    self.levels[number].bytes -= u64::from(packet.size());
+                    packet.set_dscp(level);
+                    self.levels[below].hold(
+                        now,
+                        HeldPacket {
+                            packet,
+                            to,
+                            application,
+                        },
+                    );
+                    false
+                },
+            );
+            self.levels[number].held = held;
+        }
+    }
+}
+
+impl<P: Packet> LevelQueue<P> {
+    /// Appends a packet; if it is the first, the limiter is to be asked at `due`.
+    fn hold(&mut self, due: Time, packet: HeldPacket<P>) {
+        if self.held.is_empty() {
+            self.due = due;
+        }
+        self.bytes += u64::from(packet.packet.size());
+        self.held.push_back(packet);
+    }
 }
 
 impl<P: Packet> Gate<P> for QjumpGate<P> {
+    fn label(&mut self, now: Time, packet: &mut P) {
+        let Some(automatic) = &mut self.automatic else {
+            return;
+        };
+        let application = packet.dscp();
+        automatic.application = application;
+        let (connection, size) = (packet.flow(), packet.size());
+        let levels = &mut automatic.levels;
+        let assignment = levels.assign(now, u32::from(application), connection, size);
+        packet.set_dscp(assignment.level);
+        if assignment.lowered {
+            self.demote_held(now);
+        }
+    }
+
     fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
         let Some(level) = Level::new(packet.dscp()) else {
             return Verdict::Drop(Refusal::NeverFits);
         };
         let (size, queue) = (packet.size(), &mut self.levels[level.index()]);
+        let mut due = now;
         if queue.held.is_empty() {
             let admission = match self.scope {
                 Scope::Host => self.limiter.admit(now, level, size),
@@ -94,7 +197,7 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
             match admission {
                 Admission::Pass => return Verdict::Pass,
                 Admission::Drop => return Verdict::Drop(self.limiter.refusal(level, size)),
-                Admission::HoldUntil(at) => queue.due = at,
+                Admission::HoldUntil(at) => due = at,
             }
         } else if !self.limiter.can_pass(level, size) {
             return Verdict::Drop(Refusal::NeverFits);
@@ -102,15 +205,23 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
         if queue.bytes.saturating_add(u64::from(size)) > self.hold_limit {
             return Verdict::Drop(Refusal::Full);
         }
-        queue.bytes += u64::from(size);
-        queue.held.push_back((packet, to));
+        let application = self.automatic.as_ref().map_or(0, |of| of.application);
+        queue.hold(
+            due,
+            HeldPacket {
+                packet,
+                to,
+                application,
+            },
+        );
         Verdict::Held
     }
 
     fn release(&mut self, now: Time) -> Release<P> {
         let mut next = None;
         for (number, queue) in (0..).zip(&mut self.levels) {
-            let (Some(&(packet, to)), Some(level)) = (queue.held.front(), Level::new(number))
+            let (Some(&HeldPacket { packet, to, .. }), Some(level)) =
+                (queue.held.front(), Level::new(number))
             else {
                 continue;
             };
@@ -129,7 +240,11 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
     }
 
     fn has_room(&self, packet: &P) -> bool {
-        let queue = Level::new(packet.dscp()).map(|level| &self.levels[level.index()]);
+        let level = match &self.automatic {
+            Some(of) => of.levels.level(u32::from(packet.dscp()), packet.flow()),
+            None => packet.dscp(),
+        };
+        let queue = Level::new(level).map(|level| &self.levels[level.index()]);
         queue.is_none_or(|queue| {
             queue.held.is_empty() || queue.bytes + u64::from(packet.size()) <= self.hold_limit
         })

@@ -6,7 +6,8 @@
 //! that bound for throughput by their factor f.
 //!
 //! [`Network`] holds the arithmetic of §3 and §5, [`Plan`] chooses levels by it (§5), [`Limiter`] is
-//! the rate limiter of §4, and [`QjumpGate`] places it between a transport and its NIC:
+//! the rate limiter of §4, [`QjumpGate`] places it between a transport and its NIC, and
+//! [`AutomaticLevels`] choose the levels of applications by what they send (§8):
 //!
 //! ```
 //! use shallows_core::host::qjump::{Admission, Level, Limiter, LimiterConfig, Network, Phase};
@@ -43,6 +44,7 @@
 //! The published kernel module counts an epoch from the packet that opens it:
 //! [`EpochClock::Reanchored`].
 
+mod automatic;
 mod gate;
 mod limiter;
 mod limits;
@@ -52,6 +54,10 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+pub use automatic::{
+    ApplicationLevel, Assignment, AutomaticConfig, AutomaticError, AutomaticLevels,
+    ControlConnections,
+};
 pub use gate::QjumpGate;
 pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,

@@ -33,6 +33,10 @@ pub struct UdpConfig {
     /// No message is sent while at least this much of earlier ones is still in the host: the
     /// socket's send buffer. So it bounds what a sender without end keeps in its NIC.
     pub send_buffer: Bytes,
+    /// A message is sent up to this much later than it is due or has room, by a random time of its
+    /// own: senders of one rate do not stay in step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Time>,
     /// Whether datagrams are ECN-capable.
     pub ect: bool,
     /// How the receiver puts fragments together.
@@ -48,6 +52,7 @@ impl Default for UdpConfig {
             send: Pattern::default(),
             mtu: 1500,
             send_buffer: Bytes::new(208 << 10),
+            jitter: None,
             ect: false,
             reassembly: ReassemblyConfig::default(),
             latencies: false,

@@ -1,5 +1,6 @@
 use super::config::{Cut, Pattern, UdpConfig};
 use super::{Datagram, IP_HEADER, UDP_HEADER};
+use crate::random::Coin;
 use crate::tally::Tally;
 use crate::units::{Bytes, Time, TransmissionClock};
 
@@ -17,6 +18,7 @@ pub struct Sender {
     /// Bytes given to the driver that have not left the host.
     in_host: u64,
     send_buffer: u64,
+    jitter: Option<Jitter>,
     stats: SenderStats,
 }
 
@@ -41,6 +43,15 @@ enum Pace {
         /// Messages of the burst under way that are still to be sent.
         left: u64,
     },
+}
+
+/// Random delays of messages.
+#[derive(Clone, Debug)]
+struct Jitter {
+    limit: Time,
+    coin: Coin,
+    /// When the message goes that is due or has room.
+    until: Option<Time>,
 }
 
 /// What a sender did.
@@ -93,8 +104,20 @@ impl Sender {
             sent_at: start,
             in_host: 0,
             send_buffer: config.send_buffer.get(),
+            jitter: None,
             stats: SenderStats::default(),
         }
+    }
+
+    /// With the jitter of its configuration, from the stream of `coin`.
+    #[must_use]
+    pub fn with_jitter(mut self, config: &UdpConfig, coin: Coin) -> Self {
+        self.jitter = config.jitter.map(|limit| Jitter {
+            limit,
+            coin,
+            until: None,
+        });
+        self
     }
 
     /// The next packet to hand to the NIC. All fragments of a message come at once.
@@ -114,8 +137,10 @@ impl Sender {
     /// comes first. A sender that waits for room has no such time, nor has one that was stopped.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
+        let late = self.jitter.as_ref().and_then(|jitter| jitter.until);
         match self.pace {
             _ if self.stopped => None,
+            _ if late.is_some() => late,
             Pace::Room { from } => (self.in_host < self.send_buffer).then_some(from),
             Pace::Rate { next, .. }
             | Pace::Period { next, .. }
@@ -156,6 +181,7 @@ impl Sender {
             return None;
         }
         let has_room = self.in_host < self.send_buffer;
+        self.wait_for_jitter(now, has_room)?;
         match &mut self.pace {
             Pace::Room { from } if now < *from || !has_room => return None,
             Pace::Room { .. } => self.sent_at = now,
@@ -192,6 +218,34 @@ impl Sender {
         }
         self.stats.messages += 1;
         self.fragment = 0;
+        Some(())
+    }
+
+    /// `None` while the next message is held back at random.
+    fn wait_for_jitter(&mut self, now: Time, has_room: bool) -> Option<()> {
+        let Some(jitter) = &mut self.jitter else {
+            return Some(());
+        };
+        let due = match self.pace {
+            Pace::Room { from } if has_room => from.max(now),
+            Pace::Rate { next, .. }
+            | Pace::Period { next, .. }
+            | Pace::Burst { next, left: 0, .. } => next,
+            Pace::Burst { .. } if has_room => now,
+            Pace::Room { .. } | Pace::Burst { .. } => return None,
+        };
+        if now < due {
+            return None;
+        }
+        let limit = jitter.limit;
+        let coin = &mut jitter.coin;
+        let until = *jitter
+            .until
+            .get_or_insert_with(|| due.saturating_add(coin.time_below(limit)));
+        if now < until {
+            return None;
+        }
+        jitter.until = None;
         Some(())
     }
 

@@ -39,6 +39,7 @@ fn defaults_are_valid_and_survive_a_round_trip() {
         "send = { saturating = { size = \"100B\" } }",
         "send = { message = {} }",
         "send = { message = { size = \"10KB\", interval = \"1ms\" } }",
+        "jitter = \"50us\"",
     ] {
         let config = read(text);
         assert_eq!(read(&toml::to_string(&config).unwrap()), config, "{text}");
@@ -219,6 +220,46 @@ fn a_message_is_given_up_after_its_time_or_for_memory() {
         (1, 1, 2)
     );
     assert_eq!(receiver.lost(), 2);
+}
+
+/// When messages go whose packets leave the host at once, in microseconds.
+fn departures(text: &str, seed: u64) -> Vec<f64> {
+    let config = read(text);
+    let coin = crate::random::Coin::new(seed, 0);
+    let mut sender = Sender::new(&config, Time::ZERO).with_jitter(&config, coin);
+    let mut now = Time::ZERO;
+    let mut times = Vec::new();
+    while times.len() < 100 {
+        if let Some(packet) = sender.poll(now) {
+            sender.on_departure(packet.size);
+            times.push(now.as_secs_f64() * 1e6);
+        } else {
+            now = sender.deadline().expect("it goes on").max(now);
+        }
+    }
+    times
+}
+
+#[test]
+fn jitter_delays_messages_at_random() {
+    let periodic =
+        "send = { message = { size = \"1KB\", interval = \"100us\" } }\njitter = \"40us\"";
+    let times = departures(periodic, 1);
+    for (number, time) in times.iter().enumerate() {
+        let late = time - 100.0 * number as f64;
+        assert!(
+            (0.0..40.0).contains(&late),
+            "message {number} is {late} us late"
+        );
+    }
+    assert_eq!(times, departures(periodic, 1));
+    assert_ne!(times, departures(periodic, 2));
+    // Back to back a delay comes after every message: 20 us in the mean.
+    let last = departures(
+        "send = { message = { size = \"1KB\" } }\njitter = \"40us\"",
+        1,
+    )[99];
+    assert!((1_600.0..2_400.0).contains(&last), "{last}");
 }
 
 #[test]

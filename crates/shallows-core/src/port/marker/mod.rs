@@ -87,6 +87,7 @@ pub enum Note {
 }
 
 impl From<Option<MarkReason>> for Note {
+    #[inline]
     fn from(reason: Option<MarkReason>) -> Self {
         reason.map_or(Self::Pass, Self::Mark)
     }

@@ -309,7 +309,7 @@ impl Scheduler {
     }
 
     /// See [`Discipline::passes`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn passes(&self, queue: usize, size: u32, queues: &Queues) -> bool {
         each_scheduler!(self, s => s.passes(queue, size, queues))
     }

@@ -10,6 +10,8 @@ pub struct Window {
     /// The receive window: a congestion window beyond it would be untested.
     most: f64,
     initial: f64,
+    /// Bytes that a reduction leaves at least.
+    least: f64,
     /// Bytes of one ACK that count at most.
     counted: u64,
 }
@@ -23,7 +25,16 @@ impl Window {
             segment: segment_bytes,
             most: most as f64,
             initial: f64::from(initial) * segment_bytes,
+            least: segment_bytes,
             counted: u64::from(segment) * u64::from(segments_per_ack),
+        }
+    }
+
+    /// The same window, of which a reduction leaves this many segments at least.
+    pub(crate) fn with_least(self, segments: u32) -> Self {
+        Self {
+            least: f64::from(segments) * self.segment,
+            ..self
         }
     }
 
@@ -75,16 +86,16 @@ impl Window {
     }
 
     /// Goes on with `bytes` after congestion: threshold and window. The threshold stays at least
-    /// two segments, the window at least one.
+    /// two segments, the window at least `least-window` of them.
     pub fn reduce(&mut self, bytes: f64) {
         self.set_ssthresh(bytes);
-        self.set(bytes);
+        self.set(bytes.max(self.least));
     }
 
     /// After a loss: half of what was in flight, at least two segments (RFC 5681 §3.2).
     pub fn halve_flight(&mut self, flight: u64) {
         self.set_ssthresh(flight as f64 / 2.0);
-        self.set(self.ssthresh);
+        self.set(self.ssthresh.max(self.least));
     }
 
     /// After a timeout: one segment (RFC 5681 §3.1).
@@ -141,5 +152,16 @@ mod tests {
         assert_eq!((window.cwnd(), window.ssthresh()), (1_000.0, 2_000.0));
         window.halve_flight(3_000);
         assert_eq!((window.cwnd(), window.ssthresh()), (2_000.0, 2_000.0));
+    }
+
+    #[test]
+    fn a_reduction_leaves_the_least_window_and_a_timeout_one_segment() {
+        let mut window = window(10).with_least(3);
+        window.reduce(10.0);
+        assert_eq!((window.cwnd(), window.ssthresh()), (3_000.0, 2_000.0));
+        window.halve_flight(3_000);
+        assert_eq!((window.cwnd(), window.ssthresh()), (3_000.0, 2_000.0));
+        window.collapse();
+        assert_eq!(window.cwnd(), 1_000.0);
     }
 }

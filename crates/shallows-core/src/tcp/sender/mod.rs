@@ -131,7 +131,8 @@ impl Sender {
             config.initial_window,
             receive_window,
             segments_per_ack,
-        );
+        )
+        .with_least(config.least_window);
         let controller = Controller::new(&config.controller, &mut window);
         Self {
             una: first,

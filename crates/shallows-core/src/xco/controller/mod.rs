@@ -316,24 +316,17 @@ impl<R: Routes> Controller<R> {
                 self.post(host);
             }
         }
-        if self.schedule.backlog(host).count() > report.backlog.len()
-            || self
-                .schedule
-                .backlog(host)
-                .any(|known| !report.backlog.contains(&known))
-        {
-            let mut sorted = std::mem::take(&mut self.sorted);
-            sorted.clear();
-            sorted.extend_from_slice(&report.backlog);
-            sorted.sort_unstable();
-            let gone = |known: &u32| sorted.binary_search(known).is_err();
-            let gone: Vec<u32> = self.schedule.backlog(host).filter(gone).collect();
-            for destination in gone {
-                self.schedule.remove(host, destination);
-                changed = true;
-            }
-            self.sorted = sorted;
+        let mut reported = std::mem::take(&mut self.sorted);
+        reported.clear();
+        reported.extend_from_slice(&report.backlog);
+        reported.sort_unstable();
+        let gone = |known: &u32| reported.binary_search(known).is_err();
+        let gone: Vec<u32> = self.schedule.destinations(host).filter(gone).collect();
+        for destination in gone {
+            self.schedule.remove(host, destination);
+            changed = true;
         }
+        self.sorted = reported;
         changed
     }
 

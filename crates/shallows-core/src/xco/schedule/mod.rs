@@ -19,6 +19,7 @@
 //!   new slot; it is null then, or α would count a host that is silent.
 //! - **Scheduling event 3** also happens when a host without a slot reports one more destination.
 
+mod backlog;
 mod claims;
 #[cfg(test)]
 mod listing;
@@ -29,12 +30,12 @@ mod waiters;
 
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashMap;
-
-use super::fabric::{Fabric, Routes};
+use super::fabric::{Fabric, Path, Routes};
 use crate::units::{Rate, Time};
 
 pub use claims::CLAIM_WINDOW;
+use claims::{Waiting, Waits};
+use waiters::Waiters;
 
 /// The times that a schedule is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,42 +96,39 @@ pub struct PairView<'a> {
 }
 
 /// The state of Algorithm 1.
+///
+/// What an event reads of links and pairs is kept small and apart from the rest, because at 100,000
+/// pairs it waits for memory more than it computes.
 #[derive(Debug)]
 pub struct Schedule<R> {
     fabric: Fabric<R>,
     timing: Timing,
     links: Vec<Link>,
+    /// At each link the pairs of silent hosts that it keeps from sending.
+    waiters: Vec<Waiters>,
+    /// All pairs of each contention group β_ij; kept only if flows are pre-empted.
+    groups: Vec<BTreeSet<(u32, u32)>>,
     hosts: Vec<Host>,
     pairs: Vec<Pair>,
     free: Vec<u32>,
-    index: FxHashMap<(u32, u32), u32>,
-    /// Backlogged pairs without a slot, oldest first.
-    waiting: BTreeSet<(Time, u32, u32, u32)>,
+    backlogged: usize,
+    /// Backlogged pairs without a slot, by age.
+    waiting: Waiting,
     /// Links that are claimed, and by which pair.
     claims: Vec<(u32, u32)>,
     /// Numbers the slots given; the order of lines 28 and 30 compares these numbers.
     slots: u64,
     /// No pair needs less than this, so a link with less to spare has nothing to give.
-    least: u64,
-    marks: u64,
+    least: i64,
+    /// Buffer of [`handle`](Self::handle).
+    released: Vec<u32>,
 }
-
-/// Line 28 and line 30 in one key: when the host was last served, the host, when the pair was last
-/// served, the destination, and the pair.
-type Turn = (u64, u32, u64, u32, u32);
 
 #[derive(Debug)]
 struct Link {
-    /// C_ij in bits per second.
-    capacity: u64,
-    /// Sum of the rates of the active contention group α_ij.
-    load: u64,
-    /// Pairs of silent hosts that this link keeps from sending.
-    waiters: BTreeSet<Turn>,
-    /// All pairs of the contention group β_ij; kept only if flows are pre-empted.
-    group: BTreeSet<(u32, u32)>,
+    /// C_ij minus the rates of the active contention group α_ij, in bits per second.
+    spare: i64,
     claim: Option<u32>,
-    mark: u64,
 }
 
 #[derive(Debug, Default)]
@@ -140,45 +138,56 @@ struct Host {
     current: Option<(u32, Time)>,
     /// B_x in the order of line 30.
     backlog: Vec<u32>,
+    /// B_x by destination.
+    by_destination: Vec<(u32, u32)>,
 }
 
 #[derive(Debug)]
 struct Pair {
     source: u32,
     destination: u32,
-    path: Box<[u32]>,
+    path: Path,
     rate: Rate,
     served: u64,
     /// When it became backlogged or its last slot ended.
     since: Time,
-    /// The link that it waits at, and when its host had been served last at that time.
-    waits_at: Option<(u32, u64)>,
+    waits: Waits,
+    /// The link that it is filed at, and the turn of its host when it was filed.
+    waits_at: Option<u32>,
+    filed_turn: u64,
+}
+
+/// A rate as loads are counted in.
+fn bits(rate: Rate) -> i64 {
+    i64::try_from(rate.bps()).unwrap_or(i64::MAX)
 }
 
 impl<R: Routes> Schedule<R> {
     /// An empty schedule: nobody is backlogged.
     pub fn new(fabric: Fabric<R>, timing: Timing) -> Self {
-        let link = |capacity: &Rate| Link {
-            capacity: capacity.bps(),
-            load: 0,
-            waiters: BTreeSet::new(),
-            group: BTreeSet::new(),
+        let link = |&capacity: &Rate| Link {
+            spare: bits(capacity),
             claim: None,
-            mark: 0,
+        };
+        let groups = match timing.preempt_after {
+            Some(_) => fabric.links.len(),
+            None => 0,
         };
         Self {
             links: fabric.links.iter().map(link).collect(),
+            waiters: fabric.links.iter().map(|_| Waiters::default()).collect(),
+            groups: vec![BTreeSet::new(); groups],
             hosts: fabric.hosts.iter().map(|_| Host::default()).collect(),
             fabric,
             timing,
             pairs: Vec::new(),
             free: Vec::new(),
-            index: FxHashMap::default(),
-            waiting: BTreeSet::new(),
+            backlogged: 0,
+            waiting: Waiting::default(),
             claims: Vec::new(),
             slots: 0,
-            least: u64::MAX,
-            marks: 0,
+            least: i64::MAX,
+            released: Vec::new(),
         }
     }
 
@@ -202,56 +211,13 @@ impl<R: Routes> Schedule<R> {
 
     /// How many pairs are backlogged.
     pub fn backlogged(&self) -> usize {
-        self.index.len()
+        self.backlogged
     }
 
     /// The load that directives put on a link.
     pub fn load(&self, link: u32) -> Rate {
-        Rate::from_bps(self.links[link as usize].load)
-    }
-
-    /// Adds `destination` to B_x. To be followed by [`Event::Backlogged`] if the host is silent.
-    /// False if the fabric cannot carry the pair, see [`Fabric`].
-    pub fn add(&mut self, now: Time, host: u32, destination: u32) -> bool {
-        if self.index.contains_key(&(host, destination)) {
-            return true;
-        }
-        let Some((path, rate)) = self.fabric.route(host, destination) else {
-            return false;
-        };
-        let pair = Pair {
-            source: host,
-            destination,
-            path,
-            rate,
-            served: 0,
-            since: now,
-            waits_at: None,
-        };
-        let id = if let Some(id) = self.free.pop() {
-            self.pairs[id as usize] = pair;
-            id
-        } else {
-            self.pairs.push(pair);
-            self.pairs.len() as u32 - 1
-        };
-        self.index.insert((host, destination), id);
-        self.least = self.least.min(rate.bps());
-        self.join_groups(id);
-        self.waiting.insert((now, host, destination, id));
-        self.file(id);
-        true
-    }
-
-    /// Takes `destination` out of B_x where the host says that it is not backlogged. The one that
-    /// it is sending to stays until [`Event::Returned`].
-    pub fn remove(&mut self, host: u32, destination: u32) {
-        let Some(&id) = self.index.get(&(host, destination)) else {
-            return;
-        };
-        if self.current(host) != Some(id) {
-            self.discard(id);
-        }
+        let load = bits(self.fabric.links[link as usize]) - self.links[link as usize].spare;
+        Rate::from_bps(load.unsigned_abs())
     }
 
     /// Algorithm 1. Appends the new directives to `grants`, in the order in which they were found.
@@ -262,7 +228,7 @@ impl<R: Routes> Schedule<R> {
         {
             return;
         }
-        let mut released = Vec::new();
+        let mut released = std::mem::take(&mut self.released);
         if self.timing.preempt_after.is_some() {
             self.contending_links(host, &mut released);
         }
@@ -275,12 +241,13 @@ impl<R: Routes> Schedule<R> {
             } else {
                 self.visit_waiters(now, host, &released, grants);
             }
-            if !self.fulfils_claim(&grants[before..]) {
-                return;
-            }
             // What a claimant leaves over on its links is for others again.
             released.clear();
+            if !self.fulfils_claim(&grants[before..]) {
+                break;
+            }
         }
+        self.released = released;
     }
 
     /// Sets the capacity of a link, 0 if it is down. Slots that run stay in force until they end,
@@ -289,8 +256,9 @@ impl<R: Routes> Schedule<R> {
         let Some(known) = self.fabric.links.get_mut(link as usize) else {
             return;
         };
+        let change = bits(capacity) - bits(*known);
         *known = capacity;
-        self.links[link as usize].capacity = capacity.bps();
+        self.links[link as usize].spare += change;
         self.reroute(now, grants);
     }
 
@@ -303,11 +271,11 @@ impl<R: Routes> Schedule<R> {
     /// Looks up path and rate of every pair again and considers all hosts. Pairs that the fabric
     /// cannot carry any more leave the backlog, and their slot ends.
     fn reroute(&mut self, now: Time, grants: &mut Vec<Grant>) {
-        self.least = u64::MAX;
+        self.least = i64::MAX;
         for host in 0..self.fabric.hosts() {
             for id in self.hosts[host as usize].backlog.clone() {
                 self.leave_groups(id);
-                self.stop_waiting(id);
+                self.leave_link(id);
                 let sends = self.current(host) == Some(id);
                 if sends {
                     self.unload(id);
@@ -316,7 +284,7 @@ impl<R: Routes> Schedule<R> {
                 if let Some((path, rate)) = self.fabric.route(host, destination) {
                     let pair = &mut self.pairs[id as usize];
                     (pair.path, pair.rate) = (path, rate);
-                    self.least = self.least.min(rate.bps());
+                    self.least = self.least.min(bits(rate));
                     self.join_groups(id);
                     if sends {
                         self.load_path(id);
@@ -370,9 +338,7 @@ impl<R: Routes> Schedule<R> {
         if let Some((pair, _)) = self.hosts[host as usize].current.take() {
             released.extend_from_slice(&self.pairs[pair as usize].path);
             self.unload(pair);
-            self.pairs[pair as usize].since = now;
-            let key = self.waiting_key(pair);
-            self.waiting.insert(key);
+            self.start_waiting(now, pair);
             if matches!(event, Event::Returned(_)) {
                 self.discard(pair);
             }
@@ -399,23 +365,23 @@ impl<R: Routes> Schedule<R> {
     /// first link that fails.
     fn blocked(&self, id: u32, instead: Option<u32>) -> Option<u32> {
         let pair = &self.pairs[id as usize];
+        let rate = bits(pair.rate);
         pair.path.iter().copied().find(|&at| {
             let link = &self.links[at as usize];
-            let mut load = link.load;
+            let mut spare = link.spare;
             if let Some(other) = instead.map(|other| &self.pairs[other as usize])
                 && other.path.contains(&at)
             {
-                load -= other.rate.bps();
+                spare += bits(other.rate);
             }
-            load + pair.rate.bps() > link.capacity || link.claim.is_some_and(|claim| claim != id)
+            rate > spare || link.claim.is_some_and(|claim| claim != id)
         })
     }
 
     /// Lines 38 and 47 to 49, and lines 59 and 60.
     fn grant(&mut self, now: Time, id: u32, grants: &mut Vec<Grant>) {
+        self.leave_link(id);
         self.stop_waiting(id);
-        let key = self.waiting_key(id);
-        self.waiting.remove(&key);
         self.load_path(id);
         self.slots += 1;
         let Pair {
@@ -439,56 +405,15 @@ impl<R: Routes> Schedule<R> {
 
     fn load_path(&mut self, id: u32) {
         let pair = &self.pairs[id as usize];
-        for &link in &pair.path {
-            self.links[link as usize].load += pair.rate.bps();
+        for &link in pair.path.iter() {
+            self.links[link as usize].spare -= bits(pair.rate);
         }
     }
 
     fn unload(&mut self, id: u32) {
         let pair = &self.pairs[id as usize];
-        for &link in &pair.path {
-            self.links[link as usize].load -= pair.rate.bps();
+        for &link in pair.path.iter() {
+            self.links[link as usize].spare += bits(pair.rate);
         }
-    }
-
-    /// Puts a pair into B_x at its place in the order of line 30.
-    fn file(&mut self, id: u32) {
-        let at = self.place(id).unwrap_or_else(|at| at);
-        let source = self.pairs[id as usize].source;
-        self.hosts[source as usize].backlog.insert(at, id);
-    }
-
-    fn unfile(&mut self, id: u32) {
-        let source = self.pairs[id as usize].source;
-        if let Ok(at) = self.place(id) {
-            self.hosts[source as usize].backlog.remove(at);
-        }
-    }
-
-    fn place(&self, id: u32) -> Result<usize, usize> {
-        let order = |id: u32| {
-            let pair = &self.pairs[id as usize];
-            (pair.served, pair.destination)
-        };
-        let source = self.pairs[id as usize].source;
-        let backlog = &self.hosts[source as usize].backlog;
-        backlog.binary_search_by_key(&order(id), |&other| order(other))
-    }
-
-    /// Forgets a pair that does not send.
-    fn discard(&mut self, id: u32) {
-        self.stop_waiting(id);
-        self.leave_groups(id);
-        self.unfile(id);
-        let key = self.waiting_key(id);
-        self.waiting.remove(&key);
-        let (_, source, destination, _) = key;
-        self.index.remove(&(source, destination));
-        self.free.push(id);
-    }
-
-    fn waiting_key(&self, id: u32) -> (Time, u32, u32, u32) {
-        let pair = &self.pairs[id as usize];
-        (pair.since, pair.source, pair.destination, id)
     }
 }

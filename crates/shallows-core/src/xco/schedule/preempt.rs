@@ -38,9 +38,7 @@ impl<R: Routes> Schedule<R> {
             scheduled.insert(host);
             if let Some(old) = old {
                 self.unload(old);
-                self.pairs[old as usize].since = now;
-                let key = self.waiting_key(old);
-                self.waiting.insert(key);
+                self.start_waiting(now, old);
             }
             self.grant(now, new, grants);
             for link in self.links_left(old, new) {
@@ -64,7 +62,7 @@ impl<R: Routes> Schedule<R> {
         scheduled: &BTreeSet<u32>,
         affected: &mut BTreeSet<(u64, u32)>,
     ) {
-        for &(source, _) in &self.links[link as usize].group {
+        for &(source, _) in &self.groups[link as usize] {
             self.add_host(now, source, scheduled, affected);
         }
     }
@@ -87,16 +85,18 @@ impl<R: Routes> Schedule<R> {
     pub(super) fn join_groups(&mut self, id: u32) {
         if self.timing.preempt_after.is_some() {
             let pair = &self.pairs[id as usize];
-            for &link in &pair.path {
-                self.links[link as usize].group.insert((pair.source, id));
+            for &link in pair.path.iter() {
+                self.groups[link as usize].insert((pair.source, id));
             }
         }
     }
 
     pub(super) fn leave_groups(&mut self, id: u32) {
-        let pair = &self.pairs[id as usize];
-        for &link in &pair.path {
-            self.links[link as usize].group.remove(&(pair.source, id));
+        if self.timing.preempt_after.is_some() {
+            let pair = &self.pairs[id as usize];
+            for &link in pair.path.iter() {
+                self.groups[link as usize].remove(&(pair.source, id));
+            }
         }
     }
 }

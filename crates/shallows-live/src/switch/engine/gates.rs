@@ -25,12 +25,21 @@ impl HostGate {
             limits,
             start,
             hold_limit,
+            automatic,
         } = plan;
         let gate = QjumpGate::new(limits, *start, *hold_limit);
-        let gate = gate.map_err(|error| SwitchError::Gate {
+        let mut gate = gate.map_err(|error| SwitchError::Gate {
             of: name.to_owned(),
             error,
         })?;
+        if let Some(automatic) = automatic {
+            let levels = automatic.build(limits, *hold_limit);
+            let levels = levels.map_err(|error| SwitchError::Automatic {
+                of: name.to_owned(),
+                error,
+            })?;
+            gate = gate.with_automatic_levels(levels);
+        }
         Ok(Self {
             gate,
             uplink,
@@ -42,13 +51,14 @@ impl HostGate {
 
 impl Engine {
     /// Lets a host's frame pass its gate, now or later.
-    pub(super) fn enter(&mut self, now: Time, number: usize, frame: Frame) {
+    pub(super) fn enter(&mut self, now: Time, number: usize, mut frame: Frame) {
         let HostGate { gate, uplink, .. } = &mut self.gates[number];
+        gate.label(now, &mut frame);
         // Limits are those of the sender, whoever it sends to.
         match gate.offer(now, frame, 0) {
             Verdict::Pass => {
                 let uplink = *uplink;
-                self.offer(now, uplink, frame);
+                self.submit(now, uplink, frame);
             }
             Verdict::Drop(reason) => {
                 self.gates[number].dropped[reason as usize] += 1;
@@ -71,7 +81,7 @@ impl Engine {
             match gate.release(now) {
                 Release::Packet { packet, .. } => {
                     let uplink = *uplink;
-                    self.offer(now, uplink, packet);
+                    self.submit(now, uplink, packet);
                 }
                 Release::At(at) => {
                     if due.is_none_or(|due| at < due) {
@@ -89,7 +99,8 @@ impl Engine {
     pub fn gate_drops(&self) -> [(Refusal, u64); Refusal::ALL.len()] {
         let sum = |reason: Refusal| {
             let gates = self.gates.iter();
-            gates.map(|gate| gate.dropped[reason as usize]).sum()
+            let of_gates: u64 = gates.map(|gate| gate.dropped[reason as usize]).sum();
+            of_gates + self.coordinator_drops(reason)
         };
         Refusal::ALL.map(|reason| (reason, sum(reason)))
     }

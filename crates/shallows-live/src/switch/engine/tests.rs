@@ -197,6 +197,7 @@ fn a_gate_holds_a_hosts_frames_back_before_its_uplink() {
             limits,
             start: Time::ZERO,
             hold_limit: Some(Bytes::new(4500)),
+            automatic: None,
         }),
     });
     let mut engine = Engine::new(&config, SLOT).unwrap();

@@ -1,0 +1,540 @@
+//! Levels that choose themselves (§8).
+//!
+//! The paper leaves three challenges to future work. [`AutomaticLevels`] meets them as follows:
+//!
+//! | §8 | here |
+//! |---|---|
+//! | an estimate of each application's instantaneous throughput | for each level, the bytes that would be waiting had the application sent everything there: a queue that loses the level's allotment every epoch |
+//! | applications that exceed their allocation move to a lower level | at once, when more than [`patience`](AutomaticConfig::patience) epochs of the allotment would be waiting, or a packet is larger than the allotment |
+//! | those that underutilize it are lifted | to the highest level that they have fit for [`settle`](AutomaticConfig::settle), which doubles with every lift that did not last |
+//! | control traffic of throughput-intensive applications | connections that fit the top level by themselves share a level of their own, found in the same way: [`ControlConnections`] |
+//!
+//! Against cheating: an application counts as a whole, however many connections it has; so do its
+//! control connections. Silence proves nothing: a pause counts for an eighth of `settle` at most. New
+//! applications begin at the lowest level. What all senders at a level may have waiting is limited as
+//! for one; if it is too much, the one that sent most goes.
+//!
+//! Levels are numbered from the top here, level 0 having the smallest allotment.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{Excess, LimiterConfig, MAX_LEVELS};
+use crate::units::{Bytes, Time};
+
+/// Levels above the lowest, which everything fits.
+const UPPER_LEVELS: usize = MAX_LEVELS - 1;
+
+/// `settle` doubles at most this often.
+const MOST_DOUBLINGS: u8 = 6;
+
+/// Epochs after which what a sender sent counts no more, or after twice as many.
+const WINDOW: u64 = 64;
+
+/// A pause counts towards `settle` with this part of it at most.
+const PAUSE_DIVISOR: u64 = 8;
+
+/// Connections beyond which those that pause are forgotten.
+const MANY_CONNECTIONS: usize = 1 << 14;
+
+/// How levels are chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct AutomaticConfig {
+    /// Epochs for which an application may make its packets wait before it is moved to a lower
+    /// level. Where the excess is dropped nothing can wait, and it is 1.
+    pub patience: u32,
+    /// How long an application must have fit a level before it is lifted to it.
+    pub settle: Time,
+    /// What happens to small connections of large applications.
+    pub control: ControlConnections,
+}
+
+/// What happens to the connections of an application that would fit the top level by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ControlConnections {
+    /// They have a level of their own, all those of an application together.
+    #[default]
+    Apart,
+    /// They have the level of their application.
+    Together,
+}
+
+impl Default for AutomaticConfig {
+    fn default() -> Self {
+        Self {
+            patience: 8,
+            settle: Time::from_ms(20),
+            control: ControlConnections::Apart,
+        }
+    }
+}
+
+/// Why levels cannot be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AutomaticError {
+    /// Nothing to choose by.
+    #[error("levels must increase from the top, level 0: {0} has no more bytes than the one above")]
+    NotIncreasing(usize),
+    /// Everything exceeds.
+    #[error("patience must be at least 1 epoch")]
+    NoPatience,
+    /// A sender that waits for room would never exceed its level.
+    #[error(
+        "{patience} epochs of level {level} are {needed}, more than the {limit} that may wait: give \
+         more hold-limit or less patience"
+    )]
+    HoldLimit {
+        /// The patience.
+        patience: u32,
+        /// Which level.
+        level: usize,
+        /// What the level may send in that time.
+        needed: Bytes,
+        /// What may wait there.
+        limit: Bytes,
+    },
+}
+
+/// The level of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// From 0, the top.
+    pub level: u8,
+    /// Whether somebody was moved to a lower level, so that packets that wait may have to follow.
+    pub lowered: bool,
+}
+
+/// Where an application has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApplicationLevel {
+    /// Its number.
+    pub application: u32,
+    /// Its level.
+    pub level: u8,
+    /// The level of its control connections, if it has such.
+    pub control: Option<u8>,
+    /// How often its level or that of its control connections has changed.
+    pub changes: u64,
+    /// The last such change.
+    pub settled: Time,
+}
+
+/// Chooses the levels of a host's applications by what they send.
+///
+/// Ask [`assign`](Self::assign) for every packet, or for all bytes of an interval where a packet at a
+/// time is too often. An application is any number: a service, a cgroup.
+#[derive(Clone, Debug)]
+pub struct AutomaticLevels {
+    scale: Scale,
+    control: ControlConnections,
+    applications: BTreeMap<u32, Application>,
+    connections: FxHashMap<(u32, u64), Connection>,
+    /// What waits at each level above the lowest, by all senders.
+    shared: [Waiting; UPPER_LEVELS],
+}
+
+/// What all senders are measured by.
+#[derive(Clone, Debug)]
+struct Scale {
+    /// Of the levels above the lowest.
+    allotments: Vec<u64>,
+    epoch: Time,
+    patience: u64,
+    settle: Time,
+}
+
+/// A time and the number of its epoch.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    now: Time,
+    epoch: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Application {
+    whole: Sender,
+    control: Option<Sender>,
+}
+
+/// Something that has a level.
+#[derive(Clone, Debug)]
+struct Sender {
+    level: usize,
+    meter: Meter,
+    /// How often the time to settle has doubled, for each level.
+    doublings: [u8; UPPER_LEVELS],
+    changes: u64,
+    changed: Time,
+}
+
+#[derive(Clone, Debug)]
+struct Connection {
+    meter: Meter,
+    is_control: bool,
+    doublings: u8,
+}
+
+/// Estimates how a sender's traffic would fare at each level.
+#[derive(Clone, Debug)]
+struct Meter {
+    waiting: [Waiting; UPPER_LEVELS],
+    /// Since when the traffic has fit each level.
+    fits_since: [Time; UPPER_LEVELS],
+    last: Time,
+    window: u64,
+    /// Bytes of this window and of the one before.
+    sent: [u64; 2],
+    /// The largest packets of both.
+    largest: [u32; 2],
+}
+
+/// Bytes that wait for the epochs to come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    bytes: u64,
+    /// The epoch of the last packet.
+    epoch: u64,
+}
+
+impl AutomaticConfig {
+    /// The state of a host with these limits, of which each level may hold `hold_limit`.
+    ///
+    /// # Errors
+    /// If the levels do not increase, or patience is none or more than the host has room for.
+    pub fn build(
+        &self,
+        limits: &LimiterConfig,
+        hold_limit: Option<Bytes>,
+    ) -> Result<AutomaticLevels, AutomaticError> {
+        let pairs = limits.levels.iter().zip(limits.levels.iter().skip(1));
+        if let Some(level) = pairs.enumerate().find(|(_, (above, below))| below <= above) {
+            return Err(AutomaticError::NotIncreasing(level.0 + 1));
+        }
+        if self.patience == 0 {
+            return Err(AutomaticError::NoPatience);
+        }
+        let allotments = limits.levels.iter().map(|bytes| bytes.get());
+        let upper = limits.levels.len().saturating_sub(1);
+        let allotments: Vec<u64> = allotments.take(upper).collect();
+        let patience = match limits.excess {
+            Excess::Drop => 1,
+            Excess::Hold => self.patience,
+        };
+        for (level, &bytes) in allotments.iter().enumerate() {
+            let needed = Bytes::new(bytes.saturating_mul(u64::from(patience)));
+            if let Some(limit) = hold_limit.filter(|&limit| limit < needed) {
+                return Err(AutomaticError::HoldLimit {
+                    patience,
+                    level,
+                    needed,
+                    limit,
+                });
+            }
+        }
+        Ok(AutomaticLevels {
+            scale: Scale {
+                allotments,
+                epoch: limits.epoch,
+                patience: u64::from(patience),
+                settle: self.settle,
+            },
+            control: self.control,
+            applications: BTreeMap::new(),
+            connections: FxHashMap::default(),
+            shared: [Waiting::default(); UPPER_LEVELS],
+        })
+    }
+}
+
+impl AutomaticLevels {
+    /// Counts a packet of an application's connection, and gives its level.
+    pub fn assign(
+        &mut self,
+        now: Time,
+        application: u32,
+        connection: u64,
+        bytes: u32,
+    ) -> Assignment {
+        let scale = &self.scale;
+        let at = scale.at(now);
+        let of = self.applications.entry(application);
+        let of = of.or_insert_with(|| Application {
+            whole: Sender::new(now, scale.lowest()),
+            control: None,
+        });
+        let mut lowered = of.whole.count(at, bytes, scale, &self.shared);
+        if self.control == ControlConnections::Apart
+            && of.whole.level > 0
+            && is_control(
+                &mut self.connections,
+                at,
+                (application, connection),
+                bytes,
+                scale,
+            )
+        {
+            let control = of.control.get_or_insert_with(|| Sender::new(now, 0));
+            lowered |= control.count(at, bytes, scale, &self.shared);
+        }
+        let level = usize::from(self.level(application, connection));
+        if level < self.scale.lowest() {
+            let (allotment, waiting) = (self.scale.allotments[level], &mut self.shared[level]);
+            waiting.count(at, bytes, allotment);
+            if waiting.bytes > self.scale.patience * allotment {
+                waiting.bytes = 0;
+                self.lower_heaviest(at, level);
+                lowered = true;
+            }
+        }
+        Assignment {
+            level: self.level(application, connection),
+            lowered,
+        }
+    }
+
+    /// The level of a connection as it is.
+    pub fn level(&self, application: u32, connection: u64) -> u8 {
+        let Some(of) = self.applications.get(&application) else {
+            return self.scale.lowest() as u8;
+        };
+        let found = self.connections.get(&(application, connection));
+        let control = of
+            .control
+            .as_ref()
+            .filter(|_| found.is_some_and(|connection| connection.is_control));
+        control.map_or(of.whole.level, |control| control.level.min(of.whole.level)) as u8
+    }
+
+    /// How many levels there are.
+    pub fn count(&self) -> usize {
+        self.scale.lowest() + 1
+    }
+
+    /// Where the applications have come to, by their numbers.
+    pub fn applications(&self) -> impl Iterator<Item = ApplicationLevel> {
+        let applications = self.applications.iter();
+        applications.map(|(&application, Application { whole, control })| {
+            let control = control.as_ref();
+            ApplicationLevel {
+                application,
+                level: whole.level as u8,
+                control: control.map(|control| control.level.min(whole.level) as u8),
+                changes: whole.changes + control.map_or(0, |control| control.changes),
+                settled: control.map_or(whole.changed, |of| of.changed.max(whole.changed)),
+            }
+        })
+    }
+
+    /// Moves the sender that sent most of late at `level` to the next one.
+    fn lower_heaviest(&mut self, at: Moment, level: usize) {
+        let senders = self.applications.values_mut().flat_map(|of| {
+            let control = of.control.as_mut();
+            [Some(&mut of.whole), control].into_iter().flatten()
+        });
+        let at_level = senders.filter(|sender| sender.level == level);
+        if let Some(heaviest) = at_level.max_by_key(|sender| sender.meter.recent(at)) {
+            heaviest.meter.fits_since[level] = at.now;
+            heaviest.lower(at.now, level + 1, &self.scale);
+        }
+    }
+}
+
+/// Counts a packet of a connection, and says whether it is one of control.
+fn is_control(
+    connections: &mut FxHashMap<(u32, u64), Connection>,
+    at: Moment,
+    connection: (u32, u64),
+    bytes: u32,
+    scale: &Scale,
+) -> bool {
+    if connections.len() >= MANY_CONNECTIONS {
+        connections.retain(|_, of| at.now - of.meter.last <= scale.settle);
+    }
+    let connection = connections.entry(connection);
+    let connection = connection.or_insert_with(|| Connection {
+        meter: Meter::new(at.now),
+        is_control: false,
+        doublings: 0,
+    });
+    connection.meter.count(at, bytes, scale);
+    if !connection.meter.fits(0, bytes, scale) {
+        if connection.is_control {
+            connection.doublings = (connection.doublings + 1).min(MOST_DOUBLINGS);
+        }
+        connection.is_control = false;
+    } else if connection
+        .meter
+        .has_fit(at.now, 0, connection.doublings, scale)
+    {
+        connection.is_control = true;
+    }
+    connection.is_control
+}
+
+impl Scale {
+    fn lowest(&self) -> usize {
+        self.allotments.len()
+    }
+
+    fn at(&self, now: Time) -> Moment {
+        let epoch = now.ps() / self.epoch.ps();
+        Moment { now, epoch }
+    }
+
+    fn settle(&self, doublings: u8) -> Time {
+        Time::from_ps(self.settle.ps().saturating_mul(1 << doublings))
+    }
+}
+
+impl Sender {
+    fn new(now: Time, level: usize) -> Self {
+        Self {
+            level,
+            meter: Meter::new(now),
+            doublings: [0; UPPER_LEVELS],
+            changes: 0,
+            changed: now,
+        }
+    }
+
+    /// Counts a packet, and lowers or lifts its sender; says whether it lowered it.
+    fn count(
+        &mut self,
+        at: Moment,
+        bytes: u32,
+        scale: &Scale,
+        shared: &[Waiting; UPPER_LEVELS],
+    ) -> bool {
+        let Moment { now, epoch } = at;
+        self.meter.count(at, bytes, scale);
+        if self.level < scale.lowest() && !self.meter.fits(self.level, bytes, scale) {
+            let mut below = self.level + 1..scale.lowest();
+            let fitting = below.find(|&level| self.meter.fits(level, bytes, scale));
+            self.lower(now, fitting.unwrap_or(scale.lowest()), scale);
+            return true;
+        }
+        let lift = (0..self.level).find(|&level| {
+            let room = scale.patience * scale.allotments[level];
+            let others = shared[level].after(epoch, scale.allotments[level]);
+            self.meter.fits(level, bytes, scale)
+                && self.meter.has_fit(now, level, self.doublings[level], scale)
+                && self.meter.waiting[level].bytes + others <= room
+        });
+        if let Some(level) = lift {
+            self.move_to(now, level);
+        }
+        false
+    }
+
+    /// Moves the sender down. It has to wait twice as long for the levels that it leaves, unless it
+    /// has been at its level for very long.
+    fn lower(&mut self, now: Time, level: usize, scale: &Scale) {
+        let lasted = now - self.changed >= scale.settle(MOST_DOUBLINGS);
+        for doublings in &mut self.doublings[self.level..level] {
+            let before = if lasted { 0 } else { *doublings };
+            *doublings = (before + 1).min(MOST_DOUBLINGS);
+        }
+        self.move_to(now, level);
+    }
+
+    fn move_to(&mut self, now: Time, level: usize) {
+        self.level = level;
+        self.changes += 1;
+        self.changed = now;
+    }
+}
+
+impl Meter {
+    fn new(now: Time) -> Self {
+        Self {
+            waiting: [Waiting::default(); UPPER_LEVELS],
+            fits_since: [now; UPPER_LEVELS],
+            last: now,
+            window: 0,
+            sent: [0; 2],
+            largest: [0; 2],
+        }
+    }
+
+    fn count(&mut self, at: Moment, bytes: u32, scale: &Scale) {
+        self.roll(at);
+        self.sent[0] += u64::from(bytes);
+        self.largest[0] = self.largest[0].max(bytes);
+        let pause = Time::from_ps(scale.settle.ps() / PAUSE_DIVISOR);
+        let silence = (at.now - self.last).saturating_sub(pause);
+        self.last = at.now;
+        for (level, &allotment) in scale.allotments.iter().enumerate() {
+            // Whole packets pass: the rest of an epoch's bytes is of no use.
+            let packet = u64::from(self.largest[0].max(self.largest[1])).clamp(1, allotment);
+            let drain = allotment / packet * packet;
+            self.waiting[level].count(at, bytes, drain);
+            // A sender that exceeds a level would not have got rid of more there.
+            let most = (scale.patience + 1) * allotment;
+            self.waiting[level].bytes = self.waiting[level].bytes.min(most);
+            self.fits_since[level] = if self.fits(level, bytes, scale) {
+                self.fits_since[level] + silence
+            } else {
+                at.now
+            };
+        }
+    }
+
+    /// Whether a packet that has been counted fits a level, with those before it.
+    fn fits(&self, level: usize, bytes: u32, scale: &Scale) -> bool {
+        let allotment = scale.allotments[level];
+        u64::from(bytes) <= allotment && self.waiting[level].bytes <= scale.patience * allotment
+    }
+
+    fn has_fit(&self, now: Time, level: usize, doublings: u8, scale: &Scale) -> bool {
+        now - self.fits_since[level] >= scale.settle(doublings)
+    }
+
+    /// Bytes sent in the window of `at` and in the one before.
+    fn recent(&self, at: Moment) -> u64 {
+        let [this, before] = self.sent;
+        match at.epoch / WINDOW - self.window {
+            0 => this + before,
+            1 => this,
+            _ => 0,
+        }
+    }
+
+    fn roll(&mut self, at: Moment) {
+        let window = at.epoch / WINDOW;
+        match window - self.window {
+            0 => return,
+            1 => {
+                self.sent = [0, self.sent[0]];
+                self.largest = [0, self.largest[0]];
+            }
+            _ => {
+                self.sent = [0; 2];
+                self.largest = [0; 2];
+            }
+        }
+        self.window = window;
+    }
+}
+
+impl Waiting {
+    fn count(&mut self, at: Moment, bytes: u32, drain: u64) {
+        self.bytes = self.after(at.epoch, drain) + u64::from(bytes);
+        self.epoch = at.epoch;
+    }
+
+    /// What is left in a later epoch, of which each takes `drain`.
+    fn after(&self, epoch: u64, drain: u64) -> u64 {
+        let drained = drain.saturating_mul(epoch - self.epoch);
+        self.bytes.saturating_sub(drained)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,418 @@
+//! Applications between the hosts of a lab: the state machines of the core over real sockets.
+//!
+//! A message carries what it is in its first bytes ([`HEADER`]), so that none is shorter than that.
+//! Each member of an application has a thread, and each connection of two members a pair of sockets,
+//! which are open before the run begins.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use shallows_core::application::{
+    Action, Application, ApplicationConfig, Connection, Members, Message, Protocol, Span,
+};
+use shallows_core::units::Time;
+use socket2::SockRef;
+
+use super::client::since;
+use super::{TrafficError, give_up_root};
+use crate::lab::{self, Lab};
+
+/// Length, kind, tag and wanted reply of a message.
+const HEADER: usize = 25;
+
+/// Bytes read at once, as many as the largest datagram has.
+const CHUNK: usize = 1 << 16;
+
+/// The longest time between two looks at whether to go on.
+const ATTENTION: Duration = Duration::from_millis(50);
+
+/// How long a handshake may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// An application to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApplicationPlan {
+    /// What its latencies are called.
+    pub name: String,
+    /// The DSCP of its packets.
+    pub dscp: u8,
+    /// The host of each member, clients first.
+    pub hosts: Vec<usize>,
+    /// How many of them do what.
+    pub members: Members,
+    /// When it runs.
+    pub span: Span,
+    /// What it does.
+    pub config: ApplicationConfig,
+}
+
+/// An operation that an application did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationTime {
+    /// What the application is called.
+    pub application: String,
+    /// The host that did it.
+    pub host: usize,
+    /// What it was.
+    pub name: &'static str,
+    /// When it began.
+    pub start: Time,
+    /// How long it took.
+    pub latency: Time,
+}
+
+/// The part of an application at a host, with its sockets.
+#[derive(Debug)]
+pub(crate) struct Member {
+    application: String,
+    host: usize,
+    part: Box<dyn Application>,
+    ends: BTreeMap<u32, End>,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+struct End {
+    socket: Socket,
+    /// What is still to be written.
+    outbox: VecDeque<Vec<u8>>,
+    /// How much of the first of it is written.
+    written: usize,
+    /// What has come of the next message's header.
+    header: Vec<u8>,
+    /// The message whose header has come, and how many bytes it still lacks.
+    coming: Option<(Message, u64)>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Stream(TcpStream),
+    Datagram(UdpSocket),
+}
+
+/// Opens the connections of applications.
+pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationPlan]) -> Result<Vec<Member>, TrafficError> {
+    let mut members = Vec::new();
+    for plan in plans {
+        let failed = |error| TrafficError::new(format!("preparing {}", plan.name), error);
+        let built = plan.config.plan(plan.members, plan.span);
+        let built = built.map_err(|error| failed(io::Error::other(error)))?;
+        let parts = plan.hosts.iter().zip(built.parts);
+        let mut of_plan: Vec<Member> = parts
+            .map(|(&host, part)| Member {
+                application: plan.name.clone(),
+                host,
+                part,
+                ends: BTreeMap::new(),
+            })
+            .collect();
+        for (number, connection) in (0..).zip(&built.connections) {
+            let (from, to) = connect(lab, plan, *connection)?;
+            of_plan[connection.from as usize].ends.insert(number, from);
+            of_plan[connection.to as usize].ends.insert(number, to);
+        }
+        members.extend(of_plan);
+    }
+    Ok(members)
+}
+
+/// A connection between two members: its ends, in the order of the members.
+fn connect(
+    lab: &Lab,
+    plan: &ApplicationPlan,
+    connection: Connection,
+) -> Result<(End, End), TrafficError> {
+    let host = |member: u32| plan.hosts[member as usize];
+    let (from, to) = (host(connection.from), host(connection.to));
+    let (from_address, to_address) = (lab::address(from), lab::address(to));
+    let failed = |error| {
+        let what = format!(
+            "connecting {} from {from_address} to {to_address}",
+            plan.name
+        );
+        TrafficError::new(what, error)
+    };
+    let (from, to) = (lab.host(from), lab.host(to));
+    let ends = match connection.protocol {
+        Protocol::Datagram => {
+            let bind = |address| move || UdpSocket::bind((address, 0));
+            let from = from.enter(bind(from_address))?.map_err(failed)?;
+            let to = to.enter(bind(to_address))?.map_err(failed)?;
+            let join = || {
+                from.connect(to.local_addr()?)?;
+                to.connect(from.local_addr()?)
+            };
+            join().map_err(failed)?;
+            (Socket::Datagram(from), Socket::Datagram(to))
+        }
+        Protocol::Stream | Protocol::ShortStream => {
+            let listener = to.enter(|| TcpListener::bind((to_address, 0)))?;
+            let listener = listener.map_err(failed)?;
+            let address = listener.local_addr().map_err(failed)?;
+            let from = from.enter(|| TcpStream::connect_timeout(&address, CONNECT))?;
+            let from = from.map_err(failed)?;
+            let (to, _) = listener.accept().map_err(failed)?;
+            (Socket::Stream(from), Socket::Stream(to))
+        }
+    };
+    let end = |socket| End::new(socket, plan.dscp).map_err(failed);
+    Ok((end(ends.0)?, end(ends.1)?))
+}
+
+impl Member {
+    /// Does what the application wants until `stop` says so, and tells what it saw.
+    pub(crate) fn run(
+        mut self,
+        epoch: Instant,
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<OperationTime>, TrafficError> {
+        give_up_root();
+        let mut seen = Vec::new();
+        let mut buffer = vec![0; CHUNK];
+        while !stop() {
+            let result = self.turn(epoch, &mut buffer);
+            if let Err(error) = result {
+                // At the end of a run the others hang up one after the other.
+                if stop() {
+                    break;
+                }
+                let what = format!("{} at host {}", self.application, self.host);
+                return Err(TrafficError::new(what, error));
+            }
+            let samples = self.part.take_samples().into_iter();
+            seen.extend(samples.map(|sample| OperationTime {
+                application: self.application.clone(),
+                host: self.host,
+                name: sample.name,
+                start: sample.start,
+                latency: sample.latency,
+            }));
+        }
+        Ok(seen)
+    }
+
+    /// Sends what is to be sent now, waits for sockets or the application's next time, and delivers
+    /// what has come.
+    fn turn(&mut self, epoch: Instant, buffer: &mut [u8]) -> io::Result<()> {
+        let longest = self.act(epoch);
+        for end in self.ends.values_mut() {
+            end.flush()?;
+        }
+        let readable = self.wait(longest);
+        for number in readable {
+            let Some(end) = self.ends.get_mut(&number) else {
+                continue;
+            };
+            let part = &mut self.part;
+            end.read(buffer, |message| {
+                part.delivered(since(epoch), number, message);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Asks the application until it waits, and tells for how long.
+    fn act(&mut self, epoch: Instant) -> Duration {
+        loop {
+            let now = since(epoch);
+            match self.part.poll(now) {
+                Action::Send {
+                    connection,
+                    message,
+                } => {
+                    if let Some(end) = self.ends.get_mut(&connection) {
+                        end.outbox.push_back(encode(message));
+                    }
+                }
+                Action::Wait(at) => {
+                    let wait = at.saturating_sub(now).ps().div_ceil(1_000);
+                    return Duration::from_nanos(wait).min(ATTENTION);
+                }
+                // Connections that are made anew were refused with the scenario.
+                Action::Idle | Action::Open { .. } => return ATTENTION,
+            }
+        }
+    }
+
+    /// The connections on which something has come within `longest`.
+    fn wait(&self, longest: Duration) -> Vec<u32> {
+        let interest = |end: &End| {
+            if end.outbox.is_empty() {
+                PollFlags::POLLIN
+            } else {
+                PollFlags::POLLIN | PollFlags::POLLOUT
+            }
+        };
+        let mut files: Vec<PollFd<'_>> = self
+            .ends
+            .values()
+            .map(|end| match &end.socket {
+                Socket::Stream(stream) => PollFd::new(stream.as_fd(), interest(end)),
+                Socket::Datagram(socket) => PollFd::new(socket.as_fd(), interest(end)),
+            })
+            .collect();
+        // A signal only ends the wait.
+        let _ = ppoll(&mut files, Some(TimeSpec::from_duration(longest)), None);
+        let came = |file: &PollFd<'_>| file.any().unwrap_or_default();
+        let numbers = self.ends.keys().zip(&files);
+        numbers
+            .filter_map(|(&number, file)| came(file).then_some(number))
+            .collect()
+    }
+}
+
+impl End {
+    fn new(socket: Socket, dscp: u8) -> io::Result<Self> {
+        let tos = u32::from(dscp) << 2;
+        match &socket {
+            Socket::Stream(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_nonblocking(true)?;
+                SockRef::from(stream).set_tos_v4(tos)?;
+            }
+            Socket::Datagram(socket) => {
+                socket.set_nonblocking(true)?;
+                SockRef::from(socket).set_tos_v4(tos)?;
+            }
+        }
+        Ok(Self {
+            socket,
+            outbox: VecDeque::new(),
+            written: 0,
+            header: Vec::with_capacity(HEADER),
+            coming: None,
+        })
+    }
+
+    /// Writes as much as goes.
+    fn flush(&mut self) -> io::Result<()> {
+        while let Some(first) = self.outbox.front() {
+            let written = match &mut self.socket {
+                Socket::Stream(stream) => stream.write(&first[self.written..]),
+                // What does not go is lost, as any datagram may be.
+                Socket::Datagram(socket) => {
+                    let _ = socket.send(first);
+                    Ok(first.len())
+                }
+            };
+            match written {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if self.written == first.len() {
+                self.outbox.pop_front();
+                self.written = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come, and tells of messages that are complete.
+    fn read(&mut self, buffer: &mut [u8], mut deliver: impl FnMut(Message)) -> io::Result<()> {
+        loop {
+            let read = match &mut self.socket {
+                Socket::Stream(stream) => stream.read(buffer),
+                Socket::Datagram(socket) => socket.recv(buffer),
+            };
+            let read = match (read, &self.socket) {
+                (Ok(0), Socket::Stream(_)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                (Ok(read), _) => read,
+                (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // Nobody listened to an earlier datagram, which is lost then.
+                (Err(_), Socket::Datagram(_)) => continue,
+                (Err(error), Socket::Stream(_)) => return Err(error),
+            };
+            self.take(&buffer[..read], &mut deliver);
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8], mut deliver: impl FnMut(Message)) {
+        while !bytes.is_empty() {
+            if self.coming.is_none() {
+                let lacking = (HEADER - self.header.len()).min(bytes.len());
+                let (of_header, rest) = bytes.split_at(lacking);
+                self.header.extend_from_slice(of_header);
+                bytes = rest;
+                let Some(message) = decode(&self.header) else {
+                    return;
+                };
+                self.header.clear();
+                self.coming = Some((message, wire_length(message) - HEADER as u64));
+            }
+            if let Some((message, lacking)) = &mut self.coming {
+                let of_message = (*lacking).min(bytes.len() as u64);
+                bytes = &bytes[of_message as usize..];
+                *lacking -= of_message;
+                if *lacking == 0 {
+                    deliver(*message);
+                    self.coming = None;
+                }
+            }
+        }
+    }
+}
+
+/// How many bytes a message takes.
+fn wire_length(message: Message) -> u64 {
+    message.bytes.max(HEADER as u64)
+}
+
+fn encode(message: Message) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(wire_length(message) as usize);
+    bytes.extend(message.bytes.to_be_bytes());
+    bytes.push(message.kind);
+    bytes.extend(message.tag.to_be_bytes());
+    bytes.extend(message.reply.to_be_bytes());
+    bytes.resize(wire_length(message) as usize, 0x5a);
+    bytes
+}
+
+/// What a whole header says.
+fn decode(header: &[u8]) -> Option<Message> {
+    let number = |from: usize| {
+        Some(u64::from_be_bytes(
+            header.get(from..from + 8)?.try_into().ok()?,
+        ))
+    };
+    Some(Message {
+        bytes: number(0)?,
+        kind: *header.get(8)?,
+        tag: number(9)?,
+        reply: number(17)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However a stream is cut, the same messages come out of it.
+    #[test]
+    fn messages_survive_any_cut_of_their_stream() {
+        let message = |bytes, tag| Message {
+            bytes,
+            kind: 3,
+            tag,
+            reply: 700,
+        };
+        // The second is shorter than a header.
+        let sent = [message(100, 1), message(4, 2), message(25, u64::MAX)];
+        let stream: Vec<u8> = sent.iter().flat_map(|of| encode(*of)).collect();
+        assert_eq!(stream.len(), 100 + 25 + 25);
+        for step in 1..=stream.len() {
+            let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+            let mut end = End::new(Socket::Datagram(socket), 0).unwrap();
+            let mut received = Vec::new();
+            for bytes in stream.chunks(step) {
+                end.take(bytes, |message| received.push(message));
+            }
+            assert_eq!(received, sent, "in steps of {step}");
+        }
+    }
+}

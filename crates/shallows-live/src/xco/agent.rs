@@ -1,0 +1,108 @@
+//! The agent of a host: a switch between the devices of its VMs and its NIC, with a coordinator
+//! before the NIC.
+//!
+//! ```text
+//! tap0, vnet1, ... -> bridge -> coordinator -> NIC -> network
+//! ```
+//!
+//! Frames between devices of one host do not pass the coordinator. Control messages are datagrams
+//! of the machine itself and do not pass the agent at all.
+
+use std::net::UdpSocket;
+
+use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::units::{Bytes, Length, Rate, Time};
+use shallows_core::xco::message::Key;
+use thiserror::Error;
+
+use super::cluster::{Cluster, ClusterError, HostPlan};
+use super::controller::ControllerError;
+use crate::switch::{
+    Classify, Coordination, FidelityConfig, Forwarding, PortPlan, Position, STATIONS_PER_PORT,
+    Switch, SwitchConfig, SwitchError,
+};
+
+/// What may wait before the NIC while the host sends uncoordinated.
+const BUFFER: Bytes = Bytes::new(1_000_000);
+
+/// The rate towards devices inside, which have no wire.
+const INSIDE: Rate = Rate::from_gbps(100);
+
+/// Why an agent cannot run.
+#[derive(Debug, Error)]
+pub enum AgentError {
+    /// Its file.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Its devices.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// Its socket.
+    #[error(transparent)]
+    Socket(#[from] ControllerError),
+}
+
+/// Opens the devices and the socket of a host's agent, in the network namespace of the calling
+/// thread.
+pub fn open(
+    cluster: &Cluster,
+    host: usize,
+    key: Key,
+    incarnation: u64,
+) -> Result<Switch, AgentError> {
+    let plan = &cluster.hosts[host];
+    let mut switch = Switch::open(&config(cluster, plan)?)?;
+    let address = plan.address;
+    let failed = |error| ControllerError::Socket { address, error };
+    let socket = UdpSocket::bind(address).map_err(failed)?;
+    socket.set_nonblocking(true).map_err(failed)?;
+    switch.coordinate(Coordination {
+        host: host as u32,
+        coordinator: cluster.make_coordinator(host, key, incarnation, Time::ZERO)?,
+        // The NIC.
+        position: Position::Egress(0),
+        destinations: cluster.destinations()?,
+        socket,
+        controllers: cluster.controller_addresses(),
+        control_port: None,
+    })?;
+    Ok(switch)
+}
+
+/// The switch of an agent. The NIC is its first port.
+pub fn config(cluster: &Cluster, host: &HostPlan) -> Result<SwitchConfig, ClusterError> {
+    let missing = |what| ClusterError::NoDevice(host.name.clone(), what);
+    if host.nic.is_empty() {
+        return Err(missing("nic"));
+    }
+    if host.inside.is_empty() {
+        return Err(missing("inside devices"));
+    }
+    let egress = PortConfig {
+        framing: cluster.framing,
+        ..PortConfig::fifo(BufferConfig::Shared {
+            size: Length::Bytes(BUFFER),
+        })
+    };
+    let mut ports = vec![PortPlan::new(&host.nic, host.rate)];
+    ports.extend(host.inside.iter().map(|inside| PortPlan {
+        io: inside.io,
+        ..PortPlan::new(&inside.device, INSIDE)
+    }));
+    Ok(SwitchConfig {
+        cpu: host.cpu,
+        nice: None,
+        wait: host.wait,
+        forwarding: Forwarding::Learning,
+        stations_per_port: STATIONS_PER_PORT,
+        classify: Classify::Dscp,
+        seed: 0,
+        metrics: host.metrics,
+        fidelity: FidelityConfig::default(),
+        sample: None,
+        pool: None,
+        egress,
+        ports,
+        trunks: Vec::new(),
+    })
+}

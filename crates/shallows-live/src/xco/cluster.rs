@@ -1,0 +1,486 @@
+//! The file that controllers and agents of a cluster share.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use shallows_core::port::Framing;
+use shallows_core::units::{Rate, Time};
+use shallows_core::xco::config::{Protocol, SettingsError};
+use shallows_core::xco::controller::{
+    Controller, ControllerConfig, MOST_WEIGHT, Sharing, Strategy,
+};
+use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
+use shallows_core::xco::fabric::{Fabric, FabricError};
+use shallows_core::xco::message::{ClusterKey, Key};
+use thiserror::Error;
+
+use super::Tree;
+use crate::frame::Frame;
+use crate::io::IoKind;
+use crate::switch::{Destinations, Wait};
+
+/// Controllers, hosts and the links between them.
+///
+/// ```
+/// use shallows_live::xco::cluster::Cluster;
+///
+/// let cluster = Cluster::parse(
+///     r#"
+///     key-file = "/etc/shallows/xco.key"
+///     slot = "2ms"
+///
+///     [[controller]]
+///     name = "c0"
+///     address = "10.0.0.100:4783"
+///
+///     [[host]]
+///     name = "h0"
+///     rate = "1Gbps"
+///     address = "10.0.0.1:4784"
+///     nic = "eth0"
+///     inside = [{ device = "vnet0" }]
+///     stations = ["02:00:00:00:00:01"]
+///
+///     [[host]]
+///     name = "h1"
+///     rate = "1Gbps"
+///     address = "10.0.0.2:4784"
+///     nic = "eth0"
+///     inside = [{ device = "tap0", io = "tap" }]
+///     networks = ["10.1.1.0/24"]
+///     "#,
+/// )?;
+/// assert_eq!(cluster.hosts.len(), 2);
+/// # Ok::<(), shallows_live::xco::cluster::ClusterError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cluster {
+    /// The key of the machine: at controllers the cluster's, at hosts the host's own. Relative to
+    /// this file.
+    pub key_file: PathBuf,
+    /// The length of a timeslice, or how long rate limits hold.
+    #[serde(default = "default_slot")]
+    pub slot: Time,
+    /// Timeslices, or rates for all at once.
+    #[serde(default)]
+    pub directives: DirectiveForm,
+    /// After how long in its slot a host may be moved to another destination.
+    pub preempt_after: Option<Time>,
+    /// How long a pair waits before others must make way for it.
+    #[serde(default = "default_patience")]
+    pub patience: Time,
+    /// Times of the protocol.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// What agents do to frames.
+    #[serde(default)]
+    pub gate: GateConfig,
+    /// What a packet takes on the wire beyond its own bytes.
+    #[serde(default = "ethernet")]
+    pub framing: Framing,
+    /// Controllers; those after the first stand by.
+    #[serde(default, rename = "controller")]
+    pub controllers: Vec<ControllerPlan>,
+    /// Hosts, numbered in this order from 0.
+    #[serde(default, rename = "host")]
+    pub hosts: Vec<HostPlan>,
+    /// Links between switches, which must form a tree.
+    #[serde(default, rename = "trunk")]
+    pub trunks: Vec<ClusterTrunk>,
+}
+
+/// A controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ControllerPlan {
+    /// Its name, for `--name`.
+    pub name: String,
+    /// Where it takes messages, by UDP.
+    pub address: SocketAddr,
+    /// Where to serve `/metrics` and `/status`: an address of this machine only.
+    pub metrics: Option<SocketAddr>,
+    /// Whether it polls or sleeps.
+    #[serde(default = "block")]
+    pub wait: Wait,
+}
+
+/// A host with its agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostPlan {
+    /// Its name, for `--name`.
+    pub name: String,
+    /// Rate of its link, each way.
+    pub rate: Rate,
+    /// Where its agent takes messages, by UDP.
+    pub address: SocketAddr,
+    /// The switch that it is at, by any name.
+    #[serde(default)]
+    pub switch: String,
+    /// How much longer its slots are, 1 to 16.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// Ethernet addresses behind it.
+    #[serde(default)]
+    pub stations: Vec<String>,
+    /// IP networks behind it, where frames go through a router.
+    #[serde(default)]
+    pub networks: Vec<String>,
+    /// The device that leads to the switch.
+    #[serde(default)]
+    pub nic: String,
+    /// The devices of its VMs or containers.
+    #[serde(default)]
+    pub inside: Vec<InsidePlan>,
+    /// Where to serve `/metrics` and `/status`: an address of this machine only.
+    pub metrics: Option<SocketAddr>,
+    /// Whether its agent polls or sleeps.
+    #[serde(default = "block")]
+    pub wait: Wait,
+    /// The CPU that its agent keeps to.
+    pub cpu: Option<usize>,
+}
+
+/// A device whose frames are coordinated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct InsidePlan {
+    /// Its name.
+    pub device: String,
+    /// How frames get in and out of it.
+    #[serde(default)]
+    pub io: IoKind,
+}
+
+/// A link between two switches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ClusterTrunk {
+    /// The two switches.
+    pub between: [String; 2],
+    /// Rate of each direction.
+    pub rate: Rate,
+}
+
+/// The forms of directives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DirectiveForm {
+    /// One destination at a time, at full rate.
+    #[default]
+    Timeslice,
+    /// All destinations at once, each at an equal share of its bottleneck.
+    RateLimit,
+    /// All destinations at once, at max-min fair rates.
+    MaxMin,
+}
+
+fn default_slot() -> Time {
+    ControllerConfig::default().slot
+}
+
+fn default_patience() -> Time {
+    ControllerConfig::default().patience
+}
+
+fn ethernet() -> Framing {
+    Framing::ETHERNET
+}
+
+fn block() -> Wait {
+    Wait::Block
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Why a cluster's file makes no sense.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    /// It is not what such a file is.
+    #[error(transparent)]
+    Syntax(#[from] toml::de::Error),
+    /// Nobody decides.
+    #[error("the cluster has no controller: write [[controller]] with a name and an address")]
+    NoControllers,
+    /// A name that is given to two.
+    #[error("{0} is the name of two: names must differ")]
+    TwiceTheName(String),
+    /// An address that is given to two.
+    #[error("{0} is the address of two controllers or hosts")]
+    TwiceTheAddress(SocketAddr),
+    /// Frames to it would be for two hosts.
+    #[error("host {host}: {address} is behind another host too")]
+    TwiceTheStation {
+        /// The host.
+        host: String,
+        /// The station or network.
+        address: String,
+    },
+    /// Nobody knows which frames are for it.
+    #[error("host {0} has neither stations nor networks, so that nothing is known to go to it")]
+    NoStations(String),
+    /// An address that does not read as one.
+    #[error("host {host}: {problem}")]
+    Station {
+        /// The host.
+        host: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A link without capacity.
+    #[error("{0} has a rate of 0 bps: give that of its link, or leave it out")]
+    NoCapacity(String),
+    /// A weight out of range.
+    #[error("host {host} has weight {weight}; use 1 to {MOST_WEIGHT}")]
+    Weight {
+        /// The host.
+        host: String,
+        /// The weight.
+        weight: u32,
+    },
+    /// Switches and trunks are no tree.
+    #[error(
+        "switches and trunks must form a tree with all hosts in it: {switches} switches need {} \
+         trunks between different ones", .switches - 1
+    )]
+    NoTree {
+        /// Number of switches.
+        switches: usize,
+    },
+    /// Nobody of this name.
+    #[error("there is no {kind} {name:?} in the file, it has {known}: choose one with --name")]
+    NoSuchName {
+        /// A controller or a host.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The endpoint would be open to others.
+    #[error("metrics = \"{0}\" is open to other machines: use an address such as 127.0.0.1:9462")]
+    OpenEndpoint(SocketAddr),
+    /// An agent needs devices.
+    #[error("host {0} has no {1}, so that its agent has nothing to do")]
+    NoDevice(String, &'static str),
+    /// The settings as such.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The fabric.
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+}
+
+impl Cluster {
+    /// Reads a cluster's file and refuses what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, ClusterError> {
+        let cluster: Self = toml::from_str(text)?;
+        cluster.check()?;
+        Ok(cluster)
+    }
+
+    /// Refuses what is wrong before any socket or device is touched.
+    pub fn check(&self) -> Result<(), ClusterError> {
+        if self.controllers.is_empty() {
+            return Err(ClusterError::NoControllers);
+        }
+        if self.hosts.is_empty() {
+            return Err(FabricError::NoHosts.into());
+        }
+        self.check_names()?;
+        for host in &self.hosts {
+            if host.rate.bps() == 0 {
+                return Err(ClusterError::NoCapacity(format!("host {}", host.name)));
+            }
+            if !(1..=MOST_WEIGHT).contains(&host.weight) {
+                let (host, weight) = (host.name.clone(), host.weight);
+                return Err(ClusterError::Weight { host, weight });
+            }
+            if host.stations.is_empty() && host.networks.is_empty() {
+                return Err(ClusterError::NoStations(host.name.clone()));
+            }
+        }
+        for trunk in &self.trunks {
+            if trunk.rate.bps() == 0 {
+                let name = format!("the trunk between {}", trunk.between.join(" and "));
+                return Err(ClusterError::NoCapacity(name));
+            }
+        }
+        let metrics = self.controllers.iter().filter_map(|each| each.metrics);
+        let mut metrics = metrics.chain(self.hosts.iter().filter_map(|each| each.metrics));
+        if let Some(open) = metrics.find(|address| !address.ip().is_loopback()) {
+            return Err(ClusterError::OpenEndpoint(open));
+        }
+        self.tree()?;
+        self.destinations()?;
+        // What the core refuses.
+        let key = ClusterKey::new([0; 16]);
+        self.make_controller(0, &key, 1, Time::ZERO)?;
+        self.make_coordinator(0, key.host(0), 1, Time::ZERO)?;
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), ClusterError> {
+        let controllers = self.controllers.iter().map(|of| (&of.name, of.address));
+        let hosts = self.hosts.iter().map(|of| (&of.name, of.address));
+        let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
+        for (name, address) in controllers.chain(hosts) {
+            if !names.insert(name) {
+                return Err(ClusterError::TwiceTheName(name.clone()));
+            }
+            if !addresses.insert(address) {
+                return Err(ClusterError::TwiceTheAddress(address));
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of a controller in the file.
+    pub fn controller(&self, name: &str) -> Result<usize, ClusterError> {
+        let names = self.controllers.iter().map(|of| of.name.as_str());
+        place("controller", name, names)
+    }
+
+    /// The place of a host in the file, which is its number.
+    pub fn host(&self, name: &str) -> Result<usize, ClusterError> {
+        let names = self.hosts.iter().map(|of| of.name.as_str());
+        place("host", name, names)
+    }
+
+    /// What the protocol calls a controller. Hosts are called by their numbers.
+    pub fn controller_address(&self, place: usize) -> u32 {
+        (self.hosts.len() + place) as u32
+    }
+
+    /// Controllers by the address that the protocol has for them.
+    pub fn controller_addresses(&self) -> Vec<(u32, SocketAddr)> {
+        let places = self.controllers.iter().enumerate();
+        places
+            .map(|(place, of)| (self.controller_address(place), of.address))
+            .collect()
+    }
+
+    /// Whom frames are for.
+    pub fn destinations(&self) -> Result<Arc<Destinations>, ClusterError> {
+        let mut destinations = Destinations::default();
+        for (number, host) in (0..).zip(&self.hosts) {
+            let wrong = |problem| ClusterError::Station {
+                host: host.name.clone(),
+                problem,
+            };
+            let twice = |address: &String| ClusterError::TwiceTheStation {
+                host: host.name.clone(),
+                address: address.clone(),
+            };
+            for station in &host.stations {
+                if !destinations.add_station(station.parse().map_err(wrong)?, number) {
+                    return Err(twice(station));
+                }
+            }
+            for network in &host.networks {
+                if !destinations.add_network(network.parse().map_err(wrong)?, number) {
+                    return Err(twice(network));
+                }
+            }
+        }
+        Ok(Arc::new(destinations))
+    }
+
+    fn tree(&self) -> Result<Tree, ClusterError> {
+        let mut switches: Vec<&String> = self.hosts.iter().map(|host| &host.switch).collect();
+        switches.extend(self.trunks.iter().flat_map(|trunk| &trunk.between));
+        switches.sort();
+        switches.dedup();
+        let number = |name: &String| switches.binary_search(&name).unwrap_or_default();
+        let hosts = self.hosts.iter().map(|host| number(&host.switch)).collect();
+        let trunks = self.trunks.iter();
+        let trunks: Vec<[usize; 2]> = trunks
+            .map(|trunk| trunk.between.each_ref().map(number))
+            .collect();
+        let switches = switches.len();
+        Tree::new(hosts, &trunks).ok_or(ClusterError::NoTree { switches })
+    }
+
+    /// The controller at this place of the file.
+    pub fn make_controller(
+        &self,
+        place: usize,
+        key: &ClusterKey,
+        incarnation: u64,
+        now: Time,
+    ) -> Result<Controller<Tree>, ClusterError> {
+        let address = self.controller_address(place);
+        let all = (0..self.controllers.len()).map(|place| self.controller_address(place));
+        let weights: BTreeMap<u32, u32> = (0..)
+            .zip(&self.hosts)
+            .filter(|(_, host)| host.weight > 1)
+            .map(|(number, host)| (number, host.weight))
+            .collect();
+        let config = ControllerConfig {
+            address,
+            peers: all.filter(|&peer| peer != address).collect(),
+            incarnation,
+            strategy: match self.directives {
+                DirectiveForm::Timeslice => Strategy::Timeslice,
+                DirectiveForm::RateLimit => Strategy::RateLimit(Sharing::Equal),
+                DirectiveForm::MaxMin => Strategy::RateLimit(Sharing::MaxMin),
+            },
+            slot: self.slot,
+            preempt_after: self.preempt_after,
+            patience: self.patience,
+            weights,
+            protocol: self.protocol,
+        };
+        let rates: Vec<Rate> = self.hosts.iter().map(|host| host.rate).collect();
+        let hosts = self.hosts.iter().map(|host| host.rate);
+        let links = hosts.chain(self.trunks.iter().map(|trunk| trunk.rate));
+        let links = links.flat_map(|rate| [rate; 2]).collect();
+        let fabric = Fabric::new(rates, links, self.tree()?)?;
+        Ok(Controller::new(config, fabric, key, now)?)
+    }
+
+    /// The coordinator of a host.
+    pub fn make_coordinator(
+        &self,
+        host: usize,
+        key: Key,
+        incarnation: u64,
+        now: Time,
+    ) -> Result<Coordinator<Frame>, ClusterError> {
+        let controllers = self.controller_addresses();
+        let config = CoordinatorConfig {
+            host: host as u32,
+            controllers: controllers.into_iter().map(|(number, _)| number).collect(),
+            incarnation,
+            rate: self.hosts[host].rate,
+            framing: self.framing,
+            gate: self.gate,
+            protocol: self.protocol,
+        };
+        Ok(Coordinator::new(config, key, now)?)
+    }
+}
+
+fn place<'a>(
+    kind: &'static str,
+    name: &str,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, ClusterError> {
+    let known = names.clone();
+    names
+        .position(|known| known == name)
+        .ok_or_else(|| ClusterError::NoSuchName {
+            kind,
+            name: name.to_owned(),
+            known: known.collect::<Vec<_>>().join(", "),
+        })
+}
+
+#[cfg(test)]
+mod tests;

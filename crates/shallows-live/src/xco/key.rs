@@ -1,0 +1,231 @@
+//! Files with keys.
+//!
+//! Controllers have the cluster's key. A host has its own, which is derived from that, so that
+//! whoever breaks into a host can speak for that host only.
+//!
+//! ```text
+//! shallows-xco cluster 000102030405060708090a0b0c0d0e0f
+//! shallows-xco host h3 0f0e0d0c0b0a09080706050403020100
+//! ```
+
+use std::fmt::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use shallows_core::xco::message::{ClusterKey, Key};
+use thiserror::Error;
+
+/// What a file begins with.
+const MAGIC: &str = "shallows-xco";
+
+/// A key as a file has it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum KeyFile {
+    /// The controllers'.
+    Cluster([u8; 16]),
+    /// A host's.
+    Host {
+        /// Its name.
+        name: String,
+        /// The key.
+        key: [u8; 16],
+    },
+}
+
+impl fmt::Debug for KeyFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyFile(..)")
+    }
+}
+
+/// Why a key cannot be used.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    /// It cannot be read or written.
+    #[error("the key {path}: {error}; `shallows controller key` makes one")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Others can read it.
+    #[error(
+        "the key {path} can be read by others (mode {mode:03o}): chmod 600 {path}",
+        path = .path.display()
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is something else.
+    #[error(
+        "{0} is no key: it should read `{MAGIC} cluster` or `{MAGIC} host NAME`, and 32 \
+         hexadecimal digits; `shallows controller key` makes one"
+    )]
+    Syntax(PathBuf),
+    /// A controller with the key of a host.
+    #[error("{0} is the key of a host; a controller needs that of the cluster")]
+    NotCluster(PathBuf),
+    /// An agent with the key of the cluster.
+    #[error(
+        "{0} is the cluster's key, which must not leave the controllers: make this host's with \
+         `shallows controller key --config FILE --host {1}`"
+    )]
+    NotHost(PathBuf, String),
+    /// An agent with another's key.
+    #[error("{path} is the key of {found}, and this is {name}")]
+    OtherHost {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        found: String,
+        /// Whose it should be.
+        name: String,
+    },
+}
+
+impl KeyFile {
+    /// A new key for a cluster.
+    pub fn random() -> io::Result<Self> {
+        let mut key = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut key)?;
+        Ok(Self::Cluster(key))
+    }
+
+    /// Reads a file that nobody else may read.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let failed = |error| KeyError::File {
+            path: path.to_owned(),
+            error,
+        };
+        let mode = fs::metadata(path).map_err(failed)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let path = path.to_owned();
+            return Err(KeyError::Open { path, mode });
+        }
+        let text = fs::read_to_string(path).map_err(failed)?;
+        Self::parse(&text).ok_or_else(|| KeyError::Syntax(path.to_owned()))
+    }
+
+    /// Writes a new file that nobody else may read.
+    pub fn write(&self, path: &Path) -> Result<(), KeyError> {
+        let failed = |error| KeyError::File {
+            path: path.to_owned(),
+            error,
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
+        let written = file.and_then(|mut file| file.write_all(self.text().as_bytes()));
+        written.map_err(failed)
+    }
+
+    /// The cluster's key.
+    pub fn cluster(&self, path: &Path) -> Result<ClusterKey, KeyError> {
+        match self {
+            Self::Cluster(key) => Ok(ClusterKey::new(*key)),
+            Self::Host { .. } => Err(KeyError::NotCluster(path.to_owned())),
+        }
+    }
+
+    /// The key of the host of this name.
+    pub fn host(&self, path: &Path, name: &str) -> Result<Key, KeyError> {
+        match self {
+            Self::Host { name: found, key } if found == name => Ok(Key::new(*key)),
+            Self::Host { name: found, .. } => Err(KeyError::OtherHost {
+                path: path.to_owned(),
+                found: found.clone(),
+                name: name.to_owned(),
+            }),
+            Self::Cluster(_) => Err(KeyError::NotHost(path.to_owned(), name.to_owned())),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        if words.next() != Some(MAGIC) {
+            return None;
+        }
+        let kind = words.next()?;
+        let name = match kind {
+            "cluster" => None,
+            "host" => Some(words.next()?.to_owned()),
+            _ => return None,
+        };
+        let digits = words.next().filter(|word| word.len() == 32)?;
+        let key = u128::from_str_radix(digits, 16).ok()?.to_be_bytes();
+        if words.next().is_some() {
+            return None;
+        }
+        Some(match name {
+            Some(name) => Self::Host { name, key },
+            None => Self::Cluster(key),
+        })
+    }
+
+    fn text(&self) -> String {
+        let (mut text, key) = match self {
+            Self::Cluster(key) => (format!("{MAGIC} cluster "), key),
+            Self::Host { name, key } => (format!("{MAGIC} host {name} "), key),
+        };
+        for byte in key {
+            write!(text, "{byte:02x}").expect("a text takes any line");
+        }
+        text.push('\n');
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn keys_come_back_from_their_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        let cluster = KeyFile::random().unwrap();
+        cluster.write(&path).unwrap();
+        assert_eq!(KeyFile::read(&path).unwrap(), cluster);
+        let again = cluster.write(&path).unwrap_err().to_string();
+        assert!(again.contains("File exists"), "{again}");
+        let derived = cluster.cluster(&path).unwrap().host(3).bytes();
+        let host = KeyFile::Host {
+            name: "h3".to_owned(),
+            key: derived,
+        };
+        assert_eq!(KeyFile::parse(&host.text()), Some(host.clone()));
+        assert_eq!(host.host(&path, "h3").unwrap().bytes(), derived);
+        for error in [
+            host.host(&path, "h4").err().unwrap(),
+            host.cluster(&path).err().unwrap(),
+            cluster.host(&path, "h3").err().unwrap(),
+        ] {
+            assert!(error.to_string().contains("key"), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_that_others_can_read_and_nonsense_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        let missing = KeyFile::read(&path).unwrap_err().to_string();
+        assert!(missing.contains("shallows controller key"), "{missing}");
+        KeyFile::random().unwrap().write(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let open = KeyFile::read(&path).unwrap_err().to_string();
+        assert!(open.contains("mode 640): chmod 600"), "{open}");
+        for text in ["", "shallows-xco cluster 12", "shallows-xco other 1", "x"] {
+            assert_eq!(KeyFile::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! XCo in a live run: controllers in namespaces of their own, a coordinator before the uplink of
+//! each host, and faults.
+//!
+//! A controller has a cable to the same switch as the hosts, so messages cross the links that data
+//! crosses. A coordinator stands where a host's cable enters the switch, before the model of its
+//! uplink, and speaks through a socket in the host's namespace.
+
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use shallows_core::units::Time;
+use shallows_core::xco::message::ClusterKey;
+use thiserror::Error;
+
+use super::cluster::{Cluster, ClusterError};
+use super::controller::{ControllerDaemon, ControllerError};
+use super::forge::{Attempt, Forger, open_tap};
+use super::key::KeyFile;
+use super::{ControllerSnapshot, incarnation};
+use crate::lab::{Lab, LabError, Namespace};
+use crate::switch::{Control, Coordination, CoordinatorSnapshot, Position, Snapshot, set_nice};
+
+/// The UDP port of controllers.
+pub const CONTROLLER_PORT: u16 = 4783;
+/// The UDP port of agents.
+pub const AGENT_PORT: u16 = 4784;
+
+/// Controllers share their CPU with the hosts, and come first.
+const CONTROLLER_NICE: i32 = -15;
+
+/// From one look at everybody to the next.
+const SAMPLE_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a daemon may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Controllers and coordinators of a run.
+#[derive(Clone, Debug)]
+pub struct XcoPlan {
+    /// Hosts and controllers; the hosts are the first of the lab.
+    pub cluster: Cluster,
+    /// The hosts of the lab that the controllers are at.
+    pub controllers_at: Vec<usize>,
+    /// What happens to controllers.
+    pub faults: Vec<ControllerFault>,
+    /// Who tries to be taken for a controller.
+    pub forger: Option<ForgerPlan>,
+}
+
+/// Something that happens to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerFault {
+    /// When.
+    pub at: Time,
+    /// Which one.
+    pub controller: usize,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// The kinds of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// It ends without a word.
+    Kill,
+    /// It is started again.
+    Start,
+}
+
+/// Somebody who forges directives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForgerPlan {
+    /// The host of the lab.
+    pub at: usize,
+    /// The host whose coordinator is to believe it.
+    pub victim: usize,
+    /// When it begins.
+    pub start: Time,
+    /// When it ends.
+    pub stop: Time,
+    /// From one attempt to the next.
+    pub every: Time,
+}
+
+/// Why the run cannot be coordinated.
+#[derive(Debug, Error)]
+pub enum XcoLabError {
+    /// The lab.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A controller.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    /// A socket.
+    #[error("a control socket of host {host}: {error}")]
+    Socket {
+        /// Where.
+        host: usize,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Hosts are not under control.
+    #[error(
+        "{0} hosts were not coordinated {1:?} after the controller began: is the machine too busy?"
+    )]
+    NotCoordinated(usize, Duration),
+}
+
+/// What was seen of controllers and coordinators.
+#[derive(Clone, Debug, Default)]
+pub struct XcoObserved {
+    /// Everything, twenty times a second.
+    pub samples: Vec<XcoSample>,
+    /// What happened, in words.
+    pub events: Vec<(Time, String)>,
+    /// Attempts of the forger.
+    pub forged: u64,
+    /// Each controller at its end, one for each time that it ran.
+    pub controllers: Vec<ControllerSnapshot>,
+}
+
+/// Everybody at one moment.
+#[derive(Clone, Debug)]
+pub struct XcoSample {
+    /// When.
+    pub time: Time,
+    /// The coordinators, by host.
+    pub coordinators: Vec<CoordinatorSnapshot>,
+    /// The controllers that run.
+    pub controllers: Vec<Option<ControllerSnapshot>>,
+    /// Bytes that the switch has accepted so far for each host.
+    pub delivered: Vec<u64>,
+    /// Packets that the switch's ports have dropped so far.
+    pub drops: u64,
+    /// Attempts of the forger so far.
+    pub forged: u64,
+}
+
+/// Controllers that run.
+pub(crate) struct XcoLab {
+    plan: XcoPlan,
+    key: ClusterKey,
+    seats: Vec<Namespace>,
+    running: Vec<Option<RunningController>>,
+    forger: Option<Forger>,
+    observed: XcoObserved,
+}
+
+#[derive(Debug)]
+struct RunningController {
+    control: Control<ControllerSnapshot>,
+    thread: JoinHandle<Result<ControllerSnapshot, XcoLabError>>,
+}
+
+impl XcoLab {
+    /// Starts the controllers, and makes what the switch needs for its coordinators.
+    pub(crate) fn start(
+        lab: &Lab,
+        plan: &XcoPlan,
+    ) -> Result<(Self, Vec<Coordination>), XcoLabError> {
+        plan.cluster.check()?;
+        let failed = |host| move |error| XcoLabError::Socket { host, error };
+        let key = KeyFile::random().map_err(failed(0))?;
+        let KeyFile::Cluster(key) = key else {
+            unreachable!("a random key is a cluster's")
+        };
+        let key = ClusterKey::new(key);
+        let destinations = plan.cluster.destinations()?;
+        let mut coordinations = Vec::new();
+        for (host, of) in plan.cluster.hosts.iter().enumerate() {
+            let (number, address) = (host as u32, of.address);
+            let socket = lab.host(host).enter(|| -> io::Result<UdpSocket> {
+                let socket = UdpSocket::bind(address)?;
+                socket.set_nonblocking(true)?;
+                Ok(socket)
+            })?;
+            let cluster = &plan.cluster;
+            coordinations.push(Coordination {
+                host: number,
+                coordinator: cluster.make_coordinator(
+                    host,
+                    key.host(number),
+                    incarnation(),
+                    Time::ZERO,
+                )?,
+                position: Position::Uplink(host),
+                destinations: destinations.clone(),
+                socket: socket.map_err(failed(host))?,
+                controllers: cluster.controller_addresses(),
+                control_port: Some(CONTROLLER_PORT),
+            });
+        }
+        let seats = plan.controllers_at.iter().map(|&host| lab.host(host));
+        let seats: Vec<Namespace> = seats.cloned().collect();
+        let mut started = Self {
+            forger: plan
+                .forger
+                .map(|forger| open_forger(lab, &plan.cluster, &forger))
+                .transpose()?,
+            running: seats.iter().map(|_| None).collect(),
+            plan: plan.clone(),
+            key,
+            seats,
+            observed: XcoObserved::default(),
+        };
+        for place in 0..started.seats.len() {
+            started.start_controller(place)?;
+        }
+        Ok((started, coordinations))
+    }
+
+    fn start_controller(&mut self, place: usize) -> Result<(), XcoLabError> {
+        let control = Control::default();
+        let daemon = self.seats[place].enter(|| {
+            ControllerDaemon::open(&self.plan.cluster, place, &self.key, incarnation())
+        })??;
+        let inside = control.clone();
+        let thread = thread::spawn(move || {
+            set_nice(CONTROLLER_NICE).map_err(LabError::from)?;
+            Ok(daemon.run(&inside, |_| {}))
+        });
+        self.running[place] = Some(RunningController { control, thread });
+        Ok(())
+    }
+
+    fn stop_controller(&mut self, place: usize) -> Result<(), XcoLabError> {
+        if let Some(RunningController { control, thread }) = self.running[place].take() {
+            control.stop();
+            match thread.join() {
+                Ok(ended) => self.observed.controllers.push(ended?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all hosts are under control.
+    pub(crate) fn await_coordination(
+        &self,
+        snapshot: impl Fn() -> Option<Snapshot>,
+    ) -> Result<(), XcoLabError> {
+        let protocol = &self.plan.cluster.protocol;
+        // With standbys a leader is elected first.
+        let patience = protocol.silence * 8 + self.plan.cluster.slot * 32;
+        let patience = Duration::from_nanos(patience.ps() / 1_000) + Duration::from_secs(3);
+        let deadline = Instant::now() + patience;
+        loop {
+            let others = snapshot().map_or(usize::MAX, |snapshot| {
+                let modes = snapshot.coordinators.iter();
+                modes.filter(|of| of.mode != "coordinated").count()
+            });
+            if others == 0 {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(XcoLabError::NotCoordinated(others, patience));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Watches everybody and lets faults happen, until `over`.
+    pub(crate) fn observe(
+        mut self,
+        epoch: Instant,
+        over: &AtomicBool,
+        snapshot: impl Fn() -> Option<Snapshot>,
+    ) -> Result<XcoObserved, XcoLabError> {
+        let mut faults = self.plan.faults.clone();
+        faults.sort_by_key(|fault| std::cmp::Reverse(fault.at));
+        let mut next_sample = epoch;
+        let mut next_attempt = self.plan.forger.map(|plan| plan.start);
+        while !over.load(Ordering::Relaxed) {
+            let now = since(epoch);
+            while let Some(fault) = faults.pop_if(|fault| fault.at <= now) {
+                self.apply(now, fault)?;
+            }
+            if next_attempt.is_some_and(|at| at <= now) {
+                next_attempt = self.forge(now);
+            }
+            if Instant::now() >= next_sample {
+                next_sample += SAMPLE_EVERY;
+                self.sample(epoch, &snapshot);
+            }
+            let fault = faults.last().map(|fault| fault.at);
+            let wakeups = [fault, next_attempt].into_iter().flatten().min();
+            let wakeup = wakeups.map(|at| epoch + Duration::from_nanos(at.ps() / 1_000));
+            let wakeup = wakeup.map_or(next_sample, |at| at.min(next_sample));
+            thread::sleep(wakeup.saturating_duration_since(Instant::now()));
+        }
+        self.sample(epoch, &snapshot);
+        for place in 0..self.running.len() {
+            self.stop_controller(place)?;
+        }
+        Ok(std::mem::take(&mut self.observed))
+    }
+
+    fn apply(&mut self, now: Time, fault: ControllerFault) -> Result<(), XcoLabError> {
+        let place = fault.controller;
+        let what = match fault.kind {
+            FaultKind::Kill => {
+                self.stop_controller(place)?;
+                "killed"
+            }
+            FaultKind::Start if self.running[place].is_some() => return Ok(()),
+            FaultKind::Start => {
+                self.start_controller(place)?;
+                "started"
+            }
+        };
+        let name = &self.plan.cluster.controllers[place].name;
+        let event = format!("controller {name} {what}");
+        self.observed.events.push((now, event));
+        Ok(())
+    }
+
+    /// One attempt of each kind, and when to try again.
+    fn forge(&mut self, now: Time) -> Option<Time> {
+        let plan = self.plan.forger?;
+        if now >= plan.stop {
+            self.observed.events.push((now, "forgery ends".to_owned()));
+            return None;
+        }
+        if self.observed.forged == 0 {
+            self.observed
+                .events
+                .push((now, "forgery begins".to_owned()));
+        }
+        let forger = self.forger.as_mut()?;
+        for attempt in Attempt::ALL {
+            // What does not leave the machine is not an attempt.
+            let sent = forger.attempt(attempt).unwrap_or(false);
+            self.observed.forged += u64::from(sent);
+        }
+        Some(now + plan.every)
+    }
+
+    fn sample(&mut self, epoch: Instant, snapshot: impl Fn() -> Option<Snapshot>) {
+        let Some(snapshot) = snapshot() else {
+            return;
+        };
+        let time = since(epoch);
+        let hosts = self.plan.cluster.hosts.len();
+        let links = snapshot.links[..hosts].iter();
+        let accepted = links.map(|link| link.queues.iter().map(|q| q.accepted_bytes).sum());
+        let running = self.running.iter();
+        let controllers = running.map(|of| of.as_ref()?.control.snapshot(PATIENCE));
+        self.observed.samples.push(XcoSample {
+            time,
+            delivered: accepted.collect(),
+            drops: snapshot.drops(),
+            controllers: controllers.collect(),
+            coordinators: snapshot.coordinators,
+            forged: self.observed.forged,
+        });
+    }
+}
+
+impl Drop for XcoLab {
+    fn drop(&mut self) {
+        for running in self.running.iter().flatten() {
+            running.control.stop();
+        }
+    }
+}
+
+fn open_forger(lab: &Lab, cluster: &Cluster, plan: &ForgerPlan) -> Result<Forger, XcoLabError> {
+    let failed = |host| move |error| XcoLabError::Socket { host, error };
+    let tap = lab.host(plan.victim).enter(open_tap)?;
+    let tap = tap.map_err(failed(plan.victim))?;
+    let v4 = |address: SocketAddr| match address {
+        SocketAddr::V4(address) => address,
+        SocketAddr::V6(_) => SocketAddrV4::new([0; 4].into(), 0),
+    };
+    let (controller, address) = cluster.controller_addresses()[0];
+    let victim = cluster.hosts[plan.victim].address;
+    let open = || {
+        let victim = (plan.victim as u32, v4(victim));
+        Forger::new(tap, (controller, v4(address)), victim)
+    };
+    lab.host(plan.at).enter(open)?.map_err(failed(plan.at))
+}
+
+fn since(epoch: Instant) -> Time {
+    Time::from_ns(epoch.elapsed().as_nanos() as u64)
+}

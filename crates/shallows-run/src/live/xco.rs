@@ -1,0 +1,341 @@
+//! XCo in live runs: from a scenario to controllers and coordinators, and what became of them.
+
+use std::fmt::{self, Display, Formatter};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use shallows_core::units::Time;
+use shallows_live::lab;
+use shallows_live::switch::{PortPlan, Wait};
+use shallows_live::xco::ControllerSnapshot;
+use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, DirectiveForm, HostPlan};
+use shallows_live::xco::lab::{
+    AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoObserved, XcoPlan,
+    XcoSample,
+};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::{write_bytes, write_text};
+use shallows_sim::topology::{Fabric, Node};
+use shallows_sim::{Directives, XcoConfig};
+
+use crate::failure::Failure;
+use crate::scenario::{Built, Diagnostic, FaultAction, LiveFault, LiveXco, Scenario};
+
+/// Refuses what of XCo cannot run live.
+pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnostic> {
+    let live = &scenario.config.live.xco;
+    if scenario.config.hosts.xco.is_none() {
+        if *live == LiveXco::default() {
+            return Ok(());
+        }
+        let problem = "there is no XCo whose controllers could have standbys, faults or forgers";
+        return Err(scenario.error("live", problem).help("add [hosts.xco]"));
+    }
+    let controllers = 1 + live.standbys;
+    if let Some(fault) = live.faults.iter().find(|of| of.controller >= controllers) {
+        let problem = format!(
+            "there is no controller {}, there are {controllers}",
+            fault.controller
+        );
+        let help = "live.xco.standbys says how many stand by";
+        return Err(scenario.error("live", problem).help(help));
+    }
+    match &live.forge {
+        Some(forge) if forge.victim >= fabric.hosts() => {
+            let problem = format!("there is no host {} to deceive", forge.victim);
+            Err(scenario.error("live", problem))
+        }
+        Some(forge) if forge.every == Time::ZERO => {
+            let problem = "forge.every must not be zero";
+            Err(scenario.error("live", problem))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Hosts of the lab: those of the scenario, then the controllers' and the forger's.
+pub(super) fn lab_hosts(scenario: &Scenario, fabric: &Fabric) -> usize {
+    fabric.hosts() as usize + extra_hosts(scenario)
+}
+
+fn extra_hosts(scenario: &Scenario) -> usize {
+    let Some(xco) = &scenario.config.hosts.xco else {
+        return 0;
+    };
+    let live = &scenario.config.live.xco;
+    usize::from(xco.controller.is_none()) + live.standbys + usize::from(live.forge.is_some())
+}
+
+/// Their ports, at the first switch, with links like that of host 0.
+pub(super) fn extra_ports(scenario: &Scenario, built: &Built) -> Vec<PortPlan> {
+    let fabric = &built.fabric;
+    let first = fabric.hosts() as usize;
+    let like = fabric.link(fabric.downlink(0));
+    let port = |number: usize| PortPlan {
+        delay: like.propagation,
+        stations: vec![lab::station(number).to_string()],
+        ..PortPlan::new(lab::port(number), like.rate)
+    };
+    let numbers = first..first + extra_hosts(scenario);
+    numbers.map(port).collect()
+}
+
+/// Controllers and coordinators of a scenario that was not refused.
+pub(super) fn plan(scenario: &Scenario, built: &Built) -> Option<XcoPlan> {
+    let xco = scenario.config.hosts.xco.as_ref()?;
+    let live = &scenario.config.live.xco;
+    let mut extra = built.fabric.hosts() as usize..;
+    let mut seat = || extra.next().unwrap_or_default();
+    let first = xco.controller.map_or_else(&mut seat, |host| host as usize);
+    let mut controllers_at = vec![first];
+    controllers_at.extend((0..live.standbys).map(|_| seat()));
+    let forger = live.forge.as_ref().map(|of| ForgerPlan {
+        at: seat(),
+        victim: of.victim as usize,
+        start: of.start,
+        stop: of.stop,
+        every: of.every,
+    });
+    let fault = |of: &LiveFault| ControllerFault {
+        at: of.at,
+        controller: of.controller,
+        kind: match of.action {
+            FaultAction::Kill => FaultKind::Kill,
+            FaultAction::Start => FaultKind::Start,
+        },
+    };
+    Some(XcoPlan {
+        cluster: cluster(xco, built, &controllers_at),
+        faults: live.faults.iter().map(fault).collect(),
+        controllers_at,
+        forger,
+    })
+}
+
+fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster {
+    let fabric = &built.fabric;
+    let address = |host: usize, port| SocketAddr::from((lab::address(host), port));
+    let switch = |node: Node| match node {
+        Node::Switch(switch) => switch.to_string(),
+        Node::Host(_) => String::new(),
+    };
+    let host = |number: u32| {
+        let up = fabric.link(fabric.uplink(number));
+        let lab_host = number as usize;
+        HostPlan {
+            name: format!("h{number}"),
+            rate: up.rate,
+            address: address(lab_host, AGENT_PORT),
+            switch: switch(up.to),
+            weight: 1,
+            stations: vec![lab::station(lab_host).to_string()],
+            networks: Vec::new(),
+            nic: String::new(),
+            inside: Vec::new(),
+            metrics: None,
+            wait: Wait::Poll,
+            cpu: None,
+        }
+    };
+    let trunks = (2 * fabric.hosts()..fabric.links().len() as u32).step_by(2);
+    let trunk = |link: u32| {
+        let link = fabric.link(link);
+        ClusterTrunk {
+            between: [switch(link.from), switch(link.to)],
+            rate: link.rate,
+        }
+    };
+    let controllers = controllers_at.iter().enumerate();
+    Cluster {
+        key_file: PathBuf::new(),
+        slot: xco.slot,
+        directives: match xco.directives {
+            Directives::Timeslice => DirectiveForm::Timeslice,
+            Directives::RateLimit => DirectiveForm::RateLimit,
+            Directives::MaxMin => DirectiveForm::MaxMin,
+        },
+        preempt_after: xco.preempt_after,
+        patience: xco.patience,
+        protocol: xco.protocol,
+        gate: xco.gate,
+        framing: built.ports.hosts.framing,
+        controllers: controllers
+            .map(|(place, &host)| ControllerPlan {
+                name: format!("c{place}"),
+                address: address(host, CONTROLLER_PORT),
+                metrics: None,
+                wait: Wait::Block,
+            })
+            .collect(),
+        hosts: (0..fabric.hosts()).map(host).collect(),
+        trunks: trunks.map(trunk).collect(),
+    }
+}
+
+/// What `live.json` and the report say of XCo.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct XcoFacts<'a> {
+    /// Each controller at its end.
+    controllers: &'a [ControllerSnapshot],
+    /// Seconds and what happened.
+    events: Vec<(f64, &'a str)>,
+    /// Messages without the key.
+    forged: u64,
+    /// Messages that coordinators refused, by reason.
+    refused: Vec<(&'a str, u64)>,
+}
+
+impl<'a> XcoFacts<'a> {
+    pub(super) fn new(of: &'a XcoObserved) -> Self {
+        let events = of.events.iter();
+        let mut refused: Vec<(&str, u64)> = Vec::new();
+        let last = of.samples.last().into_iter();
+        let hosts = last.flat_map(|sample| &sample.coordinators);
+        for (reason, count) in hosts.flat_map(|host| &host.refused) {
+            match refused
+                .iter_mut()
+                .find(|(known, _)| *known == reason.as_str())
+            {
+                Some((_, sum)) => *sum += count,
+                None => refused.push((reason.as_str(), *count)),
+            }
+        }
+        Self {
+            controllers: &of.controllers,
+            events: events
+                .map(|(at, what)| (at.as_secs_f64(), what.as_str()))
+                .collect(),
+            forged: of.forged,
+            refused,
+        }
+    }
+}
+
+impl Display for XcoFacts<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (at, what) in &self.events {
+            writeln!(f, "at {at:.2} s: {what}")?;
+        }
+        for controller in self.controllers {
+            write!(f, "controller {controller}")?;
+        }
+        if self.forged > 0 {
+            writeln!(f, "{} forged messages", self.forged)?;
+        }
+        write!(f, "hosts refused:")?;
+        let refused = self.refused.iter().filter(|(_, count)| *count > 0);
+        let mut any = false;
+        for (reason, count) in refused {
+            any = true;
+            write!(f, " {reason} {count}")?;
+        }
+        f.write_str(if any { " messages" } else { " none" })
+    }
+}
+
+/// Writes the timeline of a run, as a figure and its numbers.
+pub(super) fn write(out: &Path, seen: &XcoObserved) -> Result<(), Failure> {
+    let figure = timeline(seen);
+    let png = figure.to_png().context("cannot draw the timeline")?;
+    let results = write_text(&out.join("xco.svg"), &figure.to_svg())
+        .and_then(|()| write_text(&out.join("xco.csv"), &figure.to_csv()))
+        .and_then(|()| write_bytes(&out.join("xco.png"), &png));
+    Ok(results.map_err(anyhow::Error::from)?)
+}
+
+fn timeline(seen: &XcoObserved) -> Figure {
+    let samples = &seen.samples;
+    let over_time = |label: &str, style: usize, value: &dyn Fn(&XcoSample) -> f64| Curve {
+        label: label.to_owned(),
+        style,
+        points: samples
+            .iter()
+            .map(|sample| Point::new(sample.time.as_secs_f64(), value(sample)))
+            .collect(),
+    };
+    let panel = |title: &str, label: &str, curves: Vec<Curve>| Panel {
+        title: title.to_owned(),
+        x: Axis::new("Time (s)", Extent::FromZero),
+        y: Axis::new(label, Extent::FromZero),
+        plot: Plot::Lines(curves),
+    };
+    let controllers = samples.first().map_or(0, |of| of.controllers.len());
+    let grants = |sample: &XcoSample, place: usize| {
+        let of = sample.controllers[place].as_ref();
+        of.map_or(0.0, |of| of.slots as f64)
+    };
+    let slots = (0..controllers).map(|place| {
+        over_time(&format!("controller c{place}"), place, &|of| {
+            grants(of, place)
+        })
+    });
+    let reasons = ["sender", "forged", "replayed"];
+    let refused = reasons
+        .iter()
+        .zip(3..)
+        .map(|(reason, style)| over_time(reason, style, &|of| refusals(of, reason) as f64));
+    let mode = |mode: &'static str| {
+        move |of: &XcoSample| of.coordinators.iter().filter(|c| c.mode == mode).count() as f64
+    };
+    let mut attempts = vec![over_time("attempts", 6, &|of| of.forged as f64)];
+    attempts.extend(refused);
+    Figure {
+        name: "xco".to_owned(),
+        alt: alt(seen),
+        panels: vec![
+            panel(
+                "Throughput of the switch",
+                "Throughput (Mbps)",
+                vec![throughput(samples)],
+            ),
+            panel("Slots in force", "Slots", slots.collect()),
+            panel(
+                "Hosts",
+                "Hosts",
+                vec![
+                    over_time("coordinated", 0, &mode("coordinated")),
+                    over_time("uncoordinated", 1, &mode("uncoordinated")),
+                ],
+            ),
+            panel(
+                "Packets dropped by the switch",
+                "Packets",
+                vec![over_time("dropped", 2, &|of| of.drops as f64)],
+            ),
+            panel("Forged messages, and refused ones", "Messages", attempts),
+        ],
+    }
+}
+
+fn refusals(of: &XcoSample, reason: &str) -> u64 {
+    let counts = of.coordinators.iter().flat_map(|of| &of.refused);
+    counts.filter(|(of, _)| of == reason).map(|(_, n)| n).sum()
+}
+
+fn throughput(samples: &[XcoSample]) -> Curve {
+    let total = |of: &XcoSample| of.delivered.iter().sum::<u64>();
+    let rates = samples.windows(2).map(|pair| {
+        let [before, after] = pair else {
+            unreachable!("windows of two")
+        };
+        let seconds = (after.time - before.time).as_secs_f64();
+        let bits = (total(after) - total(before)) as f64 * 8.0;
+        Point::new(after.time.as_secs_f64(), bits / seconds / 1e6)
+    });
+    Curve {
+        label: "all hosts".to_owned(),
+        style: 0,
+        points: rates.collect(),
+    }
+}
+
+fn alt(seen: &XcoObserved) -> String {
+    let events = seen.events.iter();
+    let events: Vec<String> = events
+        .map(|(at, what)| format!("{:.1} s: {what}", at.as_secs_f64()))
+        .collect();
+    format!("XCo over the time of a run. {}", events.join("; "))
+}

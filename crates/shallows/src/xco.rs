@@ -1,0 +1,224 @@
+//! `shallows controller` and `shallows agent`: XCo on this machine.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::thread;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use shallows_live::switch::{Control, Monitor, Snapshot, Status, fetch_status};
+use shallows_live::xco::cluster::Cluster;
+use shallows_live::xco::controller::ControllerDaemon;
+use shallows_live::xco::key::KeyFile;
+use shallows_live::xco::{ControllerSnapshot, agent, incarnation};
+
+use crate::failure::Failure;
+use crate::{interrupt, output};
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct ControllerArgs {
+    /// The cluster, a TOML file that controllers and hosts share.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which controller of the file this is; not needed if there is one only.
+    #[arg(long)]
+    name: Option<String>,
+    #[command(subcommand)]
+    command: Option<ControllerCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ControllerCommand {
+    /// Show what a running controller knows and counts.
+    Status {
+        /// Where it serves its metrics.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9462")]
+        at: SocketAddr,
+        /// Print JSON instead of lines.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make the key of a new cluster, or that of a host.
+    Key {
+        /// The file to make.
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// The host; without it a new key for a cluster is made.
+        #[arg(long, value_name = "NAME", requires = "config")]
+        host: Option<String>,
+        /// The cluster of the host, whose key is the cluster's.
+        #[arg(long, value_name = "FILE", requires = "host")]
+        config: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct AgentArgs {
+    /// The cluster, a TOML file that controllers and hosts share.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Which host of the file this is; the machine's name unless given.
+    #[arg(long)]
+    name: Option<String>,
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    /// Show what a running agent does and counts.
+    Status {
+        /// Where it serves its metrics.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9463")]
+        at: SocketAddr,
+        /// Print JSON instead of lines.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn controller(args: &ControllerArgs) -> Result<(), Failure> {
+    match (&args.command, &args.config) {
+        (Some(ControllerCommand::Status { at, json }), _) => {
+            show::<ControllerSnapshot>("controller", *at, *json)
+        }
+        (Some(ControllerCommand::Key { out, host, config }), _) => {
+            make_key(out, host.as_deref().zip(config.as_deref()))
+        }
+        (None, Some(path)) => run_controller(path, args.name.as_deref()),
+        (None, None) => unreachable!("the command line asks for one of them"),
+    }
+}
+
+pub(crate) fn agent(args: &AgentArgs) -> Result<(), Failure> {
+    match (&args.command, &args.config) {
+        (Some(AgentCommand::Status { at, json }), _) => show::<Snapshot>("agent", *at, *json),
+        (None, Some(path)) => run_agent(path, args.name.as_deref()),
+        (None, None) => unreachable!("the command line asks for one of them"),
+    }
+}
+
+fn run_controller(path: &Path, name: Option<&str>) -> Result<(), Failure> {
+    let (cluster, key_file) = read(path).map_err(Failure::File)?;
+    let place = match (name, &cluster.controllers[..]) {
+        (Some(name), _) => cluster.controller(name),
+        (None, [_]) => Ok(0),
+        (None, _) => cluster.controller(""),
+    };
+    let place = place.map_err(|error| in_file(path, error))?;
+    let key = KeyFile::read(&key_file).and_then(|key| key.cluster(&key_file));
+    let key = key.map_err(|error| in_file(path, error))?;
+    let plan = &cluster.controllers[place];
+    let daemon = ControllerDaemon::open(&cluster, place, &key, incarnation());
+    let daemon = daemon.map_err(anyhow::Error::from)?;
+    let control = Control::default();
+    serve(plan.metrics, &control)?;
+    let stop = control.clone();
+    interrupt::on_ctrl_c(move || stop.stop())?;
+    eprintln!(
+        "controller {} of {} hosts at {}; Ctrl-C ends it",
+        plan.name,
+        cluster.hosts.len(),
+        plan.address
+    );
+    let snapshot = daemon.run(&control, |change| eprintln!("{} {change}", plan.name));
+    output::print(&snapshot.to_string())?;
+    Ok(())
+}
+
+fn run_agent(path: &Path, name: Option<&str>) -> Result<(), Failure> {
+    let (cluster, key_file) = read(path).map_err(Failure::File)?;
+    let name = match name {
+        Some(name) => name.to_owned(),
+        None => machine_name()?,
+    };
+    let host = cluster.host(&name).map_err(|error| in_file(path, error))?;
+    let plan = &cluster.hosts[host];
+    // All but the devices, which are the machine's and not the file's.
+    agent::config(&cluster, plan).map_err(|error| in_file(path, error))?;
+    let key = KeyFile::read(&key_file).and_then(|key| key.host(&key_file, &name));
+    let key = key.map_err(|error| in_file(path, error))?;
+    let switch = agent::open(&cluster, host, key, incarnation()).map_err(anyhow::Error::from)?;
+    let (events, happened) = channel();
+    let control = Control::with_events(events);
+    serve(plan.metrics, &control)?;
+    let stop = control.clone();
+    interrupt::on_ctrl_c(move || stop.stop())?;
+    thread::spawn(move || happened.iter().for_each(|event| eprintln!("{event}")));
+    eprintln!(
+        "agent of {name}: {} devices behind {}; Ctrl-C ends it",
+        plan.inside.len(),
+        plan.nic
+    );
+    let report = switch.run(&control).map_err(anyhow::Error::from)?;
+    output::print(&report.snapshot.to_string())?;
+    Ok(())
+}
+
+fn machine_name() -> anyhow::Result<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname");
+    let name = name.context("cannot read the machine's name; use --name")?;
+    Ok(name.trim().to_owned())
+}
+
+/// The cluster of a file, and where this machine's key is.
+fn read(path: &Path) -> anyhow::Result<(Cluster, PathBuf)> {
+    let name = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let cluster = Cluster::parse(&text).with_context(|| format!("in {name}"))?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let key = directory.join(&cluster.key_file);
+    Ok((cluster, key))
+}
+
+fn in_file(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::File(anyhow::Error::from(error).context(format!("in {}", path.display())))
+}
+
+fn make_key(out: &Path, host: Option<(&str, &Path)>) -> Result<(), Failure> {
+    let key = match host {
+        None => KeyFile::random().context("cannot make a random key")?,
+        Some((host, path)) => {
+            let (cluster, key_file) = read(path).map_err(Failure::File)?;
+            let number = cluster.host(host).map_err(|error| in_file(path, error))?;
+            let key = KeyFile::read(&key_file).and_then(|key| key.cluster(&key_file));
+            let key = key.map_err(|error| in_file(path, error))?;
+            KeyFile::Host {
+                name: host.to_owned(),
+                key: key.host(number as u32).bytes(),
+            }
+        }
+    };
+    Ok(key.write(out).map_err(anyhow::Error::from)?)
+}
+
+fn serve<S: Status>(address: Option<SocketAddr>, control: &Control<S>) -> anyhow::Result<()> {
+    if let Some(address) = address {
+        let monitor = Monitor::start(address, control.clone())
+            .with_context(|| format!("cannot serve metrics at {address}"))?;
+        eprintln!("metrics at http://{}/metrics", monitor.address());
+    }
+    Ok(())
+}
+
+fn show<S: DeserializeOwned + Serialize + std::fmt::Display>(
+    what: &str,
+    at: SocketAddr,
+    json: bool,
+) -> Result<(), Failure> {
+    let snapshot: S = fetch_status(at).with_context(|| {
+        format!("no {what} answers at {at}; does its file say metrics = \"{at}\"?")
+    })?;
+    let text = if json {
+        serde_json::to_string_pretty(&snapshot).context("cannot write JSON")? + "\n"
+    } else {
+        snapshot.to_string()
+    };
+    Ok(output::print(&text)?)
+}

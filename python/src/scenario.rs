@@ -1,0 +1,128 @@
+//! Scenarios from Python: files or dicts, with settings on top.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use shallows_core::registry::Registry;
+use shallows_run::Failure;
+use shallows_run::scenario::{Scenario, Setting};
+
+use crate::failure::exception;
+use crate::marker::registry;
+
+/// Reads a scenario: a file, or a text in JSON that errors call by the name `path`. Settings are
+/// keys with values in JSON.
+pub(crate) fn scenario(
+    path: &str,
+    text: Option<&str>,
+    settings: &[(String, String)],
+    registry: &Registry,
+) -> Result<Scenario, Failure> {
+    let (path, settings) = (Path::new(path), in_toml(settings)?);
+    Ok(match text {
+        Some(json) => {
+            let text = text_in_toml(json)?;
+            Scenario::parse_in(path, &text, &settings, Path::new(""), registry)?
+        }
+        None => Scenario::read_with(path, &settings, registry)?,
+    })
+}
+
+fn in_toml(settings: &[(String, String)]) -> Result<Vec<Setting>, Failure> {
+    let setting = |(key, json): &(String, String)| {
+        let value: serde_json::Value = serde_json::from_str(json).map_err(failure)?;
+        let value = toml::Value::try_from(value).map_err(failure)?;
+        Ok(Setting::new(format!("{key}={value}")))
+    };
+    settings.iter().map(setting).collect()
+}
+
+fn text_in_toml(json: &str) -> Result<String, Failure> {
+    let value: serde_json::Value = serde_json::from_str(json).map_err(failure)?;
+    toml::to_string(&value).map_err(failure)
+}
+
+fn failure(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::Run(error.into())
+}
+
+/// The keys of a scenario as JSON, with settings on top and nothing checked but the syntax. A file
+/// that cannot be read has none: whoever runs it is told.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+pub(crate) fn keys(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+) -> PyResult<String> {
+    let keys = || -> Result<String, Failure> {
+        let settings = in_toml(&settings)?;
+        let text = match text {
+            Some(json) => text_in_toml(json)?,
+            None => fs::read_to_string(path).unwrap_or_default(),
+        };
+        let keys = Scenario::keys(Path::new(path), &text, &settings)?;
+        serde_json::to_string(&keys).map_err(failure)
+    };
+    keys().map_err(|failure| exception(py, &failure))
+}
+
+/// How many hosts a scenario has.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+pub(crate) fn hosts(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+    markers: &Bound<'_, PyDict>,
+) -> PyResult<u32> {
+    let registry = registry(markers, &Arc::default())?;
+    let scenario = scenario(path, text, &settings, &registry);
+    let hosts = scenario.and_then(|scenario| Ok(scenario.fabric()?.hosts()));
+    hosts.map_err(|failure| exception(py, &failure))
+}
+
+/// The scenario with every key, as JSON.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+pub(crate) fn resolve(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+    markers: &Bound<'_, PyDict>,
+) -> PyResult<String> {
+    let registry = registry(markers, &Arc::default())?;
+    let scenario = scenario(path, text, &settings, &registry);
+    let scenario = scenario.map_err(|failure| exception(py, &failure))?;
+    serde_json::to_string(&scenario.config)
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Tries every part of a scenario, without running it.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
+pub(crate) fn check(
+    py: Python<'_>,
+    path: &str,
+    text: Option<&str>,
+    settings: Vec<(String, String)>,
+    markers: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let registry = registry(markers, &Arc::default())?;
+    let scenario = scenario(path, text, &settings, &registry);
+    let checked = scenario.and_then(|scenario| Ok(scenario.build().map(drop)?));
+    checked.map_err(|failure| exception(py, &failure))
+}
+
+/// The JSON schema of scenarios.
+#[pyfunction]
+pub(crate) fn schema() -> String {
+    shallows_run::schema().as_value().to_string()
+}
