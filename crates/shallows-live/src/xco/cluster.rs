@@ -233,9 +233,6 @@ pub enum ClusterError {
         /// What is wrong.
         problem: String,
     },
-    /// A link without capacity.
-    #[error("{0} has a rate of 0 bps: give that of its link, or leave it out")]
-    NoCapacity(String),
     /// A weight out of range.
     #[error("host {host} has weight {weight}; use 1 to {MOST_WEIGHT}")]
     Weight {
@@ -295,21 +292,12 @@ impl Cluster {
         }
         self.check_names()?;
         for host in &self.hosts {
-            if host.rate.bps() == 0 {
-                return Err(ClusterError::NoCapacity(format!("host {}", host.name)));
-            }
             if !(1..=MOST_WEIGHT).contains(&host.weight) {
                 let (host, weight) = (host.name.clone(), host.weight);
                 return Err(ClusterError::Weight { host, weight });
             }
             if host.stations.is_empty() && host.networks.is_empty() {
                 return Err(ClusterError::NoStations(host.name.clone()));
-            }
-        }
-        for trunk in &self.trunks {
-            if trunk.rate.bps() == 0 {
-                let name = format!("the trunk between {}", trunk.between.join(" and "));
-                return Err(ClusterError::NoCapacity(name));
             }
         }
         let metrics = self.controllers.iter().filter_map(|each| each.metrics);

@@ -166,7 +166,7 @@ fn what_is_wrong_does_not_fit() {
         ("\"10Gbps\"", "10"),
         ("\"10Gbps\"", "\"10Gb\""),
         ("\"300KB\"", "\"300 KiloBytes\""),
-        ("\"65pkts\"", "65"),
+        ("\"20pkts\"", "20"),
         ("dwrr", "drr"),
         ("mq-ecn", "my-ecn"),
         ("quantum", "quantm"),

@@ -73,7 +73,7 @@ const AGENT: [&str; 5] = ["agent", "--config", "cluster.toml", "--name", "h1"];
 #[test]
 fn files_that_are_wrong_are_refused_with_the_reason() {
     for (from, to, said) in [
-        ("1Gbps", "0bps", "host h0 has a rate of 0 bps"),
+        ("1Gbps", "0bps", "\"0bps\" is not a rate: it is zero"),
         ("name = \"h1\"", "nam = \"h1\"", "unknown field `nam`"),
         ("127.0.0.2:4784", "127.0.0.1:4784", "address of two"),
         ("xco.key", "other.key", "shallows controller key"),

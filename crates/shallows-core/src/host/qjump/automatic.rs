@@ -479,7 +479,8 @@ impl Meter {
             let most = (scale.patience + 1) * allotment;
             self.waiting[level].bytes = self.waiting[level].bytes.min(most);
             self.fits_since[level] = if self.fits(level, bytes, scale) {
-                self.fits_since[level] + silence
+                // Another sender's packet may have begun it anew within the silence.
+                (self.fits_since[level] + silence).min(at.now)
             } else {
                 at.now
             };

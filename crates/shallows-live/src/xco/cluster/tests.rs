@@ -52,12 +52,12 @@ fn what_is_wrong_is_said() {
         (
             "rate = \"1Gbps\"",
             "rate = \"0bps\"",
-            "host h0 has a rate of 0 bps",
+            "\"0bps\" is not a rate: it is zero",
         ),
         (
             "rate = \"10Gbps\"",
             "rate = \"0bps\"",
-            "between left and right has a rate",
+            "\"0bps\" is not a rate: it is zero",
         ),
         ("\"h1\"", "\"h0\"", "h0 is the name of two"),
         ("10.0.0.2:4784", "10.0.0.1:4784", "address of two"),
