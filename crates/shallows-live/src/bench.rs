@@ -61,7 +61,7 @@ pub fn throughput(
         plan.cpus.pin_to_hosts()?;
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         let lab = Lab::build(&plan)?;
-        let switch = RunningSwitch::start(lab.switch(), &config(&cpus, io)?, Vec::new())?;
+        let switch = RunningSwitch::start(lab.switch(), &config(&cpus, io)?, Vec::new(), None)?;
         let stop = AtomicBool::new(false);
         let (first, last) = thread::scope(|scope| {
             let sender = scope.spawn(|| send(&lab, frame_bytes, &stop));

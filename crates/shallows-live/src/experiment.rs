@@ -1,6 +1,7 @@
 //! One live run: a lab, a switch, traffic, and what was seen of them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,14 +10,14 @@ use shallows_core::units::Time;
 use thiserror::Error;
 
 use crate::command::{self, CommandOutcome, CommandPlan};
-use crate::lab::{Lab, LabError, LabPlan, Namespace, StealClock};
+use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
 use crate::switch::{
-    Control, Coordination, Report, Snapshot, Switch, SwitchConfig, SwitchError, set_nice,
-    sharpen_timers,
+    Control, Coordination, Departures, Report, Snapshot, Switch, SwitchConfig, SwitchError,
+    set_nice, sharpen_timers,
 };
 use crate::traffic::{
     ApplicationPlan, Barrier, Flow, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober,
-    Traffic, TrafficError, prepare,
+    STREAM_PORT, StreamPlan, StreamTotals, Traffic, TrafficError, prepare,
 };
 use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
@@ -37,6 +38,8 @@ pub struct Experiment {
     pub flows: Vec<Flow>,
     /// Which of them wait for others.
     pub barriers: Vec<Barrier>,
+    /// What those of them send that are UDP.
+    pub streams: StreamPlan,
     /// Applications, which need an `until`.
     pub applications: Vec<ApplicationPlan>,
     /// Pings, each from a host.
@@ -58,8 +61,10 @@ pub struct Observed {
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
-    /// What applications did.
+    /// What applications did, and how long messages of UDP flows took where that is kept.
     pub operations: Vec<OperationTime>,
+    /// What UDP flows did, if there were any.
+    pub streams: Option<StreamTotals>,
     /// The pings of each probe.
     pub pings: Vec<Vec<Ping>>,
     /// What became of each command.
@@ -121,12 +126,14 @@ impl Experiment {
             }
             None => (None, Vec::new()),
         };
-        let switch = RunningSwitch::start(lab.switch(), &self.switch, coordinations)?;
+        let departures = Arc::new(Departures::new(self.lab.hosts));
+        let told = self.has_streams().then(|| Arc::clone(&departures));
+        let switch = RunningSwitch::start(lab.switch(), &self.switch, coordinations, told)?;
         if let Some(xco) = &xco {
             xco.await_coordination(|| switch.snapshot())?;
         }
         let steal = StealClock::start();
-        let seen = self.watch(&lab, &switch, xco, interrupted);
+        let seen = self.watch(&lab, &switch, xco, &departures, interrupted);
         let report = switch.stop()?;
         let (mut observed, epoch) = seen?.into_observed(report);
         observed.offset = Time::from_ns(
@@ -139,14 +146,20 @@ impl Experiment {
         Ok(observed)
     }
 
+    fn has_streams(&self) -> bool {
+        self.flows.iter().any(|flow| flow.stream.is_some())
+    }
+
     fn watch(
         &self,
         lab: &Lab,
         switch: &RunningSwitch,
         xco: Option<XcoLab>,
+        departures: &Arc<Departures>,
         interrupted: &AtomicBool,
     ) -> Result<Seen, ExperimentError> {
-        let traffic = Traffic::prepare(lab, &self.flows, &self.barriers)?;
+        let streams = (&self.streams, departures);
+        let traffic = Traffic::prepare(lab, &self.flows, &self.barriers, streams)?;
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();
@@ -198,17 +211,19 @@ impl Experiment {
         });
         let xco = xco.transpose()?;
         let pings = probers.into_iter().map(Prober::finish).collect();
-        let (outcomes, goodput) = traffic?;
+        let flows = traffic?;
         let operations: Result<Vec<_>, _> = operations.into_iter().collect();
         let mut operations = operations?.concat();
+        operations.extend(flows.messages);
         operations.sort_by_key(|operation| operation.start);
         let outcomes_of_commands = outcomes_of_commands.into_iter();
         let commands: Result<Vec<_>, _> =
             outcomes_of_commands.map(|(_, outcome)| outcome).collect();
         let commands = commands?;
         Ok(Seen {
-            outcomes,
-            goodput,
+            outcomes: flows.outcomes,
+            goodput: flows.goodput,
+            streams: flows.streams,
             operations,
             pings,
             commands,
@@ -222,6 +237,7 @@ impl Experiment {
 struct Seen {
     outcomes: Vec<Outcome>,
     goodput: Goodput,
+    streams: Option<StreamTotals>,
     operations: Vec<OperationTime>,
     pings: Vec<Vec<Ping>>,
     commands: Vec<CommandOutcome>,
@@ -235,6 +251,7 @@ impl Seen {
         let observed = Observed {
             outcomes: self.outcomes,
             goodput: self.goodput,
+            streams: self.streams,
             operations: self.operations,
             pings: self.pings,
             commands: self.commands,
@@ -259,6 +276,7 @@ impl RunningSwitch {
         namespace: &Namespace,
         config: &SwitchConfig,
         coordinations: Vec<Coordination>,
+        departures: Option<Arc<Departures>>,
     ) -> Result<Self, ExperimentError> {
         let control = Control::default();
         let (namespace, config, inside) = (namespace.clone(), config.clone(), control.clone());
@@ -267,6 +285,10 @@ impl RunningSwitch {
             let mut switch = Switch::open(&config)?;
             for coordination in coordinations {
                 switch.coordinate(coordination)?;
+            }
+            if let Some(departures) = departures {
+                let stations = (0..departures.hosts()).map(lab::station);
+                switch.tell_departures(STREAM_PORT, stations, departures);
             }
             Ok(switch.run(&inside)?)
         });

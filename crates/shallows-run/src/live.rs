@@ -28,7 +28,7 @@ use crate::scenario::{Built, LiveCommand, Scenario, ScenarioConfig};
 use controller::Chosen;
 pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
-pub use record::{link_name, roles};
+pub use record::{add_goodput, link_name, roles};
 pub use results::{facts, records};
 use scale::Scale;
 
@@ -132,7 +132,7 @@ pub fn scaled(mut scenario: Scenario, factor: Option<f64>) -> Result<(Scenario, 
     };
     let scale = Scale::new(factor).context("--scale")?;
     // Flows are those of the scenario itself, so that scaling changes when but never what.
-    let workload = scale.workload(Arc::unwrap_or_clone(built.workload));
+    let workload = scale.workload(Arc::unwrap_or_clone(built.workload))?;
     scenario.config = scale.scenario(&scenario.config)?;
     let fabric = scenario.fabric()?;
     let built = scenario.build_with(fabric, workload)?;

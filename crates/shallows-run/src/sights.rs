@@ -98,6 +98,7 @@ impl Sights {
                 times: times.map(|&time| time - observed.offset).collect(),
                 bytes: all.bytes[before * width..].to_vec(),
                 packets: all.packets[before * width..].to_vec(),
+                sent: all.sent[before * width..].to_vec(),
                 thresholds: all.thresholds[before * width..].to_vec(),
             },
             roles: roles(fabric),

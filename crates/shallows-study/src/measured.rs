@@ -284,6 +284,18 @@ fn read_goodput(place: &Path) -> Vec<Sample> {
     samples.into_iter().map(|(_, sample)| sample).collect()
 }
 
+/// Share of payload in what a port counts of a full packet.
+pub(crate) fn payload_share(scenario: &Scenario, built: &Built) -> f64 {
+    let transport = &scenario.config.transport;
+    let packet = transport.segment + transport.header;
+    let port = &built.ports.switches;
+    let counted = match port.accounting {
+        Accounting::Packet => packet,
+        Accounting::Wire => port.framing.wire_size(packet),
+    };
+    f64::from(transport.segment) / f64::from(counted)
+}
+
 impl Meter {
     fn new(
         spec: GoodputSpec,
@@ -296,17 +308,10 @@ impl Meter {
             .zip(0..)
             .find(|(link, _)| link.to == Node::Host(spec.to));
         let (_, link) = link.with_context(|| format!("goodput.to: no host {}", spec.to))?;
-        let transport = &scenario.config.transport;
-        let packet = transport.segment + transport.header;
-        let port = &built.ports.switches;
-        let counted = match port.accounting {
-            Accounting::Packet => packet,
-            Accounting::Wire => port.framing.wire_size(packet),
-        };
         Ok(Self {
             spec,
             link,
-            payload: f64::from(transport.segment) / f64::from(counted),
+            payload: payload_share(scenario, built),
             ticks: Ticks::new(spec.after, spec.every),
             until: scenario.config.until,
             before: None,

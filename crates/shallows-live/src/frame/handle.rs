@@ -13,6 +13,8 @@ pub struct Frame {
     pub class: u8,
     /// Whether its bytes have still to be marked.
     pub marked: bool,
+    /// The host that it goes to, if its sender wants to know when it leaves.
+    pub stream: Option<u8>,
     ecn: Ecn,
     flow: u64,
 }
@@ -25,6 +27,7 @@ impl Frame {
             length,
             class: header.dscp,
             marked: false,
+            stream: None,
             ecn: header.ecn,
             flow: header.flow,
         }

@@ -4,6 +4,7 @@ mod gates;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use shallows_core::packet::Packet as _;
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
 
@@ -12,6 +13,7 @@ pub(super) use coordination::Outgoing;
 use gates::HostGate;
 
 use super::bridge::{Bridge, StationCounters, Way};
+use super::departures::Streams;
 use super::{Classify, Forwarding, SwitchConfig, SwitchError};
 use crate::frame::{Frame, FrameStore, Header, Mac, Network, mark_ce};
 
@@ -36,6 +38,8 @@ pub struct Engine {
     outgoing: Vec<Outgoing>,
     agenda: BinaryHeap<Reverse<(Time, Event)>>,
     classify: Classify,
+    /// UDP streams whose senders want to know what has left their hosts.
+    streams: Option<Streams>,
     store: FrameStore,
     /// Frames that had nowhere to go.
     filtered: u64,
@@ -76,6 +80,8 @@ pub(super) struct Link {
     scheduled: bool,
     /// What holds frames back before the port.
     coordinator: Option<usize>,
+    /// The device whose uplink it is.
+    host: Option<usize>,
     /// Frames on the wire, with the times of their arrival.
     line: VecDeque<(Time, Frame)>,
 }
@@ -123,6 +129,7 @@ impl Engine {
             outgoing: Vec::new(),
             agenda: BinaryHeap::new(),
             classify: config.classify,
+            streams: None,
             store: FrameStore::new(longest, MOST_FRAMES),
             filtered: 0,
             lost_copies: 0,
@@ -175,6 +182,7 @@ impl Engine {
                 bridge: port.bridge,
                 back: device,
             };
+            self.links[link].host = Some(device);
             self.entries[device] = match &uplink.gate {
                 Some(gate) => {
                     self.gates.push(HostGate::new(&port.device, gate, link)?);
@@ -231,6 +239,7 @@ impl Engine {
             end: End::Device(0),
             scheduled: false,
             coordinator: None,
+            host: None,
             line: VecDeque::new(),
         });
         Ok(())
@@ -288,12 +297,23 @@ impl Engine {
         if self.classify == Classify::Pcp {
             frame.class = header.pcp.unwrap_or(0);
         }
+        if let Some(streams) = &self.streams {
+            frame.stream = streams.destination(self.store.bytes(slot, length), &header);
+        }
         match self.entries[device] {
             Entry::Gate(gate) => self.enter(now, gate, frame),
             Entry::Uplink(link) => self.submit(now, link, frame),
-            Entry::Bridge { bridge, back } => self.forward(now, bridge, back, frame),
+            Entry::Bridge { bridge, back } => {
+                left_host(self.streams.as_ref(), Some(device), &frame);
+                self.forward(now, bridge, back, frame);
+            }
         }
         Ok(header.network)
+    }
+
+    /// Tells senders of these UDP streams what has left their hosts.
+    pub(super) fn tell(&mut self, streams: Streams) {
+        self.streams = Some(streams);
     }
 
     /// Does everything that is due until `now`, in logical time, and appends to `deliveries`.
@@ -369,11 +389,13 @@ impl Engine {
             port,
             pool,
             scheduled,
+            host,
             ..
         } = &mut self.links[link];
         // What is dropped may be another frame than this one.
         port.offer(now, frame, &mut self.pools[*pool]);
         for (lost, _) in port.take_dropped() {
+            left_host(self.streams.as_ref(), *host, &lost);
             self.store.remove(lost.slot);
         }
         if !*scheduled {
@@ -389,6 +411,7 @@ impl Engine {
                 if std::mem::take(&mut frame.marked) {
                     mark_ce(self.store.bytes_mut(frame.slot, frame.length));
                 }
+                left_host(self.streams.as_ref(), link.host, &frame);
                 let arrival = departure.finish + link.delay;
                 if link.line.is_empty() {
                     self.agenda.push(Reverse((arrival, Event::Arrival(number))));
@@ -445,6 +468,14 @@ impl Engine {
             }
         }
         self.store.remove(frame.slot);
+    }
+}
+
+/// Tells the sender of a stream that a frame has left its host, or was dropped in it.
+#[inline]
+fn left_host(streams: Option<&Streams>, host: Option<usize>, frame: &Frame) {
+    if let (Some(streams), Some(host), Some(to)) = (streams, host, frame.stream) {
+        streams.left(host, to, frame.size());
     }
 }
 

@@ -19,6 +19,7 @@ mod claim;
 mod config;
 mod control;
 mod counters;
+mod departures;
 mod destinations;
 mod engine;
 mod fidelity;
@@ -39,6 +40,7 @@ pub use config::{
 };
 pub use control::Control;
 pub use counters::IngressCounters;
+pub use departures::Departures;
 pub use destinations::{Destinations, IpNetwork};
 pub use engine::{Delivery, Engine, Refusal};
 pub use fidelity::{Fidelity, Lateness, Verdict};

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -5,14 +6,15 @@ use nix::sys::time::TimeSpec;
 use shallows_core::units::Time;
 
 use super::channel::{Channels, Coordination, Position};
+use super::departures::Streams;
 use super::place::Place;
 use super::port::{Port, has_failed};
 use super::samples::Sampler;
 use super::{
-    Control, Delivery, Engine, Fidelity, IngressCounters, Refusal, Samples, Snapshot, SwitchConfig,
-    SwitchError, Wait,
+    Control, Delivery, Departures, Engine, Fidelity, IngressCounters, Refusal, Samples, Snapshot,
+    SwitchConfig, SwitchError, Wait,
 };
-use crate::frame::Network;
+use crate::frame::{Mac, Network};
 use crate::io::{IoError, Received};
 
 /// Frames taken from one device before it is the next one's turn: more would make the others late.
@@ -101,6 +103,17 @@ impl Switch {
         self.engine
             .coordinate(link, (host, coordinator), destinations, control_port);
         Ok(self.channels.add(socket, controllers)?)
+    }
+
+    /// Tells senders of UDP to `port` what has left their hosts. `stations` are the hosts' addresses
+    /// in the order of the ports.
+    pub fn tell_departures(
+        &mut self,
+        port: u16,
+        stations: impl Iterator<Item = Mac>,
+        departures: Arc<Departures>,
+    ) {
+        self.engine.tell(Streams::new(port, stations, departures));
     }
 
     /// Switches until it is told to stop, then sends what it holds.

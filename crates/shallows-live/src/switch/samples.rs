@@ -3,7 +3,7 @@ use shallows_core::units::Time;
 use super::SampleConfig;
 use super::engine::Engine;
 
-/// Most values that are kept: some 160 MB.
+/// Most values that are kept: some 400 MB.
 const MOST_VALUES: usize = 20_000_000;
 
 /// Queue lengths over time, and the thresholds that they were judged by.
@@ -17,6 +17,8 @@ pub struct Samples {
     pub bytes: Vec<u32>,
     /// Packets in the queue, row by row.
     pub packets: Vec<u32>,
+    /// Bytes that the queue has sent so far, row by row.
+    pub sent: Vec<u64>,
     /// The marker's threshold, row by row; not a number where it has none.
     pub thresholds: Vec<f32>,
 }
@@ -68,6 +70,9 @@ impl Sampler {
                     .bytes
                     .push(link.port.queue_bytes(queue).get() as u32);
                 samples.packets.push(link.port.queue_packets(queue));
+                let queued = link.port.queued(queue).bytes;
+                let left = link.port.queue_bytes(queue).get();
+                samples.sent.push(queued.saturating_sub(left));
                 samples
                     .thresholds
                     .push(threshold.map_or(f32::NAN, |value| value as f32));

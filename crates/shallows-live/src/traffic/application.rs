@@ -2,11 +2,12 @@
 //!
 //! A message carries what it is in its first bytes ([`HEADER`]), so that none is shorter than that.
 //! Each member of an application has a thread, and each connection of two members a pair of sockets,
-//! which are open before the run begins.
+//! which are open before the run begins. A short connection is opened by its client when the
+//! application says so, and ends when the next one is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,11 @@ use shallows_core::application::{
     Action, Application, ApplicationConfig, Connection, Members, Message, Protocol, Span,
 };
 use shallows_core::units::Time;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Type};
 
 use super::client::since;
 use super::{TrafficError, give_up_root};
-use crate::lab::{self, Lab};
+use crate::lab::{self, Lab, Namespace};
 
 /// Length, kind, tag and wanted reply of a message.
 const HEADER: usize = 25;
@@ -71,8 +72,14 @@ pub struct OperationTime {
 pub(crate) struct Member {
     application: String,
     host: usize,
+    namespace: Namespace,
+    dscp: u8,
     part: Box<dyn Application>,
     ends: BTreeMap<u32, End>,
+    /// Where short connections of this member lead.
+    servers: BTreeMap<u32, SocketAddr>,
+    /// Where it takes short connections, each at a port of its own.
+    listeners: BTreeMap<u32, TcpListener>,
 }
 
 /// One end of a connection.
@@ -87,6 +94,8 @@ struct End {
     header: Vec<u8>,
     /// The message whose header has come, and how many bytes it still lacks.
     coming: Option<(Message, u64)>,
+    /// Whether the other end hangs up when it is done.
+    is_short: bool,
 }
 
 #[derive(Debug)]
@@ -107,21 +116,44 @@ pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationPlan]) -> Result<Vec<Member
             .map(|(&host, part)| Member {
                 application: plan.name.clone(),
                 host,
+                namespace: lab.host(host).clone(),
+                dscp: plan.dscp,
                 part,
                 ends: BTreeMap::new(),
+                servers: BTreeMap::new(),
+                listeners: BTreeMap::new(),
             })
             .collect();
         for (number, connection) in (0..).zip(&built.connections) {
-            let (from, to) = connect(lab, plan, *connection)?;
-            of_plan[connection.from as usize].ends.insert(number, from);
-            of_plan[connection.to as usize].ends.insert(number, to);
+            let (from, to) = (connection.from as usize, connection.to as usize);
+            if connection.protocol == Protocol::ShortStream {
+                let (listener, address) = listen(lab, plan.hosts[to])?;
+                of_plan[to].listeners.insert(number, listener);
+                of_plan[from].servers.insert(number, address);
+            } else {
+                let ends = connect(lab, plan, *connection)?;
+                of_plan[from].ends.insert(number, ends.0);
+                of_plan[to].ends.insert(number, ends.1);
+            }
         }
         members.extend(of_plan);
     }
     Ok(members)
 }
 
-/// A connection between two members: its ends, in the order of the members.
+/// A listener at a host, which never blocks, and its address.
+fn listen(lab: &Lab, host: usize) -> Result<(TcpListener, SocketAddr), TrafficError> {
+    let address = lab::address(host);
+    let bind = || TcpListener::bind((address, 0));
+    let listener = lab.host(host).enter(bind)?.and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    });
+    listener.map_err(|error| TrafficError::new(format!("listening at {address}"), error))
+}
+
+/// A connection between two members that is kept: its ends, in the order of the members.
 fn connect(
     lab: &Lab,
     plan: &ApplicationPlan,
@@ -151,9 +183,8 @@ fn connect(
             (Socket::Datagram(from), Socket::Datagram(to))
         }
         Protocol::Stream | Protocol::ShortStream => {
-            let listener = to.enter(|| TcpListener::bind((to_address, 0)))?;
-            let listener = listener.map_err(failed)?;
-            let address = listener.local_addr().map_err(failed)?;
+            let (listener, address) = listen(lab, host(connection.to))?;
+            listener.set_nonblocking(false).map_err(failed)?;
             let from = from.enter(|| TcpStream::connect_timeout(&address, CONNECT))?;
             let from = from.map_err(failed)?;
             let (to, _) = listener.accept().map_err(failed)?;
@@ -171,6 +202,10 @@ impl Member {
         epoch: Instant,
         stop: impl Fn() -> bool,
     ) -> Result<Vec<OperationTime>, TrafficError> {
+        if !self.servers.is_empty() {
+            // Its sockets are made while it runs.
+            self.namespace.join()?;
+        }
         give_up_root();
         let mut seen = Vec::new();
         let mut buffer = vec![0; CHUNK];
@@ -199,25 +234,58 @@ impl Member {
     /// Sends what is to be sent now, waits for sockets or the application's next time, and delivers
     /// what has come.
     fn turn(&mut self, epoch: Instant, buffer: &mut [u8]) -> io::Result<()> {
-        let longest = self.act(epoch);
+        let longest = self.act(epoch)?;
         for end in self.ends.values_mut() {
-            end.flush()?;
+            match end.flush() {
+                // The other end has hung up, as reading will tell.
+                Err(_) if end.is_short => {}
+                flushed => flushed?,
+            }
         }
-        let readable = self.wait(longest);
+        let (readable, called) = self.wait(longest);
         for number in readable {
             let Some(end) = self.ends.get_mut(&number) else {
                 continue;
             };
             let part = &mut self.part;
-            end.read(buffer, |message| {
+            let read = end.read(buffer, |message| {
                 part.delivered(since(epoch), number, message);
-            })?;
+            });
+            match read {
+                Err(_) if end.is_short => {
+                    self.ends.remove(&number);
+                }
+                read => read?,
+            }
+        }
+        for number in called {
+            if let Ok((stream, _)) = self.listeners[&number].accept() {
+                let end = End::new(Socket::Stream(stream), self.dscp)?.short();
+                self.ends.insert(number, end);
+            }
         }
         Ok(())
     }
 
+    /// Opens a short connection, in place of the one before.
+    fn open(&mut self, number: u32) -> io::Result<()> {
+        let Some(&server) = self.servers.get(&number) else {
+            return Ok(());
+        };
+        let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&server.into()) {
+            // It is under way, and what is written waits for it.
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        let end = End::new(Socket::Stream(socket.into()), self.dscp)?.short();
+        self.ends.insert(number, end);
+        Ok(())
+    }
+
     /// Asks the application until it waits, and tells for how long.
-    fn act(&mut self, epoch: Instant) -> Duration {
+    fn act(&mut self, epoch: Instant) -> io::Result<Duration> {
         loop {
             let now = since(epoch);
             match self.part.poll(now) {
@@ -231,16 +299,16 @@ impl Member {
                 }
                 Action::Wait(at) => {
                     let wait = at.saturating_sub(now).ps().div_ceil(1_000);
-                    return Duration::from_nanos(wait).min(ATTENTION);
+                    return Ok(Duration::from_nanos(wait).min(ATTENTION));
                 }
-                // Connections that are made anew were refused with the scenario.
-                Action::Idle | Action::Open { .. } => return ATTENTION,
+                Action::Open { connection } => self.open(connection)?,
+                Action::Idle => return Ok(ATTENTION),
             }
         }
     }
 
-    /// The connections on which something has come within `longest`.
-    fn wait(&self, longest: Duration) -> Vec<u32> {
+    /// The connections on which something has come within `longest`, and those that are to be taken.
+    fn wait(&self, longest: Duration) -> (Vec<u32>, Vec<u32>) {
         let interest = |end: &End| {
             if end.outbox.is_empty() {
                 PollFlags::POLLIN
@@ -256,17 +324,36 @@ impl Member {
                 Socket::Datagram(socket) => PollFd::new(socket.as_fd(), interest(end)),
             })
             .collect();
+        let listeners = self.listeners.values();
+        files.extend(listeners.map(|of| PollFd::new(of.as_fd(), PollFlags::POLLIN)));
         // A signal only ends the wait.
         let _ = ppoll(&mut files, Some(TimeSpec::from_duration(longest)), None);
-        let came = |file: &PollFd<'_>| file.any().unwrap_or_default();
-        let numbers = self.ends.keys().zip(&files);
-        numbers
-            .filter_map(|(&number, file)| came(file).then_some(number))
-            .collect()
+        let (ends, listeners) = files.split_at(self.ends.len());
+        (
+            ready(self.ends.keys(), ends),
+            ready(self.listeners.keys(), listeners),
+        )
     }
 }
 
+/// The numbers of those files on which something has happened.
+fn ready<'a>(numbers: impl Iterator<Item = &'a u32>, files: &[PollFd<'_>]) -> Vec<u32> {
+    let came = |file: &PollFd<'_>| file.any().unwrap_or_default();
+    let numbers = numbers.zip(files);
+    numbers
+        .filter_map(|(&number, file)| came(file).then_some(number))
+        .collect()
+}
+
 impl End {
+    /// One that the other side may end.
+    fn short(self) -> Self {
+        Self {
+            is_short: true,
+            ..self
+        }
+    }
+
     fn new(socket: Socket, dscp: u8) -> io::Result<Self> {
         let tos = u32::from(dscp) << 2;
         match &socket {
@@ -286,6 +373,7 @@ impl End {
             written: 0,
             header: Vec::with_capacity(HEADER),
             coming: None,
+            is_short: false,
         })
     }
 

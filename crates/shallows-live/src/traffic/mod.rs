@@ -1,4 +1,5 @@
-//! Traffic between the hosts of a lab: flows over persistent connections, applications, and ping.
+//! Traffic between the hosts of a lab: flows over persistent connections, UDP flows, applications,
+//! and ping.
 //!
 //! As in MQ-ECN §5.1.2 a client asks a server for a number of bytes over a connection that is kept,
 //! and the server answers with them, in packets of the DSCP that it was asked for. The flow's
@@ -10,6 +11,7 @@
 
 mod application;
 mod client;
+mod datagrams;
 mod prober;
 mod run;
 mod server;
@@ -22,8 +24,10 @@ use crate::lab::{LabError, Unprivileged};
 
 pub(crate) use application::prepare;
 pub use application::{ApplicationPlan, OperationTime};
+pub(crate) use datagrams::STREAM_PORT;
+pub use datagrams::{HEADER as STREAM_HEADER, LATE as STREAM_LATE, StreamPlan, StreamTotals};
 pub use prober::{Ping, ProbePlan, Prober};
-pub use run::{Goodput, Traffic};
+pub use run::{Goodput, Seen, Traffic};
 
 /// Payload of a request: bytes that are wanted, and their DSCP.
 const REQUEST: usize = 9;
@@ -43,6 +47,8 @@ pub struct Flow {
     pub stop: Option<Time>,
     /// Its DSCP.
     pub dscp: u8,
+    /// If it is UDP, which starts by itself: where [`StreamPlan::streams`] has what it sends.
+    pub stream: Option<usize>,
 }
 
 /// Flows that start when others have finished.

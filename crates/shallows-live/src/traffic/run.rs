@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use shallows_core::units::Time;
 
 use super::client::{Connection, Done, Task};
+use super::datagrams::{self, Datagrams};
 use super::server::{self, Senders, Server};
-use super::{Barrier, Flow, Outcome, TrafficError};
+use super::{Barrier, Flow, OperationTime, Outcome, StreamPlan, StreamTotals, TrafficError};
 use crate::lab::{self, Lab};
+use crate::switch::Departures;
 
 /// How often bytes that have arrived are noted.
 const GOODPUT_EVERY: Time = Time::from_ms(10);
@@ -32,6 +34,7 @@ pub struct Traffic<'a> {
     /// Held, so that they serve.
     servers: Vec<Server>,
     connections: Vec<Connection>,
+    datagrams: Option<Datagrams>,
     /// Connections without a flow, by source and destination.
     free: HashMap<(usize, usize), Vec<usize>>,
     outcomes: Vec<Outcome>,
@@ -57,6 +60,19 @@ pub struct Goodput {
     pub rows: Vec<(Time, Vec<u64>)>,
 }
 
+/// What was seen of the flows of a run.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// What became of each.
+    pub outcomes: Vec<Outcome>,
+    /// Bytes that arrived over time.
+    pub goodput: Goodput,
+    /// What UDP flows did, if there were any.
+    pub streams: Option<StreamTotals>,
+    /// How long messages of UDP flows took, where that is kept.
+    pub messages: Vec<OperationTime>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Stop(usize),
@@ -70,7 +86,9 @@ impl<'a> Traffic<'a> {
         lab: &'a Lab,
         flows: &'a [Flow],
         barriers: &'a [Barrier],
+        (streams, departures): (&StreamPlan, &Arc<Departures>),
     ) -> Result<Self, TrafficError> {
+        let received: Vec<Arc<AtomicU64>> = flows.iter().map(|_| Arc::default()).collect();
         let dscps: BTreeSet<u8> = flows.iter().map(|flow| flow.dscp).collect();
         let mut traffic = Self {
             lab,
@@ -79,9 +97,10 @@ impl<'a> Traffic<'a> {
             senders: Senders::default(),
             servers: Vec::new(),
             connections: Vec::new(),
+            datagrams: Datagrams::prepare(lab, flows, streams, departures, &received)?,
             free: HashMap::new(),
             outcomes: vec![Outcome::default(); flows.len()],
-            received: flows.iter().map(|_| Arc::default()).collect(),
+            received,
             agenda: BinaryHeap::new(),
             upcoming: 0,
             waiting: barriers
@@ -96,14 +115,15 @@ impl<'a> Traffic<'a> {
             epoch: Instant::now(),
             done: channel(),
         };
-        let servers: BTreeSet<usize> = flows.iter().map(|flow| flow.src).collect();
+        let connected = || flows.iter().filter(|flow| flow.stream.is_none());
+        let servers: BTreeSet<usize> = connected().map(|flow| flow.src).collect();
         for host in servers {
             let senders = traffic.senders.clone();
             let server = server::start(lab.host(host), lab::address(host), senders)?;
             traffic.servers.push(server);
         }
         let pairs: BTreeSet<(usize, usize)> =
-            flows.iter().map(|flow| (flow.src, flow.dst)).collect();
+            connected().map(|flow| (flow.src, flow.dst)).collect();
         for pair in pairs {
             let connection = traffic.connect(pair)?;
             traffic.free.entry(pair).or_default().push(connection);
@@ -118,10 +138,17 @@ impl<'a> Traffic<'a> {
         epoch: Instant,
         until: Option<Time>,
         go_on: impl Fn() -> bool,
-    ) -> Result<(Vec<Outcome>, Goodput), TrafficError> {
+    ) -> Result<Seen, TrafficError> {
         self.epoch = epoch;
         self.plan();
-        while self.upcoming > 0 || !self.running.is_empty() {
+        let datagrams = self.datagrams.take().map(|of| of.start(epoch));
+        let datagrams = datagrams.transpose()?;
+        let stream_goes_on = |now| {
+            datagrams
+                .as_ref()
+                .is_some_and(|of: &datagrams::Running| of.goes_on(now))
+        };
+        while self.upcoming > 0 || !self.running.is_empty() || stream_goes_on(self.now()) {
             let now = self.now();
             if until.is_some_and(|until| now >= until) || !go_on() {
                 break;
@@ -130,12 +157,35 @@ impl<'a> Traffic<'a> {
             self.wait(until);
         }
         self.note();
+        let streams = datagrams.map(|of| of.finish(self.lab)).transpose()?;
         self.finish();
-        Ok((self.outcomes, self.goodput))
+        self.settle_streams();
+        let (streams, messages) = streams.unzip();
+        Ok(Seen {
+            outcomes: self.outcomes,
+            goodput: self.goodput,
+            streams,
+            messages: messages.unwrap_or_default(),
+        })
+    }
+
+    /// What UDP flows brought over. They have no end of their own.
+    fn settle_streams(&mut self) {
+        let now = self.now();
+        for (number, flow) in self.flows.iter().enumerate() {
+            if flow.stream.is_some() {
+                self.outcomes[number] = Outcome {
+                    start: flow.start.filter(|start| *start <= now),
+                    received: self.received[number].load(Ordering::Relaxed),
+                    ..Outcome::default()
+                };
+            }
+        }
     }
 
     fn plan(&mut self) {
-        for (number, flow) in self.flows.iter().enumerate() {
+        let flows = self.flows.iter().enumerate();
+        for (number, flow) in flows.filter(|(_, flow)| flow.stream.is_none()) {
             if let Some(start) = flow.start {
                 self.agenda.push(Reverse((start, Step::Start(number))));
                 self.upcoming += 1;

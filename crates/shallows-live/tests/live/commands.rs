@@ -7,6 +7,7 @@ use std::time::Duration;
 use shallows_core::units::{Rate, Time};
 use shallows_live::command::{CommandOutcome, CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
+use shallows_live::traffic::StreamPlan;
 
 use crate::switching::FIFO;
 use crate::{need_a_lab, plan, switch_config};
@@ -30,6 +31,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         switch: switch_config(2, Rate::from_mbps(100), FIFO),
         flows: Vec::new(),
         barriers: Vec::new(),
+        streams: StreamPlan::default(),
         applications: Vec::new(),
         probes: Vec::new(),
         commands,

@@ -2,11 +2,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use shallows_core::application::{Members, Span};
+use shallows_core::port::PortConfig;
 use shallows_core::units::{Rate, Time};
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
-use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan};
+use shallows_live::switch::UplinkPlan;
+use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan, StreamPlan};
 
 use crate::{need_a_lab, plan, switch_config};
 
@@ -21,6 +23,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
         switch: switch_config(hosts, rate, TWO_QUEUES),
         flows,
         barriers: Vec::new(),
+        streams: StreamPlan::default(),
         applications: Vec::new(),
         probes: Vec::new(),
         commands: Vec::new(),
@@ -42,6 +45,7 @@ fn flow(src: usize, dst: usize, bytes: u64, dscp: u8) -> Flow {
         bytes: Some(bytes),
         stop: None,
         dscp,
+        stream: None,
     }
 }
 
@@ -185,6 +189,12 @@ fn applications_of_the_core_run_over_real_sockets() {
         application("naiad", &[0, 1, 2], &[], "barrier = { size = \"64B\" }"),
         application("hadoop", &[1, 2], &[], "shuffle = { size = \"50KB\" }"),
         application(
+            "shorttcp",
+            &[0],
+            &[2],
+            "short-connections = { parallel = 3, request = \"30KB\", response = \"1B\" }",
+        ),
+        application(
             "commit",
             &[0],
             &[1, 2],
@@ -197,6 +207,7 @@ fn applications_of_the_core_run_over_real_sockets() {
         ("echo", "ping"),
         ("naiad", "barrier"),
         ("hadoop", "shuffle"),
+        ("shorttcp", "connection"),
         ("commit", "commit"),
     ] {
         let operations = observed.operations.iter();
@@ -221,4 +232,64 @@ fn applications_of_the_core_run_over_real_sockets() {
             .sum::<u64>()
     };
     assert!(in_queue(1) > 10 * in_queue(0), "DSCP 1 has queue 1");
+}
+
+/// A constant rate arrives whole, and two senders without end keep no more in their hosts than their
+/// send buffers, because they are told what has left.
+#[test]
+fn udp_flows_send_whole_messages_and_wait_for_room() {
+    need_a_lab!();
+    let stream = |text: &str| toml::from_str(text).unwrap();
+    let rate = Rate::from_mbps(20);
+    let udp = |src, dst, dscp, stream| Flow {
+        bytes: None,
+        stream: Some(stream),
+        ..flow(src, dst, 0, dscp)
+    };
+    let flows = vec![udp(0, 1, 0, 0), udp(2, 3, 1, 1), udp(3, 2, 1, 1)];
+    let mut experiment = experiment(4, rate, flows);
+    experiment.flows[0].stop = Some(Time::from_ms(1_500));
+    let host: PortConfig =
+        toml::from_str("framing = \"ethernet\"\nbuffer = \"unlimited\"\nscheduler = \"fifo\"")
+            .unwrap();
+    for port in &mut experiment.switch.ports {
+        port.uplink = Some(UplinkPlan {
+            rate,
+            delay: Time::from_us(50),
+            egress: host.clone(),
+            gate: None,
+        });
+    }
+    experiment.streams = StreamPlan {
+        streams: vec![
+            stream("latencies = true\nsend = { constant = { rate = \"4Mbps\", size = \"8KB\" } }"),
+            stream("send = { message = { size = \"64KB\" } }"),
+        ],
+        seed: 1,
+    };
+    experiment.until = Some(Time::from_secs(2));
+    let observed = run(&experiment);
+    let totals = observed.streams.unwrap();
+    println!("{totals:?}");
+    // 8 KB at 4 Mbps are 16 ms: at most 94 messages in 1.5 s, which have half a second to arrive.
+    let paced = observed.outcomes[0].received / 8_000;
+    assert!((1..=94).contains(&paced), "{paced}");
+    let latencies: Vec<Time> = observed.operations.iter().map(|of| of.latency).collect();
+    assert_eq!(latencies.len() as u64, paced);
+    // 8,128 bytes take 3.2 ms at 20 Mbps, and the last fragment's bytes are sent twice.
+    let least = latencies.iter().min().copied().unwrap();
+    assert!(least > Time::from_us(3_200), "{least}");
+    // What 20 Mbps carry in 2 s, and a send buffer and a message more.
+    let most = 20e6 / 8.0 * 2.0 + 208.0 * 1024.0 + 64e3;
+    let greedy = totals.sent - paced;
+    assert!(
+        (greedy as f64) < 2.0 * most / 64e3,
+        "{greedy} messages sent"
+    );
+    for outcome in &observed.outcomes[1..] {
+        assert!(outcome.received > 0, "{outcome:?}");
+        assert_eq!(outcome.received % 64_000, 0, "whole messages");
+        assert_eq!(outcome.fct, None);
+    }
+    assert_eq!(totals.not_taken, 0);
 }

@@ -15,7 +15,7 @@ use shallows_core::xco::message::ClusterKey;
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab::{self, Lab};
 use shallows_live::switch::{Control, Snapshot, UplinkPlan, Wait};
-use shallows_live::traffic::Flow;
+use shallows_live::traffic::{Flow, StreamPlan};
 use shallows_live::xco::cluster::{Cluster, ControllerPlan, DirectiveForm, HostPlan, InsidePlan};
 use shallows_live::xco::controller::ControllerDaemon;
 use shallows_live::xco::lab::{
@@ -94,6 +94,7 @@ fn run(flows: Vec<Flow>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> Obse
         switch,
         flows,
         barriers: Vec::new(),
+        streams: StreamPlan::default(),
         applications: Vec::new(),
         probes: Vec::new(),
         commands: Vec::new(),
@@ -113,6 +114,7 @@ fn two_senders() -> Vec<Flow> {
         bytes: None,
         stop: None,
         dscp: 0,
+        stream: None,
     };
     [0, 1].map(flow).into()
 }

@@ -1,11 +1,12 @@
 //! From a scenario to an experiment, or to the reason why it cannot be run live.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use shallows_core::application::{ApplicationConfig, Members, Span};
+use shallows_core::application::{Members, Span};
 use shallows_core::port::SchedulerConfig;
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
-use shallows_core::units::{Rate, Time};
+use shallows_core::units::{Bytes, Rate, Time};
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
@@ -13,7 +14,9 @@ use shallows_live::switch::{
     FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
     TrunkPlan, UplinkPlan, Wait,
 };
-use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan};
+use shallows_live::traffic::{
+    ApplicationPlan, Barrier, Flow, ProbePlan, STREAM_HEADER, StreamPlan,
+};
 use shallows_sim::topology::{Fabric, Node, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, HostSet};
 use shallows_sim::{ApplicationEntry, Completion, HostSetup};
@@ -33,6 +36,11 @@ const GOOD_RATE: Rate = Rate::from_mbps(200);
 /// From one sample of the queues to the next.
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
 
+/// The kernel's memory for fragments, and seconds until it gives a message up. Where its memory is
+/// full it refuses new messages, and a receiver of a scenario gives up the oldest one; so it gets
+/// plenty, and the shortest time that there is.
+const FRAGMENTS: [(&str, &str); 2] = [("ipfrag_high_thresh", "268435456"), ("ipfrag_time", "1")];
+
 /// Refuses what cannot run live at this scale, before anything is made.
 pub(super) fn refuse(
     scenario: &Scenario,
@@ -42,6 +50,7 @@ pub(super) fn refuse(
     let config = &scenario.config;
     refuse_topology(scenario)?;
     refuse_what_is_simulated_only(scenario, built)?;
+    refuse_streams(scenario, built)?;
     let fabric = &built.fabric;
     xco::refuse(scenario, fabric)?;
     let hosts = xco::lab_hosts(scenario, fabric);
@@ -105,11 +114,6 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "links with faults are simulated only",
         ),
         (
-            config.application.iter().any(opens_connections),
-            "application",
-            "short connections are simulated only: live applications keep theirs",
-        ),
-        (
             !config.application.is_empty() && config.until.is_none(),
             "application",
             "a live run does not know when its applications are done",
@@ -124,11 +128,6 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "hosts",
             "stages are simulated only: how much of a flow a packet of the kernel carries is known \
              too late to tag it",
-        ),
-        (
-            !built.workload.datagrams.is_empty(),
-            "workload",
-            "UDP flows are simulated only",
         ),
         (
             config.ports.pause.is_some(),
@@ -153,8 +152,39 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
     }
 }
 
-fn opens_connections(entry: &ApplicationEntry) -> bool {
-    matches!(entry.run, ApplicationConfig::ShortConnections(_))
+/// Refuses UDP flows that the kernel cannot send as they are simulated.
+fn refuse_streams(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
+    let mtu = mtu(scenario);
+    for stream in &built.workload.streams {
+        let size = stream.send.size();
+        let (problem, help) = if stream.mtu != mtu {
+            (
+                format!(
+                    "live hosts have one MTU, {mtu} bytes (transport.segment and transport.header), \
+                     and UDP flows have {}",
+                    stream.mtu
+                ),
+                format!("stream.mtu = {mtu}"),
+            )
+        } else if size < Bytes::new(STREAM_HEADER as u64) {
+            (
+                format!(
+                    "live, a UDP message says in its first {STREAM_HEADER} bytes which one it is \
+                     and when it was sent, and has {size}"
+                ),
+                "make it longer, or simulate it".to_owned(),
+            )
+        } else if stream.ect {
+            (
+                "the marks of UDP packets are not counted live".to_owned(),
+                "leave ect out, or simulate it".to_owned(),
+            )
+        } else {
+            continue;
+        };
+        return Err(scenario.error("workload", problem).help(help));
+    }
+    Ok(())
 }
 
 /// The experiment of a scenario that was not refused.
@@ -169,6 +199,10 @@ pub(super) fn experiment(
         lab: lab_plan(scenario, built, controller, cpus),
         flows: flows(scenario, built)?,
         barriers: barriers(built),
+        streams: StreamPlan {
+            streams: built.workload.streams.clone(),
+            seed: scenario.config.seed,
+        },
         applications: applications(scenario, &built.fabric)?,
         probes: probes(scenario, &built.fabric)?,
         commands: commands(scenario, &built.fabric)?,
@@ -176,6 +210,11 @@ pub(super) fn experiment(
         until: scenario.config.until,
         xco: xco::plan(scenario, built),
     })
+}
+
+/// The largest packet of a host.
+fn mtu(scenario: &Scenario) -> u32 {
+    scenario.config.transport.segment + scenario.config.transport.header
 }
 
 fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
@@ -193,6 +232,9 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
         ),
         set("tcp_no_metrics_save", on(true)),
     ];
+    if !built.workload.streams.is_empty() {
+        settings.extend(FRAGMENTS.map(|(name, value)| set(name, value.to_owned())));
+    }
     let mut route = vec![("initcwnd".to_owned(), transport.initial_window.to_string())];
     let name = controller.name.clone();
     if controller.may_be_default() {
@@ -206,7 +248,7 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
     }
     LabPlan {
         hosts: xco::lab_hosts(scenario, &built.fabric),
-        mtu: transport.segment + transport.header,
+        mtu: mtu(scenario),
         settings,
         route,
         cpus,
@@ -297,7 +339,11 @@ fn bridge(node: Node) -> usize {
 
 fn flows(scenario: &Scenario, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
     let workload = &built.workload;
-    let flow = |spec: &FlowSpec| {
+    let mut streams = BTreeMap::new();
+    for of in &workload.datagrams {
+        streams.insert(of.flow, of.stream as usize);
+    }
+    let flow = |(number, spec): (u32, &FlowSpec)| {
         Ok(Flow {
             start: (spec.start != FlowSpec::AT_BARRIER).then_some(spec.start),
             src: spec.src as usize,
@@ -305,9 +351,11 @@ fn flows(scenario: &Scenario, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
             bytes: (spec.bytes != FlowSpec::ENDLESS).then_some(spec.bytes),
             stop: None,
             dscp: dscp(scenario, "workload", spec.service)?,
+            stream: streams.get(&number).copied(),
         })
     };
-    let mut flows: Vec<Flow> = workload.flows.iter().map(flow).collect::<Result<_, _>>()?;
+    let numbered = (0..).zip(&workload.flows);
+    let mut flows: Vec<Flow> = numbered.map(flow).collect::<Result<_, _>>()?;
     for stop in &workload.stops {
         flows[stop.flow as usize].stop = Some(stop.at);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use shallows_live::experiment::Observed;
 use shallows_live::lab;
+use shallows_live::traffic::Goodput;
 use shallows_results::ports::LinkRole;
 use shallows_results::probes::{GoodputSample, PingSample, QueueSample, Sample, SampleWriter};
 use shallows_results::{ResultsError, RunRecord};
@@ -21,16 +22,7 @@ pub(super) fn add_tables(
 ) -> Result<(), ResultsError> {
     record.ports = ports(&built.fabric);
     add(record, queues(observed, &built.fabric))?;
-    let rows = observed.goodput.rows.iter();
-    let goodput = rows.flat_map(|(time, bytes)| {
-        let services = observed.goodput.dscps.iter().zip(bytes);
-        services.map(|(&dscp, &bytes)| GoodputSample {
-            time: *time,
-            service: dscp.into(),
-            bytes,
-        })
-    });
-    add(record, goodput)?;
+    add_goodput(record, &observed.goodput)?;
     let probes = (0..).zip(&observed.pings);
     let pings = probes.flat_map(|(probe, pings)| {
         pings.iter().map(move |ping| PingSample {
@@ -43,6 +35,20 @@ pub(super) fn add_tables(
         add(record, pings)?;
     }
     Ok(())
+}
+
+/// Adds bytes that arrived over time to the record.
+pub fn add_goodput(record: &mut RunRecord, goodput: &Goodput) -> Result<(), ResultsError> {
+    let rows = goodput.rows.iter();
+    let samples = rows.flat_map(|(time, bytes)| {
+        let services = goodput.dscps.iter().zip(bytes);
+        services.map(|(&dscp, &bytes)| GoodputSample {
+            time: *time,
+            service: dscp.into(),
+            bytes,
+        })
+    });
+    add(record, samples)
 }
 
 fn add<S: Sample>(

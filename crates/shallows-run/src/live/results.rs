@@ -11,6 +11,7 @@ use shallows_core::units::Time;
 use shallows_live::command::{Captured, CommandOutcome};
 use shallows_live::experiment::Observed;
 use shallows_live::switch::{LinkSnapshot, Snapshot};
+use shallows_live::traffic::{STREAM_LATE, StreamTotals};
 use shallows_results::ports::LinkRole;
 use shallows_results::record::FlowRecord;
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
@@ -139,6 +140,8 @@ struct Live<'a> {
     queues: Vec<QueueLength>,
     rtts: Vec<Rtt>,
     commands: Vec<LiveCommand<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp: Option<StreamTotals>,
     switch: &'a Snapshot,
     #[serde(skip_serializing_if = "Option::is_none")]
     xco: Option<XcoFacts<'a>>,
@@ -193,6 +196,7 @@ fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
         queues: sights.queue_lengths(),
         rtts: sights.rtts(),
         commands: observed.commands.iter().map(LiveCommand::new).collect(),
+        udp: observed.streams,
         switch: &observed.report.snapshot,
         xco: observed.xco.as_ref().map(XcoFacts::new),
     }
@@ -204,6 +208,27 @@ pub(super) fn write(out: &Path, observed: &Observed, built: &Built) -> Result<()
         serde_json::to_string_pretty(&live(observed, built)).context("cannot write live.json")?;
     write_text(&out.join("live.json"), &(json + "\n")).map_err(anyhow::Error::from)?;
     Ok(())
+}
+
+/// What UDP flows did, and whether their senders kept their pace.
+fn words_of_streams(of: &StreamTotals, switch: &Snapshot) -> String {
+    let StreamTotals {
+        sent,
+        refused,
+        not_taken,
+        late,
+        latest_ns,
+        received,
+        socket_drops,
+    } = of;
+    let missed: u64 = switch.devices.iter().map(|(_, of)| of.missed).sum();
+    format!(
+        "UDP: {received} of {sent} messages arrived whole; {refused} more found the send buffer \
+         full, the kernel did not take {not_taken}, {late} were sent more than {STREAM_LATE} late \
+         (the latest by {} us), {socket_drops} found the receiver's socket full, the switch missed \
+         {missed} frames",
+        latest_ns / 1_000
+    )
 }
 
 /// Lines for people.
@@ -251,6 +276,9 @@ pub(super) fn report(observed: &Observed, scenario: &Scenario, built: &Built) ->
             host, run, ending, ..
         } = command;
         line(format!("command at host {host}: {ending}: {run}"));
+    }
+    if let Some(udp) = &facts.udp {
+        line(words_of_streams(udp, facts.switch));
     }
     if let Some(xco) = &facts.xco {
         line(xco.to_string());

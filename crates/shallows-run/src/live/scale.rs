@@ -8,6 +8,8 @@
 mod typed;
 
 use anyhow::{Context as _, ensure};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
 use shallows_sim::workload::{FlowSpec, Workload};
@@ -47,17 +49,22 @@ impl Scale {
 
     /// A scenario with every rate and time scaled.
     pub(super) fn scenario(self, scenario: &ScenarioConfig) -> anyhow::Result<ScenarioConfig> {
-        let value = typed::value(self, scenario).context("cannot scale the scenario")?;
-        let value = value.context("a scenario is a table")?;
-        let scaled: Result<ScenarioConfig, _> = value.try_into();
-        let mut scaled = scaled.context("cannot scale the scenario")?;
+        let mut scaled = self.scaled(scenario)?;
         // A longer one makes no difference to anybody, and would be refused.
         let longest = &mut scaled.transport.rto.maximum;
         *longest = TcpConfig::LONGEST_TIMER.min(*longest);
         Ok(scaled)
     }
 
-    pub(super) fn workload(self, mut workload: Workload) -> Workload {
+    /// A part of a scenario with every rate and time scaled.
+    fn scaled<T: Serialize + DeserializeOwned>(self, of: &T) -> anyhow::Result<T> {
+        let value = typed::value(self, of).context("cannot scale the scenario")?;
+        let value = value.context("a scenario is a table")?;
+        value.try_into().context("cannot scale the scenario")
+    }
+
+    /// Flows with every rate and time scaled.
+    pub(super) fn workload(self, mut workload: Workload) -> anyhow::Result<Workload> {
         for flow in &mut workload.flows {
             if flow.start != FlowSpec::AT_BARRIER {
                 flow.start = self.time(flow.start);
@@ -69,10 +76,13 @@ impl Scale {
         for barrier in &mut workload.barriers {
             barrier.pause = self.time(barrier.pause);
         }
+        for stream in &mut workload.streams {
+            *stream = self.scaled(stream)?;
+        }
         for load in &mut workload.offered {
             load.capacity *= self.parts as f64 / PARTS as f64;
         }
-        workload
+        Ok(workload)
     }
 }
 
@@ -146,6 +156,43 @@ mod tests {
         assert_eq!((&*command.run, command.start), ("1s", Time::from_secs(5)));
         let text = toml::to_string(&scaled).unwrap();
         assert!(text.contains("load-of = \"200Mbps\""), "{text}");
+    }
+
+    /// What UDP flows send is scaled with the flows, which keep their sizes.
+    #[test]
+    fn streams_are_scaled() {
+        let text = r#"
+            until = "1s"
+            topology.star = { hosts = 2, rate = "10Gbps", delay = "5us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            [[workload]]
+            udp = { src = 0, dst = 1, start = "3ms", stop = "1s", stream = { jitter = "2us", send = { constant = { rate = "9Gbps", size = "64KB" } } } }
+            [[workload]]
+            udp = { src = 1, dst = 0, stream = { send = { burst = { bytes = "2MB", interval = "25ms" } } } }
+        "#;
+        let scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
+        let built = scenario.build().unwrap();
+        let workload = (*built.workload).clone();
+        let scaled = Scale::new(0.01).unwrap().workload(workload).unwrap();
+        let texts: Vec<String> = scaled
+            .streams
+            .iter()
+            .map(|stream| toml::to_string(stream).unwrap())
+            .collect();
+        for (of, line) in [
+            (0, "rate = \"90Mbps\""),
+            (0, "size = \"64KB\""),
+            (0, "jitter = \"200us\""),
+            (0, "send-buffer = \"212.992KB\""),
+            (0, "timeout = \"3000s\""),
+            (1, "bytes = \"2MB\""),
+            (1, "interval = \"2.5s\""),
+        ] {
+            assert!(texts[of].contains(line), "{line} is not in\n{}", texts[of]);
+        }
+        let late = scaled.flows.iter().map(|flow| flow.start).max();
+        assert_eq!(late, Some(Time::from_ms(300)));
+        assert_eq!(scaled.stops[0].at, Time::from_secs(100));
     }
 
     /// With a factor of one nothing changes, whatever a scenario has.

@@ -14,7 +14,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
-use shallows_live::traffic::Goodput;
+use shallows_live::lab;
+use shallows_live::switch::Samples;
 use shallows_results::figure::{Extent, Panel, Plot};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
@@ -29,10 +30,11 @@ use super::library::Library;
 use super::plan::Plan;
 use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
-use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample};
+use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
 use shallows_run::Failure;
-use shallows_run::live;
+use shallows_run::live::{self, SAMPLE_EVERY};
 use shallows_run::scenario::{Built, Probe, Scenario};
+use shallows_run::sights::Sights;
 
 /// What is kept of a live run beside its record.
 const RESULT: &str = "result.json";
@@ -213,14 +215,21 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         of.latency = shrunk(of.latency, scale);
     }
     let complete = Completeness::Complete;
-    let record = live::summarized(scenario, &built, complete, records, facts, &latencies)?;
+    let mut record = live::summarized(scenario, &built, complete, records, facts, &latencies)?;
+    let mut received = observed.goodput.clone();
+    for (time, _) in &mut received.rows {
+        *time = shrunk(*time, scale);
+    }
+    live::add_goodput(&mut record, &received)?;
     let of_flows = Measured::of_record(record, Some(scenario));
     let snapshot = &observed.report.snapshot;
     Ok(Measured {
         rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or(of_flows.rtt_us),
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
-            let queues = built.ports.switches.queues;
-            goodput(spec, &observed.goodput, queues, scale)
+            let port = lab::port(spec.to as usize);
+            let payload = payload_share(scenario, &built);
+            let sights = Sights::of(observed, &built.fabric);
+            goodput(spec, &sights.queues, (&port, payload), scale)
         }),
         fidelity: Some(RunFidelity {
             late_share: snapshot.verdict.late_share,
@@ -236,32 +245,37 @@ fn shrunk(time: Time, scale: f64) -> Time {
     Time::from_ps((time.ps() as f64 * scale).round() as u64)
 }
 
-/// What clients have received of each service, whose queue has the same number.
-fn goodput(spec: GoodputSpec, received: &Goodput, queues: usize, scale: f64) -> Vec<Sample> {
-    let every = Time::from_ps((spec.every.ps() as f64 / scale) as u64);
+/// What the queues of a port have sent, of which `payload` is payload, as a simulated port's.
+fn goodput(
+    spec: GoodputSpec,
+    queues: &Samples,
+    (port, payload): (&str, f64),
+    scale: f64,
+) -> Vec<Sample> {
+    // A sample that is taken a little early is still the next one.
+    let every = Time::from_ps((spec.every.ps() as f64 / scale) as u64) - SAMPLE_EVERY / 2;
+    let columns = queues.columns.iter().enumerate();
+    let columns = columns.filter(|(_, (link, _))| link == port);
+    let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
+    let rows = queues.sent.chunks(queues.columns.len().max(1));
     let mut samples = Vec::new();
-    let mut before: Option<&(Time, Vec<u64>)> = None;
-    for row in &received.rows {
+    let mut before: Option<(Time, &[u64])> = None;
+    for (&time, row) in queues.times.iter().zip(rows) {
         let Some((since, had)) = before else {
-            before = (shrunk(row.0, scale) >= spec.after).then_some(row);
+            before = (shrunk(time, scale) >= spec.after).then_some((time, row));
             continue;
         };
-        if row.0 - *since < every {
+        if time - since < every {
             continue;
         }
         // Bits of scaled seconds, in millions.
-        let megabits = 8.0 / 1e6 / (row.0 - *since).as_secs_f64() / scale;
-        let mut mbps = vec![0.0; queues];
-        for (column, &service) in received.dscps.iter().enumerate() {
-            if let Some(queue) = mbps.get_mut(usize::from(service)) {
-                *queue += (row.1[column] - had[column]) as f64 * megabits;
-            }
-        }
+        let megabits = payload * 8.0 / 1e6 / (time - since).as_secs_f64() / scale;
+        let sent = columns.iter().map(|&of| (row[of] - had[of]) as f64);
         samples.push(Sample {
-            at_s: shrunk(row.0, scale).as_secs_f64(),
-            mbps,
+            at_s: shrunk(time, scale).as_secs_f64(),
+            mbps: sent.map(|bytes| bytes * megabits).collect(),
         });
-        before = Some(row);
+        before = Some((time, row));
     }
     samples
 }
@@ -318,7 +332,7 @@ impl LiveResults {
             figure.panels = named(simulated, "simulated");
             figure.panels.extend(named(drawn.panels, "live"));
             let note = outcome.note.get_or_insert_default();
-            *note += " Live, goodput is what clients receive, and pings are ICMP.";
+            *note += " Live, pings are ICMP.";
             outcome.title += ", simulated and live";
         }
         outcome.live = Some(facts);
@@ -383,23 +397,26 @@ mod tests {
 
     #[test]
     fn goodput_is_shown_at_the_scale_of_the_scenario() {
-        // 25 Mbps and 12.5 Mbps at a fifth of the rate, for 1.2 s.
-        let rows = (0..=120u64).map(|n| (Time::from_ms(10 * n), vec![31_250 * n, 15_625 * n]));
-        let received = Goodput {
-            dscps: vec![0, 2],
-            rows: rows.collect(),
+        // 25 Mbps and 12.5 Mbps of payload at a fifth of the rate, for 1.2 s; another port has more.
+        let column = |link: &str, queue| (link.to_owned(), queue);
+        let rows = (0..=1200u64).flat_map(|n| [3_125 * 2 * n, 9_999 * n, 1_562 * 2 * n + n]);
+        let queues = Samples {
+            columns: vec![column("p1", 0), column("p2", 0), column("p1", 1)],
+            times: (0..=1200).map(Time::from_ms).collect(),
+            sent: rows.collect(),
+            ..Samples::default()
         };
         let spec = GoodputSpec {
             to: 1,
             after: Time::from_ms(40),
             every: Time::from_ms(50),
         };
-        let samples = goodput(spec, &received, 3, 0.2);
+        let samples = goodput(spec, &queues, ("p1", 0.5), 0.2);
         // From 200 ms on, every 250 ms: 450, 700, 950, 1200.
         assert_eq!(samples.len(), 4);
         assert!((samples[0].at_s - 0.09).abs() < 1e-9);
         for sample in &samples {
-            let expected = [125.0, 0.0, 62.5];
+            let expected = [125.0, 62.5];
             let close = |(a, b): (&f64, f64)| (a - b).abs() < 1e-6;
             assert!(sample.mbps.iter().zip(expected).all(close), "{sample:?}");
         }

@@ -49,13 +49,16 @@ impl Plan {
         id: &str,
         wanted: &Wanted,
     ) -> Result<Self, Failure> {
-        let spec = library.figure(&paper.id, id)?;
+        let mut spec = library.figure(&paper.id, id)?;
         check(&spec).with_context(|| format!("{}/{id}.toml", paper.id))?;
         let file = format!("{}/{}", paper.id, spec.scenario);
         let text = library.text(&file)?;
         let size = wanted.size;
         let xs = chosen_xs(id, &spec, wanted)?;
         let seeds = wanted.seeds.unwrap_or(spec.size(size).seeds);
+        if let Some(live) = spec.live.as_ref().filter(|_| size == Size::Live) {
+            spec.variant.retain(|of| !live.without.contains(&of.id));
+        }
         let mut jobs = Vec::new();
         for variant in &spec.variant {
             for &x in &xs {
@@ -187,6 +190,10 @@ fn check(spec: &FigureSpec) -> anyhow::Result<()> {
         );
     }
     let known = |name: &str| spec.variant.iter().any(|variant| variant.id == name);
+    let without = spec.live.iter().flat_map(|live| &live.without);
+    for name in without {
+        ensure!(known(name), "live.without: there is no variant {name:?}");
+    }
     for panel in &spec.panel {
         for name in panel.variant.iter().chain(&panel.normalise) {
             ensure!(

@@ -126,6 +126,8 @@ pub(super) struct LiveSpec {
     pub(super) scale: f64,
     /// Whether there is nothing to simulate: what is measured are real programs.
     pub(super) only: bool,
+    /// Variants that cannot run live; claims about them are not measured.
+    pub(super) without: Vec<String>,
     pub(super) size: SizeSpec,
 }
 
@@ -136,6 +138,8 @@ struct LiveTable {
     scale: f64,
     #[serde(default)]
     only: bool,
+    #[serde(default)]
+    without: Vec<String>,
     seeds: u64,
     x: Option<Vec<f64>>,
     #[serde(default)]
@@ -147,6 +151,7 @@ impl From<LiveTable> for LiveSpec {
         let LiveTable {
             scale,
             only,
+            without,
             seeds,
             x,
             set,
@@ -154,6 +159,7 @@ impl From<LiveTable> for LiveSpec {
         Self {
             scale,
             only,
+            without,
             size: SizeSpec { seeds, x, set },
         }
     }

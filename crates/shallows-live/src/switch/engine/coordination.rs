@@ -7,7 +7,7 @@ use shallows_core::host::gate::{Gate as _, Refusal, Release, Verdict};
 use shallows_core::units::Time;
 use shallows_core::xco::coordinator::Coordinator;
 
-use super::{Engine, Event};
+use super::{Engine, Event, left_host};
 use crate::frame::{Frame, Header, Network};
 use crate::switch::Destinations;
 use crate::switch::snapshot::CoordinatorSnapshot;
@@ -113,6 +113,7 @@ impl Engine {
             Verdict::Pass => self.offer(now, link, frame),
             Verdict::Drop(_) => {
                 entry.dropped += 1;
+                left_host(self.streams.as_ref(), self.links[link].host, &frame);
                 self.store.remove(frame.slot);
             }
             Verdict::Held => self.tend(now, number),

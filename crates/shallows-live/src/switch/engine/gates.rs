@@ -4,7 +4,7 @@ use shallows_core::host::gate::{Gate as _, Refusal, Release, Verdict};
 use shallows_core::host::qjump::QjumpGate;
 use shallows_core::units::Time;
 
-use super::Engine;
+use super::{Engine, left_host};
 use crate::frame::Frame;
 use crate::switch::{GatePlan, SwitchError};
 
@@ -61,6 +61,8 @@ impl Engine {
                 self.submit(now, uplink, frame);
             }
             Verdict::Drop(reason) => {
+                let host = self.links[*uplink].host;
+                left_host(self.streams.as_ref(), host, &frame);
                 self.gates[number].dropped[reason as usize] += 1;
                 self.store.remove(frame.slot);
             }
