@@ -228,7 +228,13 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let port = lab::port(spec.to as usize);
             let payload = payload_share(scenario, &built);
-            let sights = Sights::of(observed, &built.fabric);
+            let mut sights = Sights::of(observed, &built.fabric);
+            // The switch ends after the flows.
+            let end = scenario.config.until;
+            let end = end.unwrap_or(shrunk(observed.duration, scale));
+            let rows = sights.queues.times.iter();
+            let rows = rows.take_while(|time| shrunk(**time, scale) < end).count();
+            sights.queues.times.truncate(rows);
             goodput(spec, &sights.queues, (&port, payload), scale)
         }),
         fidelity: Some(RunFidelity {

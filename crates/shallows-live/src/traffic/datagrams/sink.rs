@@ -1,6 +1,7 @@
 //! The receiving ends of UDP flows.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::io;
 use std::net::UdpSocket;
@@ -61,9 +62,8 @@ impl Sinks {
         stream: &UdpConfig,
         received: &Arc<AtomicU64>,
     ) -> Result<(), TrafficError> {
-        if !self.sockets.contains_key(&flow.dst) {
-            let socket = open(lab, flow.dst, STREAM_PORT, 0)?;
-            self.sockets.insert(flow.dst, socket);
+        if let Entry::Vacant(place) = self.sockets.entry(flow.dst) {
+            place.insert(open(lab, flow.dst, STREAM_PORT, 0)?);
         }
         let sink = Sink {
             host: flow.dst,
