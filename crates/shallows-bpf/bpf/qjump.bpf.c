@@ -2,12 +2,15 @@
 /*
  * QJUMP's rate limiter (Listing 1) at the egress of a device: a bucket for each level, filled anew
  * in each epoch. The level of a packet is its priority (SO_PRIORITY), and is written into its DSCP
- * field, or into the PCP bits of its VLAN tag.
+ * field, or into the PCP bits of its VLAN tag. Packets without a level have that of their application
+ * while somebody chooses levels (§8).
  */
 #include "kernel.h"
 #include <bpf/bpf_endian.h>
 
 #define LEVELS 8
+#define APPLICATIONS 4096
+#define BPF_NOEXIST 1
 #define UNLIMITED (~0ULL)
 /* Goes on to the device's other programs. */
 #define TC_ACT_UNSPEC (-1)
@@ -94,6 +97,52 @@ struct {
 	__type(value, struct installation);
 } installation SEC(".maps");
 
+/* Who chooses levels. Its twin is in kernel/qjump/layout.rs. */
+struct automatic {
+	/* Renewed with every round, so that levels that nobody looks after any more do not last. */
+	__u64 until_ns;
+	__u64 round;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct automatic);
+} automatic SEC(".maps");
+
+/* What a cgroup has sent without a level by hand. Its twin is in kernel/qjump/layout.rs. */
+struct application {
+	struct bpf_spin_lock lock;
+	__u32 padding;
+	__u64 round;
+	/* The epoch of the last packet, counted from the clock's zero, and its bytes. */
+	__u64 epoch;
+	__u64 epoch_bytes;
+	/* The most bytes of an epoch, in this round and in the one before. */
+	__u64 peak;
+	__u64 peak_before;
+	__u64 packets;
+	__u64 bytes;
+	/* Packets that found no tokens at the application's level and went at a lower one. */
+	__u64 lowered_packets;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, APPLICATIONS);
+	__type(key, __u64);
+	__type(value, struct application);
+} applications SEC(".maps");
+
+/* The chosen levels, by cgroup. The program only reads them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, APPLICATIONS);
+	__type(key, __u64);
+	__type(value, __u32);
+} chosen SEC(".maps");
+
 /* What a packet has to carry its level in. */
 struct headers {
 	/* Offset of the tag in the packet if it is not beside it, else 0. */
@@ -136,6 +185,11 @@ static __always_inline void parse(struct __sk_buff *skb, struct headers *h)
 	}
 }
 
+static __always_inline bool can_carry_level(const struct __sk_buff *skb, const struct headers *h)
+{
+	return h->version || h->inline_tag || skb->vlan_present;
+}
+
 /*
  * The priority if there is such a level. Kernel replies (ICMP echo), forwarded packets and programs
  * that set IP_TOS alone have priority 0, and the level whose DSCP they carry. What can carry no
@@ -146,7 +200,7 @@ static __always_inline __u32 level_of(struct __sk_buff *skb, const struct limits
 {
 	__u32 level = skb->priority;
 
-	if (!h->version && !h->inline_tag && !skb->vlan_present)
+	if (!can_carry_level(skb, h))
 		return 0;
 	if (level >= l->levels)
 		level = 0;
@@ -183,12 +237,62 @@ static __always_inline bool admit(struct bucket *b, const struct limits *l, __u6
 		b->tokens -= bytes;
 		b->passed_packets++;
 		b->passed_bytes += bytes;
-	} else {
-		b->dropped_packets++;
-		b->dropped_bytes += bytes;
 	}
 	bpf_spin_unlock(&b->lock);
 	return passes;
+}
+
+/* Counts what an application sends, for whoever chooses its level. */
+static __always_inline void count(struct application *a, __u64 round, __u64 epoch, __u64 bytes)
+{
+	bpf_spin_lock(&a->lock);
+	if (a->round != round) {
+		a->peak_before = a->round + 1 == round ? a->peak : 0;
+		a->peak = 0;
+		a->round = round;
+	}
+	if (a->epoch != epoch) {
+		a->epoch = epoch;
+		a->epoch_bytes = 0;
+	}
+	a->epoch_bytes += bytes;
+	if (a->epoch_bytes > a->peak)
+		a->peak = a->epoch_bytes;
+	a->packets++;
+	a->bytes += bytes;
+	bpf_spin_unlock(&a->lock);
+}
+
+/* The application of a packet whose level is chosen, which becomes `level`; none for others. */
+static __always_inline struct application *application_of(struct __sk_buff *skb,
+							  const struct limits *l, __u64 now,
+							  __u32 *level)
+{
+	struct application new = {};
+	struct application *a;
+	struct automatic *by;
+	__u32 zero = 0;
+	__u32 *chosen_level;
+	__u64 cgroup;
+
+	by = bpf_map_lookup_elem(&automatic, &zero);
+	if (!by || now >= by->until_ns)
+		return 0;
+	cgroup = bpf_skb_cgroup_id(skb);
+	if (!cgroup)
+		return 0;
+	a = bpf_map_lookup_elem(&applications, &cgroup);
+	if (!a) {
+		bpf_map_update_elem(&applications, &cgroup, &new, BPF_NOEXIST);
+		a = bpf_map_lookup_elem(&applications, &cgroup);
+		if (!a)
+			return 0;
+	}
+	count(a, by->round, now / l->epoch_ns, skb->wire_len);
+	chosen_level = bpf_map_lookup_elem(&chosen, &cgroup);
+	if (chosen_level && *chosen_level < l->levels)
+		*level = *chosen_level;
+	return a;
 }
 
 /* Writes the level where switches look for it. */
@@ -226,22 +330,39 @@ static __always_inline void tag(struct __sk_buff *skb, const struct headers *h, 
 SEC("tcx/egress")
 int shallows_qjump(struct __sk_buff *skb)
 {
+	struct application *a = 0;
 	__u32 level, zero = 0;
 	struct headers h = {};
 	struct limits *l;
 	struct bucket *b;
+	__u64 now;
+	int i;
 
 	l = bpf_map_lookup_elem(&limits, &zero);
 	if (!l)
 		return TC_ACT_UNSPEC;
+	now = bpf_ktime_get_ns();
 	parse(skb, &h);
 	level = level_of(skb, l, &h);
-	b = bpf_map_lookup_elem(&buckets, &level);
-	if (!b)
-		return TC_ACT_UNSPEC;
-	/* With the headers of every segment of a GSO packet, which passes whole or not at all. */
-	if (!admit(b, l, skb->wire_len, bpf_ktime_get_ns()))
-		return TC_ACT_SHOT;
-	tag(skb, &h, level, b->dscp);
-	return TC_ACT_UNSPEC;
+	if (!level && can_carry_level(skb, &h))
+		a = application_of(skb, l, now, &level);
+	for (i = 0; i < LEVELS; i++) {
+		b = bpf_map_lookup_elem(&buckets, &level);
+		if (!b)
+			return TC_ACT_UNSPEC;
+		/* With the headers of every segment of a GSO packet, which passes whole or not at all. */
+		if (admit(b, l, skb->wire_len, now)) {
+			if (a && i)
+				__sync_fetch_and_add(&a->lowered_packets, 1);
+			tag(skb, &h, level, b->dscp);
+			return TC_ACT_UNSPEC;
+		}
+		/* A program whose level was chosen for it does not lose what exceeds the level. */
+		if (!a || !level)
+			break;
+		level--;
+	}
+	__sync_fetch_and_add(&b->dropped_packets, 1);
+	__sync_fetch_and_add(&b->dropped_bytes, skb->wire_len);
+	return TC_ACT_SHOT;
 }

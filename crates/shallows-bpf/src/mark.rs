@@ -19,7 +19,7 @@ use serde::Serialize;
 use shallows_core::units::Bytes;
 use thiserror::Error as ThisError;
 
-pub use crate::kernel::mark::run;
+pub use crate::kernel::mark::{run, run_apart};
 
 /// The library that is injected.
 const LIBRARY: &str = "libshallows_preload.so";
@@ -123,6 +123,11 @@ pub enum Method {
         /// Their level.
         level: u8,
     },
+    /// They have the level that is chosen for their cgroup.
+    Chosen {
+        /// The cgroup's path below the root.
+        cgroup: PathBuf,
+    },
     /// By a library.
     Preload {
         /// Their level.
@@ -137,13 +142,9 @@ pub fn method(pid: u32) -> Result<Option<Method>, Error> {
     };
     let cgroups = read("cgroup")?;
     let cgroups = String::from_utf8_lossy(&cgroups);
-    let level = cgroups.lines().find_map(|line| {
-        let (_, name) = line.split_once(PREFIX)?;
-        let (_, level) = name.split_once("-level")?;
-        level.parse().ok()
-    });
-    if let Some(level) = level {
-        return Ok(Some(Method::Cgroup { level }));
+    let cgroup = cgroups.lines().find_map(|line| line.strip_prefix("0::"));
+    if let Some(method) = cgroup.and_then(|path| method_of_cgroup(Path::new(path))) {
+        return Ok(Some(method));
     }
     let environment = read("environ")?;
     let environment = String::from_utf8_lossy(&environment);
@@ -156,6 +157,23 @@ pub fn method(pid: u32) -> Result<Option<Method>, Error> {
 
 /// What the names of our cgroups begin with; the process that made one and its level follow.
 pub(crate) const PREFIX: &str = "shallows-exec-";
+
+/// What stands for the level in the name of a cgroup whose level is chosen.
+pub(crate) const AUTOMATIC: &str = "auto";
+
+/// How a cgroup of ours, whose path this is, marks its sockets; none for cgroups of others.
+pub(crate) fn method_of_cgroup(path: &Path) -> Option<Method> {
+    let text = path.to_string_lossy();
+    let (_, name) = text.split_once(PREFIX)?;
+    let (_, level) = name.split_once('-')?;
+    let level = level.split('/').next()?;
+    if level == AUTOMATIC {
+        let cgroup = path.to_owned();
+        return Some(Method::Chosen { cgroup });
+    }
+    let level = level.strip_prefix("level")?.parse().ok()?;
+    Some(Method::Cgroup { level })
+}
 
 /// A socket of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

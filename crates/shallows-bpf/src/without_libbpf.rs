@@ -73,6 +73,37 @@ pub(crate) mod qjump {
     pub fn remove(_: &Device) -> Result<(), Error> {
         Err(crate::Error::NoLibbpf.into())
     }
+
+    pub(crate) mod automatic {
+        //! Levels that choose themselves: here there are none.
+
+        use std::convert::Infallible;
+
+        use shallows_core::units::Time;
+
+        use crate::qjump::{Change, Device, Error};
+
+        /// Chooses the levels of applications: here there is none.
+        #[derive(Debug)]
+        pub struct Chooser(Infallible);
+
+        impl Chooser {
+            /// Begins to choose levels.
+            pub fn begin(_: &Device, _: Time) -> Result<Self, Error> {
+                Err(crate::Error::NoLibbpf.into())
+            }
+
+            /// How long to wait between two steps.
+            pub fn interval(&self) -> Time {
+                match self.0 {}
+            }
+
+            /// Looks at what applications have sent.
+            pub fn step(&mut self) -> Result<Vec<Change>, Error> {
+                match self.0 {}
+            }
+        }
+    }
 }
 
 pub(crate) mod mark {
@@ -84,6 +115,11 @@ pub(crate) mod mark {
 
     /// Runs a command whose sockets are marked.
     pub fn run(_: &Mark, _: &mut Command, _: impl FnOnce()) -> Result<ExitStatus, Error> {
+        Err(crate::Error::NoLibbpf.into())
+    }
+
+    /// Runs a command in a cgroup of its own.
+    pub fn run_apart(_: &mut Command, _: impl FnOnce()) -> Result<ExitStatus, Error> {
         Err(crate::Error::NoLibbpf.into())
     }
 }

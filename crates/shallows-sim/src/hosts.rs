@@ -61,7 +61,8 @@ pub struct QjumpConfig {
     /// The length of an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Time>,
-    /// Bytes per epoch, for each level.
+    /// Bytes per epoch, for each level. A level is a service here, of which strict switches serve
+    /// service 0 first: it is the paper's highest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Bytes>>,
     /// What the epoch is computed from (eqs. 1 and 2).
@@ -140,6 +141,12 @@ pub enum QjumpError {
     /// Levels cannot be chosen.
     #[error("automatic: {0}")]
     Automatic(#[from] AutomaticError),
+    /// Levels in the paper's order.
+    #[error(
+        "service {0} is served before service {1} and may send more: QJUMP's highest level, which \
+         has the least bytes, is service 0 in a scenario (the paper's numbers are the reverse)"
+    )]
+    Reversed(usize, usize),
     /// Two ways to choose levels.
     #[error("levels are automatic or follow {0}, not both; leave out one")]
     TwoChoices(&'static str),
@@ -161,7 +168,7 @@ impl Keyed for QjumpError {
             Self::NoHoldLimit | Self::Automatic(AutomaticError::HoldLimit { .. }) => "hold-limit",
             Self::HeldByFlow => "excess",
             Self::SizesNotIncreasing => "by-size",
-            Self::Automatic(AutomaticError::NotIncreasing(_)) => {
+            Self::Reversed(..) | Self::Automatic(AutomaticError::NotIncreasing(_)) => {
                 return vec!["levels".into(), "factors".into()];
             }
             Self::Automatic(AutomaticError::NoPatience) => "automatic.patience",

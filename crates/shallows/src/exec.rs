@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use shallows_bpf::mark::{self, Mark, Method};
 use shallows_bpf::qjump::{self, Allotment};
@@ -16,13 +17,14 @@ use crate::output;
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "shallows exec --level N [OPTIONS] -- COMMAND...\n       \
+    override_usage = "shallows exec --level N|auto [OPTIONS] -- COMMAND...\n       \
                             shallows exec --show PID"
 )]
 pub(crate) struct ExecArgs {
-    /// The level of its sockets, from 0, the lowest, to 7.
-    #[arg(long, value_name = "N", required_unless_present = "show", value_parser = clap::value_parser!(u8).range(0..=7))]
-    level: Option<u8>,
+    /// The level of its sockets, from 0, the lowest, to 7; or auto, for the level that `shallows
+    /// qjump auto` chooses by what it sends.
+    #[arg(long, value_name = "N|auto", required_unless_present = "show", value_parser = wanted_level)]
+    level: Option<WantedLevel>,
     /// Their send buffer (by default what the level may send in an epoch, if a limiter is there).
     #[arg(long, value_name = "BYTES")]
     send_buffer: Option<Bytes>,
@@ -43,6 +45,21 @@ pub(crate) struct ExecArgs {
     command: Vec<OsString>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WantedLevel {
+    ByHand(u8),
+    Automatic,
+}
+
+fn wanted_level(text: &str) -> Result<WantedLevel, String> {
+    if text == "auto" {
+        return Ok(WantedLevel::Automatic);
+    }
+    let level = text.parse().ok().filter(|level| *level <= 7);
+    let level = level.ok_or("a level is a number from 0, the lowest, to 7, or auto")?;
+    Ok(WantedLevel::ByHand(level))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     Cgroup,
@@ -53,15 +70,18 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
     if let Some(pid) = args.show {
         return Ok(output::print(&show(pid)?)?);
     }
-    let level = args.level.context("give a level")?;
+    let (program, arguments) = args.command.split_first().context("give a command")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let level = match args.level.context("give a level")? {
+        WantedLevel::ByHand(level) => level,
+        WantedLevel::Automatic => return exec_automatic(args, &mut command),
+    };
     let mark = Mark {
         level,
         dscp: args.dscp.unwrap_or(8 * level),
         send_buffer: args.send_buffer.or_else(|| send_buffer(level)),
     };
-    let (program, arguments) = args.command.split_first().context("give a command")?;
-    let mut command = Command::new(program);
-    command.args(arguments);
     let say = |by: &str| {
         if !args.quiet {
             let buffer = match mark.send_buffer {
@@ -73,11 +93,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
     };
     if args.by != Some(By::Preload) {
         match mark::run(&mark, &mut command, || say("a cgroup")) {
-            Ok(status) => {
-                // As shells say it.
-                let signal = status.signal().map(|signal| 128 + signal);
-                std::process::exit(status.code().or(signal).unwrap_or(1));
-            }
+            Ok(status) => exit_like(status),
             Err(error @ mark::Error::Program { .. }) => return Err(failure(error)),
             Err(error) if args.by == Some(By::Cgroup) => return Err(failure(error)),
             Err(error) => {
@@ -92,6 +108,40 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
     let source = command.exec();
     let program = program.clone();
     Err(failure(mark::Error::Program { program, source }))
+}
+
+/// Runs a command in a cgroup of its own, which is what `qjump auto` chooses levels for.
+fn exec_automatic(args: &ExecArgs, command: &mut Command) -> Result<(), Failure> {
+    if args.by == Some(By::Preload) {
+        return Err(anyhow!("a chosen level takes a cgroup: leave out --by preload").into());
+    }
+    if args.dscp.is_some() || args.send_buffer.is_some() {
+        let error =
+            "a chosen level changes, and its DSCP with it: leave out --dscp and --send-buffer";
+        return Err(anyhow!(error).into());
+    }
+    let limiters = qjump::status().map_err(anyhow::Error::from)?;
+    if !limiters
+        .iter()
+        .any(|limiter| limiter.applications.is_some())
+    {
+        let error = "nobody chooses levels: run `shallows qjump auto --dev DEVICE` first";
+        return Err(anyhow!(error).into());
+    }
+    let say = || {
+        if !args.quiet {
+            eprintln!(
+                "level chosen by what it sends, in a cgroup of its own; `shallows qjump status` shows it"
+            );
+        }
+    };
+    exit_like(mark::run_apart(command, say).map_err(failure)?)
+}
+
+/// Ends with the status of the command, as shells say it.
+fn exit_like(status: ExitStatus) -> ! {
+    let signal = status.signal().map(|signal| 128 + signal);
+    std::process::exit(status.code().or(signal).unwrap_or(1))
 }
 
 fn failure(error: mark::Error) -> Failure {
@@ -109,9 +159,25 @@ fn send_buffer(level: u8) -> Option<Bytes> {
     )
 }
 
+/// The level of a cgroup, at the first device where it has one.
+fn chosen_level(cgroup: &Path) -> Option<u8> {
+    let limiters = qjump::status().unwrap_or_default();
+    let applications = limiters
+        .iter()
+        .flat_map(|of| of.applications.iter().flatten());
+    let mut levels = applications
+        .filter(|of| of.cgroup == cgroup)
+        .map(|of| of.level);
+    levels.next()
+}
+
 fn show(pid: u32) -> anyhow::Result<String> {
     let mut text = match mark::method(pid)? {
         Some(Method::Cgroup { level }) => format!("process {pid}: level {level}, by a cgroup\n"),
+        Some(Method::Chosen { cgroup }) => match chosen_level(&cgroup) {
+            Some(level) => format!("process {pid}: level {level}, chosen by what it sends\n"),
+            None => format!("process {pid}: a level to be chosen, by nobody at present\n"),
+        },
         Some(Method::Preload { level }) => format!("process {pid}: level {level}, by LD_PRELOAD\n"),
         None => format!("process {pid}: no level by shallows exec\n"),
     };

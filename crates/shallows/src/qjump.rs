@@ -1,6 +1,8 @@
 //! `shallows qjump`: plan levels, and limit what the devices of this machine send by them.
 
 #[cfg(all(feature = "live", target_os = "linux"))]
+mod automatic;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod device;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -19,6 +21,10 @@ pub(crate) enum QjumpCommand {
     /// Limit what a device sends. Needs root.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Apply(device::ApplyArgs),
+    /// Choose the levels of the programs that have none, by what they send, until Ctrl-C. Needs
+    /// root and a limiter at the device.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Auto(automatic::AutoArgs),
     /// Show what the limiters of this machine have counted. Needs root.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Status(status::StatusArgs),
@@ -32,6 +38,8 @@ pub(crate) fn qjump(command: &QjumpCommand) -> Result<(), Failure> {
         QjumpCommand::Plan(args) => plan::plan(args)?,
         #[cfg(all(feature = "live", target_os = "linux"))]
         QjumpCommand::Apply(args) => device::apply(args)?,
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Auto(args) => return Ok(automatic::choose(args)?),
         #[cfg(all(feature = "live", target_os = "linux"))]
         QjumpCommand::Status(args) => status::status(args)?,
         #[cfg(all(feature = "live", target_os = "linux"))]

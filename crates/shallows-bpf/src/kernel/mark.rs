@@ -14,8 +14,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
-use super::{KEY, check_readable, kernel, map, objects};
-use crate::mark::{Error, Mark, PREFIX};
+use super::{KEY, cgroups, check_readable, kernel, map, objects};
+use crate::mark::{AUTOMATIC, Error, Mark, PREFIX};
 
 /// Where we mount cgroup2 if nobody has.
 const OWN_MOUNT: &str = "/run/shallows/cgroup2";
@@ -40,8 +40,23 @@ pub fn run(
     started: impl FnOnce(),
 ) -> Result<ExitStatus, Error> {
     check_readable()?;
-    let cgroup = Cgroup::create(mark)?;
+    let cgroup = Cgroup::create(&format!("level{}", mark.level))?;
     let _links = attach(mark, &cgroup)?;
+    run_in(&cgroup, command, started)
+}
+
+/// Runs a command in a cgroup of its own, so that a level can be [chosen](crate::qjump::Chooser) for
+/// it. Ends like [`run`].
+pub fn run_apart(command: &mut Command, started: impl FnOnce()) -> Result<ExitStatus, Error> {
+    check_readable()?;
+    run_in(&Cgroup::create(AUTOMATIC)?, command, started)
+}
+
+fn run_in(
+    cgroup: &Cgroup,
+    command: &mut Command,
+    started: impl FnOnce(),
+) -> Result<ExitStatus, Error> {
     let mut child = cgroup.spawn(command)?;
     started();
     pass_signals_on(&child);
@@ -99,10 +114,11 @@ struct Cgroup {
 }
 
 impl Cgroup {
-    fn create(mark: &Mark) -> Result<Self, Error> {
+    /// `level` ends its name.
+    fn create(level: &str) -> Result<Self, Error> {
         let root = root()?;
         sweep(&root);
-        let name = format!("{PREFIX}{}-level{}", std::process::id(), mark.level);
+        let name = format!("{PREFIX}{}-{level}", std::process::id());
         let cgroup = Self {
             path: root.join(name),
             root,
@@ -153,16 +169,10 @@ fn own() -> Result<String, Error> {
     Ok(line.unwrap_or("/").to_owned())
 }
 
-/// Where cgroup2 is mounted.
+/// Where cgroup2 is mounted; we do it if nobody has.
 fn root() -> Result<PathBuf, Error> {
     let mounts = Path::new("/proc/self/mounts");
-    let text = fs::read_to_string(mounts).map_err(failed("read", mounts))?;
-    let mounted = text.lines().find_map(|line| {
-        let mut words = line.split(' ');
-        let (_, place, kind) = (words.next()?, words.next()?, words.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(place))
-    });
-    if let Some(place) = mounted {
+    if let Some(place) = cgroups::mounted().map_err(failed("read", mounts))? {
         return Ok(place);
     }
     let place = PathBuf::from(OWN_MOUNT);

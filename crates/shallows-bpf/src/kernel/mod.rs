@@ -1,5 +1,6 @@
 //! The operations, through libbpf.
 
+mod cgroups;
 pub(crate) mod layout;
 pub(crate) mod mark;
 mod namespaces;

@@ -1,5 +1,7 @@
 use std::io;
 
+use shallows_core::host::qjump::AutomaticError;
+use shallows_core::units::Time;
 use thiserror::Error as ThisError;
 
 use super::{Device, LimitsError};
@@ -45,6 +47,20 @@ pub enum Error {
     /// The device has none.
     #[error("{0} has no limiter; `shallows qjump apply` makes one")]
     NotThere(Device),
+    /// Levels cannot be told apart by what is sent.
+    #[error(transparent)]
+    Automatic(#[from] AutomaticError),
+    /// Somebody else chooses.
+    #[error("levels are chosen at {0} already; one `shallows qjump auto` a device")]
+    AlreadyChosen(Device),
+    /// Too few epochs to judge by.
+    #[error("epochs of this length take a time to settle of at least {least}, not {settle}")]
+    Settle {
+        /// The time to settle.
+        settle: Time,
+        /// The least that is possible.
+        least: Time,
+    },
     /// The clock is too coarse.
     #[error("the kernel's clock advances by {resolution_ns} ns, which is longer than the epoch")]
     CoarseClock {

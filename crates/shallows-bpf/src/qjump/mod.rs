@@ -7,6 +7,9 @@
 //! of a VLAN tag, for the switches' strict priorities. It stays when the process ends, until
 //! [`remove`].
 //!
+//! While a [`Chooser`] is at work, packets without a level have the level of their application, a
+//! cgroup, by what it sends (§8).
+//!
 //! # Differences from the paper
 //! | paper | here |
 //! |---|---|
@@ -15,12 +18,25 @@
 //! | Listing 1's one timer for all levels | an epoch end for each level, as in the published module |
 //! | `skb->len` | the length on the link of all segments of a GSO packet, without preamble and FCS |
 //! | VLAN priority only | DSCP too, since most networks of today have no tags at their edge |
+//! | the excess is dropped | dropped where the level was given by hand; where it was chosen, sent at the next level that has tokens |
 
 mod error;
 mod status;
 
+use std::path::PathBuf;
+
 pub use error::Error;
 pub use shallows_core::host::qjump::{Allotment, Limits, LimitsError};
-pub use status::{Cost, Device, Hook, LevelStatus, Report, Status, prometheus};
+pub use status::{ApplicationStatus, Cost, Device, Hook, LevelStatus, Report, Status, prometheus};
 
+pub use crate::kernel::qjump::automatic::Chooser;
 pub use crate::kernel::qjump::{apply, remove, status};
+
+/// The level that an application has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its cgroup.
+    pub cgroup: PathBuf,
+    /// Its level, from 0, the lowest.
+    pub level: u8,
+}

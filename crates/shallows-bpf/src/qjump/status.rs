@@ -1,4 +1,5 @@
 use std::fmt::{self, Display, Formatter, Write as _};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use shallows_core::units::{Bytes, Time};
@@ -77,6 +78,24 @@ pub struct Status {
     pub levels: Vec<LevelStatus>,
     /// What a packet costs, if the kernel measures it (`kernel.bpf_stats_enabled`).
     pub cost: Option<Cost>,
+    /// The applications whose levels are chosen; none if nobody [chooses](super::Chooser).
+    pub applications: Option<Vec<ApplicationStatus>>,
+}
+
+/// An application whose level is chosen by what it sends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ApplicationStatus {
+    /// Its cgroup.
+    pub cgroup: PathBuf,
+    /// Its level, from 0, the lowest.
+    pub level: u8,
+    /// Packets that it has sent without a level by hand.
+    pub packets: u64,
+    /// Their bytes on the link.
+    pub bytes: u64,
+    /// Those of the packets that its level had no bytes left for, and that went at a lower one.
+    pub lowered_packets: u64,
 }
 
 /// A level of a limiter.
@@ -201,7 +220,47 @@ pub fn prometheus(limiters: &[Status]) -> String {
             "shallows_qjump_epoch_seconds{{device=\"{device}\",netns=\"{netns}\"}} {epoch}"
         );
     }
+    applications(limiters, &mut text);
     text
+}
+
+/// The applications whose levels are chosen.
+fn applications(limiters: &[Status], text: &mut String) {
+    let mut metric = |name: &str, kind: &str, help: &str, value: fn(&ApplicationStatus) -> u64| {
+        let _ = writeln!(text, "# HELP shallows_qjump_application_{name} {help}");
+        let _ = writeln!(text, "# TYPE shallows_qjump_application_{name} {kind}");
+        for limiter in limiters {
+            let device = &limiter.device.name;
+            let netns = limiter.device.netns.as_deref().unwrap_or_default();
+            for application in limiter.applications.iter().flatten() {
+                let _ = writeln!(
+                    text,
+                    "shallows_qjump_application_{name}{{device=\"{device}\",netns=\"{netns}\",\
+                     cgroup=\"{}\"}} {}",
+                    application.cgroup.display(),
+                    value(application)
+                );
+            }
+        }
+    };
+    metric(
+        "level",
+        "gauge",
+        "The level that was chosen for a cgroup.",
+        |of| of.level.into(),
+    );
+    metric(
+        "bytes_total",
+        "counter",
+        "Bytes of a cgroup whose level is chosen.",
+        |of| of.bytes,
+    );
+    metric(
+        "lowered_packets_total",
+        "counter",
+        "Packets of a cgroup that went at a lower level, because theirs had no bytes left.",
+        |of| of.lowered_packets,
+    );
 }
 
 #[cfg(test)]
@@ -233,6 +292,13 @@ mod tests {
                 },
             ],
             cost: None,
+            applications: Some(vec![ApplicationStatus {
+                cgroup: "/memcached.service".into(),
+                level: 1,
+                packets: 5,
+                bytes: 500,
+                lowered_packets: 0,
+            }]),
         };
         let text = prometheus(&[status]);
         for line in [
@@ -241,6 +307,8 @@ mod tests {
             "shallows_qjump_tokens_bytes{device=\"eth0\",netns=\"\",level=\"1\"} 17",
             "shallows_qjump_allotment_bytes{device=\"eth0\",netns=\"\",level=\"1\"} 256",
             "shallows_qjump_epoch_seconds{device=\"eth0\",netns=\"\"} 0.0001",
+            "shallows_qjump_application_level{device=\"eth0\",netns=\"\",\
+             cgroup=\"/memcached.service\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

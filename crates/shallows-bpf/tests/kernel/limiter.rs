@@ -12,14 +12,14 @@ use socket2::SockRef;
 use crate::lab::{run, within};
 
 /// A namespace with a device, removed whatever happens.
-struct Host {
-    name: String,
+pub(crate) struct Host {
+    pub(crate) name: String,
     _lock: Flock<File>,
 }
 
 impl Host {
     /// None, with the reason printed, where this machine cannot do it.
-    fn new(test: &str) -> Option<Self> {
+    pub(crate) fn new(test: &str) -> Option<Self> {
         if let Err(reason) = shallows_bpf::check() {
             println!("skipped: {reason}");
             return None;
@@ -50,7 +50,7 @@ impl Host {
     }
 
     /// A name with a dot, as those of VLAN devices have.
-    fn device(&self) -> Device {
+    pub(crate) fn device(&self) -> Device {
         Device {
             name: "eth0.1".to_owned(),
             netns: Some(self.name.clone()),
@@ -68,7 +68,7 @@ impl Host {
         });
     }
 
-    fn status(&self) -> Option<Status> {
+    pub(crate) fn status(&self) -> Option<Status> {
         let mut limiters = qjump::status().unwrap();
         limiters.retain(|limiter| limiter.device == self.device());
         limiters.pop()

@@ -4,6 +4,7 @@
 
 #![cfg(feature = "libbpf")]
 
+mod automatic;
 mod lab;
 mod limiter;
 mod mark;

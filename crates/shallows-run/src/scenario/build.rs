@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use shallows_core::packet::Descriptor;
 use shallows_core::port::pause::{PauseGauge, PauseScope};
-use shallows_core::port::{EgressPort, PerIndex};
+use shallows_core::port::{ClassifierConfig, EgressPort, PerIndex, PortConfig, SchedulerConfig};
 use shallows_core::tcp::TcpConfig;
+use shallows_core::units::Bytes;
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
@@ -68,7 +69,10 @@ impl Scenario {
         transport.map_err(|error| self.error_in("transport", &error))?;
         if let Some(qjump) = &config.hosts.qjump {
             let limits = qjump.limits(&fabric);
-            limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
+            let limits = limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
+            if let Some(error) = reversed(&limits.levels, &config.ports.switch) {
+                return Err(self.error_in("hosts.qjump", &error));
+            }
             if qjump.automatic.is_some() && config.hosts.stages.is_some() {
                 let error = QjumpError::TwoChoices("stages");
                 return Err(self.error_in("hosts.qjump", &error));
@@ -324,4 +328,16 @@ impl Scenario {
         }
         Ok(setup)
     }
+}
+
+/// QJUMP gives the levels that switches serve first the least bytes; whoever writes them in the
+/// paper's order gives them the most.
+fn reversed(levels: &[Bytes], switch: &PortConfig) -> Option<QjumpError> {
+    let by_service = switch.classifier == ClassifierConfig::Dscp;
+    if !by_service || switch.scheduler != SchedulerConfig::Strict {
+        return None;
+    }
+    let mut pairs = levels.windows(2);
+    let first = pairs.position(|pair| pair[0] > pair[1])?;
+    Some(QjumpError::Reversed(first, first + 1))
 }

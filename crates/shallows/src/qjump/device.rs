@@ -36,7 +36,7 @@ pub(crate) enum HookName {
 }
 
 impl DeviceArgs {
-    fn device(&self) -> Device {
+    pub(super) fn device(&self) -> Device {
         Device {
             name: self.dev.clone(),
             netns: self.netns.clone(),

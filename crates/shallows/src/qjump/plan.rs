@@ -212,8 +212,8 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
     let with_flows = plan.levels.iter().any(|level| level.flows.is_some());
     let _ = write!(
         text,
-        "{:>5} {:>4} {:>8} {:>8} {:>10} {:>10}  {:<20}",
-        "level", "DSCP", "f", "senders", "an epoch", "rate", "latency"
+        "{:>5} {:>4} {:>7} {:>8} {:>8} {:>10} {:>10}  {:<20}",
+        "level", "DSCP", "service", "f", "senders", "an epoch", "rate", "latency"
     );
     if with_flows {
         let _ = write!(text, " {:>10} {:>7} {:>7}", "flows", "share", "bytes");
@@ -222,8 +222,9 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
     for (number, level) in plan.levels.iter().enumerate().rev() {
         let _ = write!(
             text,
-            "{number:>5} {:>4} {:>8} {:>8} {:>10} {:>10}  {:<20}",
+            "{number:>5} {:>4} {:>7} {:>8} {:>8} {:>10} {:>10}  {:<20}",
             8 * number,
+            service(plan, number),
             level.factor.map_or_else(|| hosts.to_string(), three_digits),
             level
                 .factor
@@ -254,9 +255,16 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
     let caveats: Vec<String> = caveats.map(|caveat| format!("note: {caveat}\n")).collect();
     let caveats = caveats.concat();
     format!(
-        "{text}\nexpected: while no more than so many senders a level send to one host at once\n\
+        "{text}\nlevel and DSCP: on real hosts; service: in a simulated scenario, where strict switches \
+         serve service 0 first\n\
+         expected: while no more than so many senders a level send to one host at once\n\
          {caveats}"
     )
+}
+
+/// The service that has a level in a scenario.
+fn service(plan: &Plan, level: usize) -> usize {
+    plan.levels.len() - 1 - level
 }
 
 fn three_digits(value: f64) -> String {
@@ -291,6 +299,7 @@ fn json_text(plan: &Plan, around: &Surroundings) -> anyhow::Result<String> {
         };
         json!({
             "level": number,
+            "service": service(plan, number),
             "applications": level.applications,
             "factor": level.factor,
             "bytes-per-epoch": level.bytes.map(Bytes::get),
@@ -384,9 +393,18 @@ fn hosts_file(plan: &Plan) -> String {
         Phase::Mesochronous => "mesochronous",
     };
     let count = plan.levels.len();
+    let mut services = String::new();
+    for level in (0..count).rev() {
+        let service = service(plan, level);
+        let _ = writeln!(
+            services,
+            "# service {service} is level {level} of real hosts"
+        );
+    }
     format!(
         "# QJUMP: service 0 has the highest priority and the least bytes an epoch. Switches need\n\
          # [ports.switch] with queues = {count}, classifier = \"dscp\" and scheduler = \"strict\".\n\
+         {services}\
          [hosts.qjump]\n\
          epoch = \"{}\"\n\
          levels = [{}]\n\

@@ -100,6 +100,7 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
             level.epochs,
         );
     }
+    applications(limiter, &mut text);
     match limiter.cost {
         Some(cost) => {
             let _ = writeln!(
@@ -112,6 +113,30 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
         None => text += "what a packet costs: sysctl -w kernel.bpf_stats_enabled=1\n",
     }
     text
+}
+
+/// The programs whose levels are chosen.
+fn applications(limiter: &Status, text: &mut String) {
+    let Some(applications) = &limiter.applications else {
+        return;
+    };
+    *text += "levels are chosen by what programs send:\n";
+    let _ = writeln!(
+        text,
+        "{:>5} {:>10} {:>12} {:>10}  cgroup",
+        "level", "packets", "bytes", "lowered"
+    );
+    for of in applications {
+        let _ = writeln!(
+            text,
+            "{:>5} {:>10} {:>12} {:>10}  {}",
+            of.level,
+            of.packets,
+            of.bytes,
+            of.lowered_packets,
+            of.cgroup.display()
+        );
+    }
 }
 
 fn dropped_share(level: &LevelStatus) -> String {

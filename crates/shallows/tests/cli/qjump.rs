@@ -20,11 +20,12 @@ fn the_papers_mix_is_planned_and_written() {
         .stdout_eq(str![[r#"
 network epoch 8.9152us = 2 x 12 hosts x 256B / 10.0 Gbps + 4us (eq. 2)
 
-level DSCP        f  senders   an epoch       rate  latency              applications
-    2   16        1       12       256B   230 Mbps  guaranteed 8.92 us   ptpd
-    1    8     4.36     2.76      1115B  1.00 Gbps  expected 13.8 us     memcached
-    0    0       12        1  unlimited  10.0 Gbps  no bound             hadoop
+level DSCP service        f  senders   an epoch       rate  latency              applications
+    2   16       0        1       12       256B   230 Mbps  guaranteed 8.92 us   ptpd
+    1    8       1     4.36     2.76      1115B  1.00 Gbps  expected 13.8 us     memcached
+    0    0       2       12        1  unlimited  10.0 Gbps  no bound             hadoop
 
+level and DSCP: on real hosts; service: in a simulated scenario, where strict switches serve service 0 first
 expected: while no more than so many senders a level send to one host at once
 written to plan: qjump.toml, hosts.toml, levels.svg, levels.png, levels.csv
 
@@ -66,6 +67,27 @@ fn what_is_written_runs_as_a_scenario() {
         .args(["run", "with.toml"])
         .assert()
         .success();
+}
+
+#[test]
+fn levels_in_the_papers_order_are_refused_in_a_scenario() {
+    let directory = directory();
+    let levels = r#"hosts.qjump={ epoch = "20us", levels = ["20KB", "256B"] }"#;
+    write(&directory, "tiny.toml", crate::TINY);
+    let run = |scheduler: &str| {
+        shallows(&directory)
+            .args(["run", "tiny.toml", "--set", levels])
+            .args(["--set", "ports.switch.queues=2", "--set", scheduler])
+            .output()
+            .unwrap()
+    };
+    let output = run("ports.switch.scheduler=strict");
+    let text = String::from_utf8(output.stderr).unwrap();
+    let problem = "service 0 is served before service 1 and may send more";
+    assert!(!output.status.success() && text.contains(problem), "{text}");
+    let output = run("ports.switch.scheduler={ dwrr = { quantum = \"1500B\" } }");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!text.contains(problem), "{text}");
 }
 
 #[test]

@@ -44,6 +44,44 @@ pub(super) struct RawInstallation {
     pub(super) created_qdisc: u32,
 }
 
+/// `struct automatic`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RawAutomatic {
+    pub(super) until_ns: u64,
+    pub(super) round: u64,
+}
+
+/// `struct application`.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RawApplication {
+    lock: u32,
+    padding: u32,
+    round: u64,
+    epoch: u64,
+    epoch_bytes: u64,
+    peak: u64,
+    peak_before: u64,
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) lowered_packets: u64,
+}
+
+impl RawApplication {
+    /// The most bytes that the application sent in an epoch of a round, which has just ended; none
+    /// if it sent nothing.
+    pub(super) fn peak_of(&self, round: u64) -> Option<u64> {
+        let peak = match self.round.checked_sub(round)? {
+            0 => self.peak,
+            // It has sent in the round that follows already.
+            1 => self.peak_before,
+            _ => 0,
+        };
+        (peak > 0).then_some(peak)
+    }
+}
+
 impl From<&Limits> for RawLimits {
     fn from(limits: &Limits) -> Self {
         let mut level_of_dscp = [0; 64];

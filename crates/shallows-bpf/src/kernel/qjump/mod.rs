@@ -1,5 +1,6 @@
 //! The limiter in the kernel.
 
+pub(crate) mod automatic;
 mod clsact;
 mod device;
 mod layout;
@@ -84,7 +85,9 @@ fn install(
 
 fn set_up(object: &mut Object, limits: &Limits) -> Result<(), Error> {
     write(&map(object, "limits"), 0, &RawLimits::from(limits))?;
-    let start = now_ns()?;
+    // On the grid of whole epochs since the clock's zero, by which applications are counted too.
+    let now = Time::from_ns(now_ns()?).ps();
+    let start = (now - now % limits.epoch.ps()) / Time::from_ns(1).ps();
     let buckets = map(object, "buckets");
     for level in 0..limits.levels.len() {
         let bucket = RawBucket::new(limits, level, start);
@@ -210,6 +213,7 @@ fn read(pins: &Pins) -> Result<Status, Error> {
         limits: limits.limits(&buckets),
         levels: buckets.iter().map(|bucket| bucket.status(now)).collect(),
         cost: program.and_then(cost),
+        applications: automatic::status(pins, now)?,
     })
 }
 

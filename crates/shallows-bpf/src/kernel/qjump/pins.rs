@@ -9,7 +9,14 @@ use crate::kernel::pins::{BPF_FS, file, if_there, mount_if_missing};
 use crate::kernel::{kernel, map};
 use crate::qjump::Error;
 
-const MAPS: [&str; 3] = ["limits", "buckets", "installation"];
+const MAPS: [&str; 6] = [
+    "limits",
+    "buckets",
+    "installation",
+    "automatic",
+    "applications",
+    "chosen",
+];
 
 /// The pinned objects of a limiter. Names in this file system have no dots, so it is the number of
 /// the device that stands in the path.

@@ -8,6 +8,7 @@ use nix::unistd::Pid;
 use shallows_core::host::qjump::EpochClock;
 use shallows_core::units::{Bytes, Time};
 
+use super::layout::{RawApplication, RawAutomatic};
 use super::*;
 use crate::qjump::{Allotment, LevelStatus};
 
@@ -191,6 +192,67 @@ fn what_has_no_priority_has_the_level_that_it_carries() {
     assert_eq!(send(&mut object, 2, 60, &arp).0, PASS);
     assert_eq!(level(&mut object, 0).passed_packets, 1);
     assert_eq!(level(&mut object, 2).passed_packets, 1);
+}
+
+#[test]
+fn what_exceeds_a_chosen_level_goes_at_a_lower_one() {
+    let Some(mut object) = limiter(&limits(LONG, &[None, Some(300), Some(128)])) else {
+        return;
+    };
+    let frame = ipv4(100, 0);
+    let until_ns = now_ns().unwrap() + 60_000_000_000;
+    let choose = |object: &mut Object, round| {
+        write(
+            &map(object, "automatic"),
+            0,
+            &RawAutomatic { until_ns, round },
+        )
+        .unwrap();
+    };
+    choose(&mut object, 1);
+    // The frame belongs to a socket of this process, which begins at the lowest level.
+    assert_eq!(send(&mut object, 0, 100, &frame).1[15], 0);
+    let cgroups: Vec<Vec<u8>> = map(&mut object, "applications").keys().collect();
+    let [cgroup] = &cgroups[..] else {
+        panic!("{cgroups:?}");
+    };
+    let two = 2u32.to_ne_bytes();
+    let chosen = map(&mut object, "chosen").update(cgroup, &two, MapFlags::ANY);
+    chosen.unwrap();
+    // 128 B at level 2, 300 B at level 1, and the rest at level 0.
+    for level in [2, 1, 1, 1, 0, 0] {
+        let (answer, after) = send(&mut object, 0, 100, &frame);
+        assert_eq!((answer, after[15]), (PASS, level << 5));
+    }
+    // A level by hand keeps its rule, and is not the application's.
+    assert_eq!(send(&mut object, 1, 100, &frame).0, DROP);
+    let read = |object: &mut Object| -> RawApplication {
+        let found = map(object, "applications").lookup(cgroup, MapFlags::LOCK);
+        pod_read_unaligned(&found.unwrap().unwrap())
+    };
+    let sent = read(&mut object);
+    assert_eq!(
+        (sent.packets, sent.bytes, sent.lowered_packets),
+        (7, 700, 5)
+    );
+    assert_eq!((sent.peak_of(1), sent.peak_of(2)), (Some(700), None));
+    // The epoch goes on in the next round.
+    choose(&mut object, 2);
+    send(&mut object, 0, 100, &frame);
+    let sent = read(&mut object);
+    assert_eq!((sent.peak_of(1), sent.peak_of(2)), (Some(700), Some(800)));
+    // Nobody chooses any more.
+    write(
+        &map(&mut object, "automatic"),
+        0,
+        &RawAutomatic {
+            until_ns: 0,
+            round: 3,
+        },
+    )
+    .unwrap();
+    assert_eq!(send(&mut object, 0, 100, &frame).1[15], 0);
+    assert_eq!(read(&mut object).packets, 8);
 }
 
 /// The same program once more, with the same maps, for a second thread.

@@ -80,7 +80,9 @@ impl Default for AutomaticConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AutomaticError {
     /// Nothing to choose by.
-    #[error("levels must increase from the top, level 0: {0} has no more bytes than the one above")]
+    #[error(
+        "levels must have more bytes each, from the highest: number {0}, counted from 0, has no more than the one above"
+    )]
     NotIncreasing(usize),
     /// Everything exceeds.
     #[error("patience must be at least 1 epoch")]
@@ -310,6 +312,12 @@ impl AutomaticLevels {
             .as_ref()
             .filter(|_| found.is_some_and(|connection| connection.is_control));
         control.map_or(of.whole.level, |control| control.level.min(of.whole.level)) as u8
+    }
+
+    /// Forgets an application that is gone.
+    pub fn forget(&mut self, application: u32) {
+        self.applications.remove(&application);
+        self.connections.retain(|&(of, _), _| of != application);
     }
 
     /// How many levels there are.

@@ -81,6 +81,12 @@ pub enum LimitsError {
         /// Its bytes an epoch.
         bytes: Bytes,
     },
+    /// Levels in the wrong order.
+    #[error(
+        "level {0} is served before level {1} and may send more: write levels from level 0, which \
+         is served last and may send most"
+    )]
+    Reversed(usize, usize),
     /// Not one DSCP a level.
     #[error("dscp has {given} values for {levels} levels")]
     DscpCount {
@@ -114,6 +120,15 @@ impl Limits {
                 && bytes < SMALLEST_FRAME
             {
                 return Err(LimitsError::NothingFits { level, bytes });
+            }
+        }
+        let most = |allotment: &Allotment| match *allotment {
+            Allotment::Bytes(bytes) => bytes.get(),
+            Allotment::Unlimited => u64::MAX,
+        };
+        for (lower, pair) in self.levels.windows(2).enumerate() {
+            if most(&pair[1]) > most(&pair[0]) {
+                return Err(LimitsError::Reversed(lower + 1, lower));
             }
         }
         let given = self.dscp.as_ref().map_or(levels, Vec::len);
@@ -223,6 +238,9 @@ mod tests {
         let bytes = Bytes::new(59);
         let nothing = LimitsError::NothingFits { level: 1, bytes };
         assert_eq!(limits(&[0, 59]).validate(), Err(nothing));
+        let reversed = limits(&[100, 200, 0]).validate();
+        assert_eq!(reversed, Err(LimitsError::Reversed(1, 0)));
+        assert_eq!(limits(&[0, 0, 100, 100]).validate(), Ok(()));
         for epoch in [
             Time::from_ns(999),
             Time::from_ps(2_000_500),
