@@ -12,7 +12,7 @@ use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
 use shallows_sim::workload::{FlowSpec, Workload};
 
-use crate::scenario::ScenarioConfig;
+use crate::scenario::{ScenarioConfig, value};
 
 /// Factors are exact to so many parts.
 const PARTS: u64 = 1_000_000;
@@ -48,8 +48,8 @@ impl Scale {
     /// A scenario with every rate and time scaled.
     pub(super) fn scenario(self, scenario: &ScenarioConfig) -> anyhow::Result<ScenarioConfig> {
         let value = typed::value(self, scenario).context("cannot scale the scenario")?;
-        let value = value.context("a scenario is a table")?;
-        let scaled: Result<ScenarioConfig, _> = value.try_into();
+        let value = value.as_ref().and_then(toml::Value::as_table);
+        let scaled = value::read_table::<ScenarioConfig>(value.context("a scenario is a table")?);
         let mut scaled = scaled.context("cannot scale the scenario")?;
         // A longer one makes no difference to anybody, and would be refused.
         let longest = &mut scaled.transport.rto.maximum;
