@@ -26,7 +26,7 @@ level DSCP        f  senders   an epoch       rate  latency              applica
     0    0       12        1  unlimited  10.0 Gbps  no bound             hadoop
 
 expected: while no more than so many senders a level send to one host at once
-written to plan: qjump.toml, hosts.toml, levels.svg, levels.png, levels.csv
+written to plan: qjump.toml, hosts.toml, levels.svg,[..] levels.csv
 
 "#]]);
     let limits = read_text(&directory, "plan/qjump.toml");
@@ -36,12 +36,8 @@ written to plan: qjump.toml, hosts.toml, levels.svg, levels.png, levels.csv
         limits.contains("levels = [\"unlimited\", \"1115B\", \"256B\"]"),
         "{limits}"
     );
-    assert!(
-        fs::read(directory.path().join("plan/levels.png"))
-            .unwrap()
-            .len()
-            > 1000
-    );
+    let png = fs::read(directory.path().join("plan/levels.png"));
+    assert!(png.is_ok_and(|png| png.len() > 1000) || !cfg!(feature = "png"));
 }
 
 #[test]
