@@ -56,6 +56,12 @@ pub(crate) enum ContentError {
         found: String,
         expected: &'static str,
     },
+    #[error("column {column} has {found} rows of {expected}")]
+    Rows {
+        column: String,
+        found: usize,
+        expected: usize,
+    },
     #[error("column {column} has empty cells")]
     EmptyCells { column: String },
     #[error("column {column} has a value that is not a time: {value}")]

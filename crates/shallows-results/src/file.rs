@@ -1,23 +1,13 @@
-//! Files that appear when they are complete, and the Parquet settings that all of them share.
+//! Files that appear when they are complete.
 
 use std::error::Error;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{Array, PrimitiveArray, RecordBatch};
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
-use parquet::basic::Compression;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
 use tempfile::NamedTempFile;
 
 use crate::ResultsError;
-use crate::error::ContentError;
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,73 +132,4 @@ pub(crate) fn read_named<T>(
         path: path.to_owned(),
         source,
     })
-}
-
-/// Rows that are turned into columns at a time.
-pub(crate) const BATCH_ROWS: usize = 1 << 16;
-const ROW_GROUP_ROWS: usize = 1 << 17;
-
-/// A Parquet writer into `file` for batches like `sample`.
-pub(crate) fn parquet_writer<W: Write + Send>(
-    file: W,
-    sample: &RecordBatch,
-    metadata: Option<Vec<KeyValue>>,
-) -> parquet::errors::Result<ArrowWriter<W>> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_key_value_metadata(metadata)
-        .set_created_by(concat!("shallows version ", env!("CARGO_PKG_VERSION")).to_owned())
-        .build();
-    // Parquet's own types say it all, so the copy of the Arrow schema is left out.
-    let options = ArrowWriterOptions::new()
-        .with_properties(properties)
-        .with_skip_arrow_metadata(true);
-    ArrowWriter::try_new_with_options(file, Arc::clone(sample.schema_ref()), options)
-}
-
-/// A Parquet file's metadata and batches.
-pub(crate) fn parquet_reader(
-    path: &Path,
-) -> Result<(Vec<KeyValue>, ParquetRecordBatchReader), Box<dyn Error + Send + Sync>> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
-    let metadata = builder.metadata().file_metadata().key_value_metadata();
-    let metadata = metadata.cloned().unwrap_or_default();
-    Ok((metadata, builder.with_batch_size(BATCH_ROWS).build()?))
-}
-
-/// A column of a batch by name, as the type that it must have.
-pub(crate) fn column<'b, A: Array + 'static>(
-    batch: &'b RecordBatch,
-    name: &str,
-    expected: &'static str,
-) -> Result<&'b A, ContentError> {
-    let array = batch
-        .column_by_name(name)
-        .ok_or_else(|| ContentError::MissingColumn {
-            column: name.to_owned(),
-        })?;
-    array
-        .as_any()
-        .downcast_ref()
-        .ok_or_else(|| ContentError::ColumnType {
-            column: name.to_owned(),
-            found: array.data_type().to_string(),
-            expected,
-        })
-}
-
-/// The values of a column without empty cells.
-pub(crate) fn values<'b, T: ArrowPrimitiveType>(
-    batch: &'b RecordBatch,
-    name: &str,
-    expected: &'static str,
-) -> Result<&'b [T::Native], ContentError> {
-    let array: &PrimitiveArray<T> = column(batch, name, expected)?;
-    if array.null_count() > 0 {
-        return Err(ContentError::EmptyCells {
-            column: name.to_owned(),
-        });
-    }
-    Ok(array.values())
 }

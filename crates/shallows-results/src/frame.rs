@@ -2,14 +2,10 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow_schema::DataType;
 
 use crate::ResultsError;
-use crate::error::ContentError;
-use crate::file::{column, parquet_reader, parquet_writer, read_named, write_whole};
+use crate::columns::{Column, ColumnsReader, ColumnsWriter, Data};
+use crate::file::{read_named, write_whole};
 
 /// Named columns of equal length, written as Parquet.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,12 +33,28 @@ impl Cells {
         }
     }
 
-    fn array(&self) -> ArrayRef {
+    fn column(&self, name: &str) -> Column {
         match self {
-            Self::Texts(values) => Arc::new(StringArray::from(values.clone())),
-            Self::Integers(values) => Arc::new(Int64Array::from(values.clone())),
-            Self::Reals(values) => Arc::new(Float64Array::from(values.clone())),
+            Self::Texts(values) => Column::new(name, Data::Utf8(values.clone())),
+            Self::Integers(values) => Column::new(name, Data::Int64(values.clone())),
+            Self::Reals(values) => {
+                let reals = values.iter().map(|value| value.unwrap_or_default());
+                let is_there = values.iter().map(Option::is_some).collect();
+                Column::with_gaps(name, Data::Float64(reals.collect()), is_there)
+            }
         }
+    }
+
+    fn extend(&mut self, column: &Column) -> Result<(), Box<dyn Error + Send + Sync>> {
+        match self {
+            Self::Texts(values) => values.extend_from_slice(column.values()?),
+            Self::Integers(values) => values.extend_from_slice(column.values()?),
+            Self::Reals(values) => {
+                let reals = column.cells::<f64>()?.iter().enumerate();
+                values.extend(reals.map(|(row, real)| column.is_there(row).then_some(*real)));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -82,14 +94,11 @@ impl Frame {
     /// Writes the frame as Parquet, as a whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), ResultsError> {
         write_whole(path, |file| {
-            let named = self.columns.iter().map(|(name, cells)| {
-                let nullable = matches!(cells, Cells::Reals(_));
-                (name, cells.array(), nullable)
-            });
-            let batch = RecordBatch::try_from_iter_with_nullable(named)?;
-            let mut writer = parquet_writer(file, &batch, None)?;
-            writer.write(&batch)?;
-            writer.close()?;
+            let columns = self.columns.iter();
+            let columns: Vec<_> = columns.map(|(name, cells)| cells.column(name)).collect();
+            let mut writer = ColumnsWriter::new(file, &columns, None)?;
+            writer.write(&columns)?;
+            writer.finish()?;
             Ok(())
         })
     }
@@ -116,42 +125,20 @@ impl Frame {
 }
 
 fn read(path: &Path) -> Result<Frame, Box<dyn Error + Send + Sync>> {
-    let (_, batches) = parquet_reader(path)?;
+    let reader = ColumnsReader::open(path)?;
     let mut frame = Frame::default();
-    for field in arrow_array::RecordBatchReader::schema(&batches).fields() {
-        let cells = match field.data_type() {
-            DataType::Utf8 => Cells::Texts(Vec::new()),
-            DataType::Int64 => Cells::Integers(Vec::new()),
-            DataType::Float64 => Cells::Reals(Vec::new()),
-            other => {
-                return Err(ContentError::ColumnType {
-                    column: field.name().clone(),
-                    found: other.to_string(),
-                    expected: "Utf8, Int64 or Float64",
-                }
-                .into());
-            }
+    for column in reader.schema() {
+        let cells = match column.data {
+            Data::Utf8(_) => Cells::Texts(Vec::new()),
+            Data::Int64(_) => Cells::Integers(Vec::new()),
+            Data::Float64(_) => Cells::Reals(Vec::new()),
+            _ => return Err(column.type_error("Utf8, Int64 or Float64").into()),
         };
-        frame.add(field.name(), cells);
+        frame.add(column.name, cells);
     }
-    for batch in batches {
-        let batch = batch?;
-        for (name, cells) in &mut frame.columns {
-            match cells {
-                Cells::Texts(values) => {
-                    let array: &StringArray = column(&batch, name, "Utf8")?;
-                    let texts = array.iter().map(|text| text.unwrap_or_default().to_owned());
-                    values.extend(texts);
-                }
-                Cells::Integers(values) => {
-                    let array: &Int64Array = column(&batch, name, "Int64")?;
-                    values.extend_from_slice(array.values());
-                }
-                Cells::Reals(values) => {
-                    let array: &Float64Array = column(&batch, name, "Float64")?;
-                    values.extend(array.iter());
-                }
-            }
+    for group in reader.groups() {
+        for ((_, cells), column) in frame.columns.iter_mut().zip(group?) {
+            cells.extend(&column)?;
         }
     }
     Ok(frame)

@@ -20,7 +20,7 @@
 //! | [`frame`] | many runs as one table |
 //! | [`reason`] | why packets were marked or dropped, in words |
 //! | [`compare`] | two summaries, difference by difference |
-//! | [`figure`] | curves with error bars, as SVG, PNG and CSV |
+//! | [`figure`] | curves with error bars, as SVG, CSV and PNG |
 //! | [`report`] | a reproduction as one page: figures, claims, verdicts, deviations |
 //!
 //! Equal input gives equal bytes in every file: no clock, host name or map order gets into one.
@@ -58,6 +58,7 @@
 
 #![forbid(unsafe_code)]
 
+mod columns;
 pub mod compare;
 mod decimal;
 mod error;

@@ -4,7 +4,8 @@ use std::fs;
 
 use anyhow::Context as _;
 use indicatif::ProgressBar;
-use shallows_results::{write_bytes, write_text};
+use shallows_results::figure::Words;
+use shallows_results::write_text;
 use shallows_study::validate;
 
 use crate::cli::ValidateArgs;
@@ -24,9 +25,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(&validation).context("results are plain data")? + "\n";
     write_text(&out.join("validate-mq-ecn.json"), &json)?;
     let figure = validation.figure();
-    write_text(&out.join("validate-mq-ecn.svg"), &figure.to_svg())?;
-    let png = figure.to_png().context("cannot draw the figure")?;
-    write_bytes(&out.join("validate-mq-ecn.png"), &png)?;
+    figure.write(out, "validate-mq-ecn", &Words::default())?;
     if args.json {
         return Ok(output::print(&json)?);
     }

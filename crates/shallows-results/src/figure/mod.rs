@@ -10,16 +10,29 @@
 //! for the few hundred lines here.
 
 mod csv;
+#[cfg(feature = "png")]
 mod png;
 mod rows;
 mod scale;
 mod style;
 mod svg;
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "png")]
 pub use png::PngError;
 pub use style::page_style;
+
+use crate::ResultsError;
+#[cfg(feature = "png")]
+use crate::file::{write_bytes, write_named};
+use crate::write_text;
+
+/// Whether figures are written as PNG too. Fonts and rasterizing are much of what a build compiles,
+/// so it is a feature.
+pub const HAS_PNG: bool = cfg!(feature = "png");
 
 /// Some panels with one legend.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -240,12 +253,35 @@ impl Figure {
         (panels.collect(), svg::inline_legend(self))
     }
 
+    /// Writes the figure as SVG, as PNG if this build [has it](HAS_PNG), and its data as CSV.
+    /// Answers with the paths.
+    pub fn write(
+        &self,
+        directory: &Path,
+        name: &str,
+        words: &Words,
+    ) -> Result<Vec<PathBuf>, ResultsError> {
+        let path = |extension: &str| directory.join(format!("{name}.{extension}"));
+        let mut paths = vec![path("svg"), path("csv")];
+        write_text(&paths[0], &self.to_svg_with(words))?;
+        write_text(&paths[1], &self.to_csv())?;
+        #[cfg(feature = "png")]
+        {
+            let png = path("png");
+            write_bytes(&png, &write_named(&png, || Ok(self.to_png_with(words)?))?)?;
+            paths.insert(1, png);
+        }
+        Ok(paths)
+    }
+
     /// The figure in pixels, twice as fine as a page shows it.
+    #[cfg(feature = "png")]
     pub fn to_png(&self) -> Result<Vec<u8>, PngError> {
         self.to_png_with(&Words::default())
     }
 
     /// The same with words around it.
+    #[cfg(feature = "png")]
     pub fn to_png_with(&self, words: &Words) -> Result<Vec<u8>, PngError> {
         png::render(&self.to_svg_with(words))
     }

@@ -15,8 +15,6 @@ mod parquet;
 use std::borrow::Borrow;
 use std::path::Path;
 
-use arrow_array::RecordBatch;
-
 use crate::file::{read_named, write_whole};
 use crate::record::{Completeness, FlowRecord};
 use crate::{Format, ResultsError};
@@ -49,10 +47,11 @@ pub fn write_flows(
 }
 
 /// Flow records as columns in memory, those of `flows.parquet`.
+#[cfg(feature = "arrow")]
 pub fn record_batch(
     records: &[FlowRecord],
-) -> Result<RecordBatch, Box<dyn std::error::Error + Send + Sync>> {
-    parquet::batch(records)
+) -> Result<arrow_array::RecordBatch, Box<dyn std::error::Error + Send + Sync>> {
+    Ok(crate::columns::record_batch(parquet::columns(records)?)?)
 }
 
 /// Reads a table of flows in the format that the name tells. Columns are found by name; others

@@ -1,18 +1,14 @@
 use std::error::Error;
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow_array::types::{Float64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt16Array, UInt32Array, UInt64Array,
-};
 use parquet::file::metadata::KeyValue;
 use shallows_core::units::Time;
 
 use super::{FlowTable, PARTIAL_KEY};
+use crate::columns::{Column, ColumnsReader, ColumnsWriter, Data, GROUP_ROWS};
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::{BATCH_ROWS, NewFile, column, parquet_reader, parquet_writer, values};
+use crate::file::NewFile;
 use crate::record::{COLUMNS, Completeness, FlowRecord, OPTIONAL_COLUMNS};
 
 pub(super) fn write(
@@ -22,17 +18,17 @@ pub(super) fn write(
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let partial = bool::from(completeness).to_string();
     let metadata = vec![KeyValue::new(PARTIAL_KEY.to_owned(), partial)];
-    let mut writer = parquet_writer(file, &batch(&[])?, Some(metadata))?;
+    let mut writer = ColumnsWriter::new(file, &columns(&[])?, Some(metadata))?;
     let mut rows = Vec::new();
     loop {
         rows.clear();
-        rows.extend(records.by_ref().take(BATCH_ROWS));
+        rows.extend(records.by_ref().take(GROUP_ROWS));
         if rows.is_empty() {
             break;
         }
-        writer.write(&batch(&rows)?)?;
+        writer.write(&columns(&rows)?)?;
     }
-    writer.close()?;
+    writer.finish()?;
     Ok(())
 }
 
@@ -40,18 +36,13 @@ pub(super) fn write(
 const BLOCK: usize = 512;
 
 /// Rows as columns, in the order of [`COLUMNS`].
-pub(super) fn batch(rows: &[FlowRecord]) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
+pub(super) fn columns(rows: &[FlowRecord]) -> Result<Vec<Column>, ContentError> {
     let mut columns = Columns::default();
     columns.reserve(rows.len());
     for block in rows.chunks(BLOCK) {
         columns.extend(block)?;
     }
-    let arrays = COLUMNS.into_iter().zip(columns.into_arrays());
-    let named = arrays.map(|(name, array)| {
-        let may_be_null = name == "fct_us" || OPTIONAL_COLUMNS.contains(&name);
-        (name, array, may_be_null)
-    });
-    Ok(RecordBatch::try_from_iter_with_nullable(named)?)
+    Ok(columns.into_columns())
 }
 
 /// Columns that grow.
@@ -122,25 +113,33 @@ impl Columns {
         Ok(())
     }
 
-    fn into_arrays(self) -> [ArrayRef; COLUMNS.len()] {
-        let finished = BooleanArray::from(self.finished);
-        let fct = Float64Array::new(self.fct.into(), Some(finished.values().clone().into()));
-        [
-            Arc::new(UInt64Array::from(self.id)),
-            Arc::new(Float64Array::from(self.start)),
-            Arc::new(UInt32Array::from(self.src)),
-            Arc::new(UInt32Array::from(self.dst)),
-            Arc::new(UInt64Array::from(self.bytes)),
-            Arc::new(UInt16Array::from(self.service)),
-            Arc::new(fct),
-            Arc::new(Float64Array::from(self.ideal_fct)),
-            Arc::new(UInt32Array::from(self.retransmits)),
-            Arc::new(UInt32Array::from(self.timeouts)),
-            Arc::new(UInt32Array::from(self.marks)),
-            Arc::new(finished),
-            Arc::new(self.sent.into_array()),
-            Arc::new(self.dropped.into_array()),
-        ]
+    fn into_columns(self) -> Vec<Column> {
+        let data = [
+            (Data::UInt64(self.id), None),
+            (Data::Float64(self.start), None),
+            (Data::UInt32(self.src), None),
+            (Data::UInt32(self.dst), None),
+            (Data::UInt64(self.bytes), None),
+            (Data::UInt16(self.service), None),
+            (Data::Float64(self.fct), Some(self.finished.clone())),
+            (Data::Float64(self.ideal_fct), None),
+            (Data::UInt32(self.retransmits), None),
+            (Data::UInt32(self.timeouts), None),
+            (Data::UInt32(self.marks), None),
+            (Data::Boolean(self.finished), None),
+            (Data::UInt32(self.sent.values), Some(self.sent.is_known)),
+            (
+                Data::UInt32(self.dropped.values),
+                Some(self.dropped.is_known),
+            ),
+        ];
+        let named = COLUMNS.into_iter().zip(data);
+        let columns = named.map(|(name, (data, is_there))| Column {
+            name: name.to_owned(),
+            data,
+            is_there,
+        });
+        columns.collect()
     }
 }
 
@@ -150,11 +149,6 @@ impl Counts {
         self.values.extend(values);
         let is_known = rows.iter().map(|row| count(row).is_some());
         self.is_known.extend(is_known);
-    }
-
-    fn into_array(self) -> UInt32Array {
-        let is_known = BooleanArray::from(self.is_known);
-        UInt32Array::new(self.values.into(), Some(is_known.values().clone().into()))
     }
 }
 
@@ -171,12 +165,12 @@ fn extend_times<const DIGITS: u32>(
 }
 
 pub(super) fn read(path: &Path) -> Result<FlowTable, Box<dyn Error + Send + Sync>> {
-    let (metadata, batches) = parquet_reader(path)?;
-    let partial = metadata.iter().find(|entry| entry.key == PARTIAL_KEY);
-    let partial = partial.and_then(|entry| entry.value.as_deref()?.parse::<bool>().ok());
+    let reader = ColumnsReader::open(path)?;
+    let partial = reader.metadata(PARTIAL_KEY);
+    let partial = partial.and_then(|value| value.parse::<bool>().ok());
     let mut records = Vec::new();
-    for batch in batches {
-        read_batch(&batch?, &mut records)?;
+    for columns in reader.groups() {
+        read_columns(&columns?, &mut records)?;
     }
     Ok(FlowTable {
         records,
@@ -184,34 +178,41 @@ pub(super) fn read(path: &Path) -> Result<FlowTable, Box<dyn Error + Send + Sync
     })
 }
 
-fn read_batch(batch: &RecordBatch, records: &mut Vec<FlowRecord>) -> Result<(), ContentError> {
-    let id = values::<UInt64Type>(batch, "id", "UInt64")?;
-    let start_s = values::<Float64Type>(batch, "start_s", "Float64")?;
-    let src = values::<UInt32Type>(batch, "src", "UInt32")?;
-    let dst = values::<UInt32Type>(batch, "dst", "UInt32")?;
-    let bytes = values::<UInt64Type>(batch, "bytes", "UInt64")?;
-    let service = values::<UInt16Type>(batch, "service", "UInt16")?;
-    let fct_us: &Float64Array = column(batch, "fct_us", "Float64")?;
-    let ideal_fct_us = values::<Float64Type>(batch, "ideal_fct_us", "Float64")?;
-    let retransmits = values::<UInt32Type>(batch, "retransmits", "UInt32")?;
-    let timeouts = values::<UInt32Type>(batch, "timeouts", "UInt32")?;
-    let marks = values::<UInt32Type>(batch, "marks", "UInt32")?;
-    let finished: &BooleanArray = column(batch, "finished", "Boolean")?;
+fn read_columns(columns: &[Column], records: &mut Vec<FlowRecord>) -> Result<(), ContentError> {
+    let found = |name: &str| columns.iter().find(|column| column.name == name);
+    let column = |name: &str| {
+        found(name).ok_or_else(|| ContentError::MissingColumn {
+            column: name.to_owned(),
+        })
+    };
+    let id: &[u64] = column("id")?.values()?;
+    let start_s: &[f64] = column("start_s")?.values()?;
+    let src: &[u32] = column("src")?.values()?;
+    let dst: &[u32] = column("dst")?.values()?;
+    let bytes: &[u64] = column("bytes")?.values()?;
+    let service: &[u16] = column("service")?.values()?;
+    let fct = column("fct_us")?;
+    let fct_us: &[f64] = fct.cells()?;
+    let ideal_fct_us: &[f64] = column("ideal_fct_us")?.values()?;
+    let retransmits: &[u32] = column("retransmits")?.values()?;
+    let timeouts: &[u32] = column("timeouts")?.values()?;
+    let marks: &[u32] = column("marks")?.values()?;
+    let finished: &[bool] = column("finished")?.values()?;
     let optional = |name| {
-        let array: Result<&UInt32Array, _> = column(batch, name, "UInt32");
-        move |row| {
-            let array = array.as_ref().ok()?;
-            array.is_valid(row).then(|| array.value(row))
+        let column = found(name);
+        move |row: usize| {
+            let column = column.filter(|column| column.is_there(row))?;
+            column.cells::<u32>().ok().map(|cells| cells[row])
         }
     };
     let [sent, dropped] = OPTIONAL_COLUMNS.map(optional);
-    for row in 0..batch.num_rows() {
-        let finished = finished.value(row);
-        if finished != fct_us.is_valid(row) {
+    for row in 0..id.len() {
+        let finished = finished[row];
+        if finished != fct.is_there(row) {
             let id = id[row];
             return Err(ContentError::Finished { id, finished });
         }
-        let fct = finished.then(|| Decimal::<6>::read("fct_us", fct_us.value(row)));
+        let fct = finished.then(|| Decimal::<6>::read("fct_us", fct_us[row]));
         records.push(FlowRecord {
             id: id[row],
             start: Decimal::<12>::read("start_s", start_s[row])?,

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::figure::{Figure, PngError};
-use crate::{ResultsError, write_bytes, write_text};
+use crate::figure::{Figure, Words};
+use crate::{ResultsError, write_text};
 
 /// What became of a paper's figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -238,14 +238,6 @@ pub enum ReportError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A figure could not be drawn.
-    #[error("{figure}: {error}")]
-    Png {
-        /// Its name.
-        figure: String,
-        /// What went wrong.
-        error: PngError,
-    },
     /// The page's own template is wrong.
     #[error("the page cannot be made: {0}")]
     Template(#[from] minijinja::Error),
@@ -377,7 +369,7 @@ pub fn read_all(directory: &Path) -> Result<Vec<Reproduction>, ReportError> {
     paths.iter().map(|path| Reproduction::read(path)).collect()
 }
 
-/// Writes `report.html`, and beside it each figure as SVG and PNG with its data as CSV, and the
+/// Writes `report.html`, and beside it the files of each figure, and the
 /// claims as `<paper>-claims.md`. Answers with the path of the page.
 pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf, ReportError> {
     let figures = directory.join("figures");
@@ -388,14 +380,7 @@ pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf
     for reproduction in reproductions {
         for outcome in &reproduction.figures {
             let figure = &outcome.figure;
-            let path = |end: &str| figures.join(format!("{}.{end}", figure.name));
-            write_text(&path("svg"), &figure.to_svg())?;
-            write_text(&path("csv"), &figure.to_csv())?;
-            let png = figure.to_png().map_err(|error| ReportError::Png {
-                figure: figure.name.clone(),
-                error,
-            })?;
-            write_bytes(&path("png"), &png)?;
+            figure.write(&figures, &figure.name, &Words::default())?;
         }
         let claims = directory.join(format!("{}-claims.md", reproduction.paper.id));
         write_text(&claims, &reproduction.to_markdown())?;

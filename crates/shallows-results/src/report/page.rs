@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     ClaimOutcome, Deviation, FigureOutcome, Paper, ReportError, Reproduction, Size, Verdict,
 };
-use crate::figure::{Curve, Plot, page_style};
+use crate::figure::{Curve, HAS_PNG, Plot, page_style};
 
 /// What the template needs of a figure besides its outcome.
 #[derive(Serialize)]
@@ -48,6 +48,7 @@ struct Table {
 struct Page<'a> {
     papers: Vec<ShownPaper<'a>>,
     style: String,
+    has_png: bool,
     version: &'static str,
 }
 
@@ -75,6 +76,7 @@ pub(super) fn render(reproductions: &[Reproduction]) -> Result<String, ReportErr
     let page = Page {
         papers: reproductions.iter().map(shown_paper).collect(),
         style: format!("{}{}", include_str!("page.css"), page_style()),
+        has_png: HAS_PNG,
         version: env!("CARGO_PKG_VERSION"),
     };
     let template = environment.get_template("page")?;

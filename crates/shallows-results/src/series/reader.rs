@@ -1,15 +1,13 @@
 use std::error::Error;
 use std::path::Path;
 
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::DataType;
 use shallows_core::units::Time;
 
 use super::{Column, Kind, Series, TIME_SUFFIX, Values};
+use crate::columns::{self, ColumnsReader, Data};
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::{self, parquet_reader, read_named};
+use crate::file::read_named;
 use crate::{Format, ResultsError};
 
 impl Series {
@@ -25,44 +23,32 @@ impl Series {
 }
 
 fn read_parquet(path: &Path) -> Result<Series, Box<dyn Error + Send + Sync>> {
-    let (_, batches) = parquet_reader(path)?;
-    let schema = RecordBatchReader::schema(&batches);
+    let reader = ColumnsReader::open(path)?;
     let mut columns = Vec::new();
-    for field in schema.fields() {
-        let kind = match field.data_type() {
-            DataType::Float64 if field.name().ends_with(TIME_SUFFIX) => Kind::Time,
-            DataType::Float64 => Kind::Real,
-            DataType::Int64 => Kind::Integer,
-            other => {
-                return Err(ContentError::ColumnType {
-                    column: field.name().clone(),
-                    found: other.to_string(),
-                    expected: "Int64 or Float64",
-                }
-                .into());
-            }
+    for column in reader.schema() {
+        let kind = match column.data {
+            Data::Float64(_) if column.name.ends_with(TIME_SUFFIX) => Kind::Time,
+            Data::Float64(_) => Kind::Real,
+            Data::Int64(_) => Kind::Integer,
+            _ => return Err(column.type_error("Int64 or Float64").into()),
         };
-        columns.push(Column::new(field.name(), kind));
+        columns.push(Column::new(&column.name, kind));
     }
-    for batch in batches {
-        append(&mut columns, &batch?)?;
+    for group in reader.groups() {
+        for (column, rows) in columns.iter_mut().zip(group?) {
+            append(column, &rows)?;
+        }
     }
     Ok(Series { columns })
 }
 
-fn append(columns: &mut [Column], batch: &RecordBatch) -> Result<(), ContentError> {
-    for Column { name, values } in columns {
-        match values {
-            Values::Integers(values) => {
-                values.extend(file::values::<Int64Type>(batch, name, "Int64")?);
-            }
-            Values::Reals(values) => {
-                values.extend(file::values::<Float64Type>(batch, name, "Float64")?);
-            }
-            Values::Times(values) => {
-                for &value in file::values::<Float64Type>(batch, name, "Float64")? {
-                    values.push(Decimal::<6>::read(name, value)?);
-                }
+fn append(column: &mut Column, rows: &columns::Column) -> Result<(), ContentError> {
+    match &mut column.values {
+        Values::Integers(values) => values.extend_from_slice(rows.values()?),
+        Values::Reals(values) => values.extend_from_slice(rows.values()?),
+        Values::Times(values) => {
+            for &value in rows.values::<f64>()? {
+                values.push(Decimal::<6>::read(&column.name, value)?);
             }
         }
     }

@@ -1,14 +1,12 @@
 use std::error::Error;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use parquet::arrow::arrow_writer::ArrowWriter;
 
 use super::{Column, Kind, Series, Value, Values};
+use crate::columns::{self, ColumnsWriter, Data, GROUP_ROWS};
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::{BATCH_ROWS, NewFile, parquet_writer, write_named};
+use crate::file::{NewFile, write_named};
 use crate::{Format, ResultsError};
 
 impl Series {
@@ -23,34 +21,30 @@ impl Series {
     }
 
     /// The columns as Arrow has them, those of the Parquet file.
-    pub fn record_batch(&self) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
-        self.batch(0..self.rows())
+    #[cfg(feature = "arrow")]
+    pub fn record_batch(&self) -> Result<arrow_array::RecordBatch, Box<dyn Error + Send + Sync>> {
+        Ok(columns::record_batch(self.stored(0..self.rows())?)?)
     }
 
-    fn batch(
-        &self,
-        rows: std::ops::Range<usize>,
-    ) -> Result<RecordBatch, Box<dyn Error + Send + Sync>> {
-        let mut named = Vec::new();
-        for column in &self.columns {
-            named.push((&column.name, column.array(rows.clone())?, false));
-        }
-        Ok(RecordBatch::try_from_iter_with_nullable(named)?)
+    /// Some rows as a Parquet file has them.
+    fn stored(&self, rows: Range<usize>) -> Result<Vec<columns::Column>, ContentError> {
+        let columns = self.columns.iter();
+        columns.map(|column| column.stored(rows.clone())).collect()
     }
 }
 
 impl Column {
-    fn array(&self, rows: std::ops::Range<usize>) -> Result<ArrayRef, ContentError> {
+    fn stored(&self, rows: Range<usize>) -> Result<columns::Column, ContentError> {
         let exact = |time| Decimal::<6>(time).to_exact_f64(&self.name);
-        Ok(match &self.values {
-            Values::Integers(values) => Arc::new(Int64Array::from(values[rows].to_vec())),
-            Values::Reals(values) => Arc::new(Float64Array::from(values[rows].to_vec())),
+        let data = match &self.values {
+            Values::Integers(values) => Data::Int64(values[rows].to_vec()),
+            Values::Reals(values) => Data::Float64(values[rows].to_vec()),
             Values::Times(values) => {
-                let doubles: Result<Vec<f64>, _> =
-                    values[rows].iter().copied().map(exact).collect();
-                Arc::new(Float64Array::from(doubles?))
+                let doubles: Result<_, _> = values[rows].iter().copied().map(exact).collect();
+                Data::Float64(doubles?)
             }
-        })
+        };
+        Ok(columns::Column::new(&self.name, data))
     }
 
     fn cell(&self, row: usize) -> String {
@@ -94,7 +88,7 @@ impl SeriesWriter {
     /// If `row` has not one value of the right kind for each column.
     pub fn push(&mut self, row: &[Value]) -> Result<(), ResultsError> {
         self.rows.push(row);
-        if self.rows.rows() < BATCH_ROWS {
+        if self.rows.rows() < GROUP_ROWS {
             return Ok(());
         }
         write_named(&self.path, || self.sink.write(&self.rows))?;
@@ -114,7 +108,7 @@ impl SeriesWriter {
 /// Where rows go.
 #[derive(Debug)]
 enum Sink {
-    Parquet(Box<ArrowWriter<NewFile>>),
+    Parquet(Box<ColumnsWriter<NewFile>>),
     Csv(Box<csv::Writer<NewFile>>),
 }
 
@@ -128,7 +122,8 @@ impl Sink {
         let file = NewFile::create(path)?;
         Ok(match format {
             Format::Parquet => {
-                Self::Parquet(Box::new(parquet_writer(file, &sample.batch(0..0)?, None)?))
+                let columns = sample.stored(0..0)?;
+                Self::Parquet(Box::new(ColumnsWriter::new(file, &columns, None)?))
             }
             Format::Csv => {
                 let mut writer = csv::Writer::from_writer(file);
@@ -141,9 +136,9 @@ impl Sink {
     fn write(&mut self, rows: &Series) -> Result<(), Box<dyn Error + Send + Sync>> {
         match self {
             Self::Parquet(writer) => {
-                for start in (0..rows.rows()).step_by(BATCH_ROWS) {
-                    let end = rows.rows().min(start + BATCH_ROWS);
-                    writer.write(&rows.batch(start..end)?)?;
+                for start in (0..rows.rows()).step_by(GROUP_ROWS) {
+                    let end = rows.rows().min(start + GROUP_ROWS);
+                    writer.write(&rows.stored(start..end)?)?;
                 }
             }
             Self::Csv(writer) => {
@@ -157,7 +152,7 @@ impl Sink {
 
     fn finish(self) -> Result<(), Box<dyn Error + Send + Sync>> {
         match self {
-            Self::Parquet(writer) => writer.into_inner()?.finish(),
+            Self::Parquet(writer) => writer.finish()?.finish(),
             Self::Csv(writer) => {
                 let file = writer
                     .into_inner()

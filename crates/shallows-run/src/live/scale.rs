@@ -14,7 +14,7 @@ use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
 use shallows_sim::workload::{FlowSpec, Workload};
 
-use crate::scenario::ScenarioConfig;
+use crate::scenario::{ScenarioConfig, value};
 
 /// Factors are exact to so many parts.
 const PARTS: u64 = 1_000_000;
@@ -59,8 +59,9 @@ impl Scale {
     /// A part of a scenario with every rate and time scaled.
     fn scaled<T: Serialize + DeserializeOwned>(self, of: &T) -> anyhow::Result<T> {
         let value = typed::value(self, of).context("cannot scale the scenario")?;
-        let value = value.context("a scenario is a table")?;
-        value.try_into().context("cannot scale the scenario")
+        let value = value.as_ref().and_then(toml::Value::as_table);
+        value::read_table(value.context("a scenario is a table")?)
+            .context("cannot scale the scenario")
     }
 
     /// Flows with every rate and time scaled.

@@ -4,7 +4,6 @@ use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use serde::Serialize;
 use shallows_core::units::Time;
 use shallows_live::lab;
@@ -15,8 +14,7 @@ use shallows_live::xco::lab::{
     AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoObserved, XcoPlan,
     XcoSample,
 };
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
-use shallows_results::{write_bytes, write_text};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
 use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::{Directives, XcoConfig};
 
@@ -239,11 +237,9 @@ impl Display for XcoFacts<'_> {
 /// Writes the timeline of a run, as a figure and its numbers.
 pub(super) fn write(out: &Path, seen: &XcoObserved) -> Result<(), Failure> {
     let figure = timeline(seen);
-    let png = figure.to_png().context("cannot draw the timeline")?;
-    let results = write_text(&out.join("xco.svg"), &figure.to_svg())
-        .and_then(|()| write_text(&out.join("xco.csv"), &figure.to_csv()))
-        .and_then(|()| write_bytes(&out.join("xco.png"), &png));
-    Ok(results.map_err(anyhow::Error::from)?)
+    let written = figure.write(out, "xco", &Words::default());
+    written.map_err(anyhow::Error::from)?;
+    Ok(())
 }
 
 fn timeline(seen: &XcoObserved) -> Figure {

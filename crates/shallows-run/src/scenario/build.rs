@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use shallows_core::packet::Descriptor;
 use shallows_core::port::pause::{PauseGauge, PauseScope};
 use shallows_core::port::{ClassifierConfig, EgressPort, PerIndex, PortConfig, SchedulerConfig};
@@ -20,7 +19,7 @@ use shallows_sim::{
 };
 
 use super::probes::Probes;
-use super::{Diagnostic, Faults, Scenario, TransportFor, link_name};
+use super::{Diagnostic, Faults, Scenario, TransportFor, link_name, value};
 
 /// A scenario's parts, checked.
 #[derive(Debug)]
@@ -217,8 +216,8 @@ impl Scenario {
             let usual = toml::Table::try_from(&self.config.transport);
             let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
             keys.extend(special.set.clone());
-            let transport = TcpConfig::deserialize(keys);
-            let mut transport = transport.map_err(|error| at_keys(error.message().to_owned()))?;
+            let transport = value::read_table::<TcpConfig>(&keys);
+            let mut transport = transport.map_err(|error| at_keys(error.message))?;
             let known = self.registry.resolve_transport(&mut transport);
             known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::source::{Place, Source};
+use super::value::ValueError;
 
 /// What is wrong, where, and what to write instead.
 #[derive(Debug)]
@@ -33,10 +34,19 @@ impl Diagnostic {
         }
     }
 
-    /// An error that TOML or a type of the scenario reports.
+    /// An error in the syntax.
     pub(crate) fn from_toml(source: &Source, error: &toml::de::Error) -> Self {
-        let Explanation { message, help } = explain(error.message());
-        let span = error.span().unwrap_or_else(|| source.whole());
+        Self::explained(source, error.message(), error.span())
+    }
+
+    /// An error that a type of the scenario reports.
+    pub(crate) fn from_value(source: &Source, error: &ValueError) -> Self {
+        Self::explained(source, &error.message, error.span.clone())
+    }
+
+    fn explained(source: &Source, message: &str, span: Option<Range<usize>>) -> Self {
+        let Explanation { message, help } = explain(message);
+        let span = span.unwrap_or_else(|| source.whole());
         Self {
             message,
             help,

@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use super::diagnostic::Diagnostic;
 use super::source::{Place, Source};
 use super::unreadable;
+use super::value;
 
 /// What a TOML file says, and where it says it.
 #[derive(Clone, Debug)]
@@ -31,8 +32,8 @@ impl<T: DeserializeOwned> Document<T> {
         let document =
             DeTable::parse(text).map_err(|error| Diagnostic::from_toml(&source, &error))?;
         source.index(document.get_ref());
-        let content = T::deserialize(toml::de::Deserializer::from(document));
-        let content = content.map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        let content = value::read(document);
+        let content = content.map_err(|error| Diagnostic::from_value(&source, &error))?;
         Ok(Self { content, source })
     }
 }

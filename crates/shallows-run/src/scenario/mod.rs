@@ -13,6 +13,7 @@ mod memory;
 mod probes;
 mod setting;
 mod source;
+pub(crate) mod value;
 
 use std::borrow::Cow;
 use std::fmt::{self, Formatter};
@@ -308,8 +309,8 @@ impl Scenario {
     ) -> Result<Self, Diagnostic> {
         let (mut source, document) = merge(path, text, settings)?;
         source.index(document.get_ref());
-        let config = ScenarioConfig::deserialize(toml::de::Deserializer::from(document));
-        let mut config = config.map_err(|error| Diagnostic::from_toml(&source, &error))?;
+        let config = value::read::<ScenarioConfig>(document);
+        let mut config = config.map_err(|error| Diagnostic::from_value(&source, &error))?;
         resolve(&mut config, registry, &source)?;
         if !source.has("transport.receive-window") {
             // The default, as far as it can be kept track of in bytes.

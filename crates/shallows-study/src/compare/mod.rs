@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 use shallows_live::switch::Verdict;
-use shallows_results::figure::Figure;
+use shallows_results::figure::{Figure, Words};
 use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::summary::{RunFacts, Summary};
-use shallows_results::{write_bytes, write_text};
+use shallows_results::write_text;
 
 use shallows_run::Failure;
 use shallows_run::live;
@@ -136,9 +136,7 @@ fn json(comparison: &Comparison) -> anyhow::Result<String> {
 fn write(out: &Path, comparison: &Comparison, figure: &Figure) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
     write_text(&out.join("compare.json"), &json(comparison)?)?;
-    write_text(&out.join("compare.svg"), &figure.to_svg())?;
-    write_text(&out.join("compare.csv"), &figure.to_csv())?;
-    write_bytes(&out.join("compare.png"), &figure.to_png()?)?;
+    figure.write(out, "compare", &Words::default())?;
     Ok(out.to_owned())
 }
 

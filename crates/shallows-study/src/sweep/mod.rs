@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use shallows_results::frame::Frame;
-use shallows_results::{write_bytes, write_text};
+use shallows_results::write_text;
 use shallows_run::{BUILD_ID, Failure};
 
 use crate::executor::{Executor, Job, Observer};
@@ -151,22 +151,12 @@ fn write(
         return Err(anyhow!("all {failed} runs failed").into());
     }
     let results = Results::new(study, jobs, runs);
-    let mut files = Vec::new();
-    let mut file = |name: String| {
-        let path = out.join(name);
-        files.push(path.clone());
-        path
-    };
-    results.runs().write(&file("runs.parquet".to_owned()))?;
+    let mut files = vec![out.join("runs.parquet"), out.join("points.parquet")];
+    results.runs().write(&files[0])?;
     let points = results.points();
-    points.write(&file("points.parquet".to_owned()))?;
+    points.write(&files[1])?;
     for (figure, words) in results.figures() {
-        let name = &figure.name;
-        write_text(&file(format!("{name}.svg")), &figure.to_svg_with(&words))?;
-        let png = figure.to_png_with(&words);
-        let png = png.context("cannot draw the figure")?;
-        write_bytes(&file(format!("{name}.png")), &png)?;
-        write_text(&file(format!("{name}.csv")), &figure.to_csv())?;
+        files.extend(figure.write(out, &figure.name, &words)?);
     }
     let axes: Vec<_> = study
         .axes
@@ -186,7 +176,9 @@ fn write(
         "runs": jobs.len(),
         "failed": failed,
     });
-    write_text(&file("study.json".to_owned()), &format!("{about:#}\n"))?;
+    let study = out.join("study.json");
+    write_text(&study, &format!("{about:#}\n"))?;
+    files.push(study);
     Ok(Outcome {
         table: results.table(),
         points,

@@ -13,7 +13,8 @@ use shallows_core::host::qjump::{
 };
 use shallows_core::port::SchedulerConfig;
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::write_text;
 use shallows_run::Scenario;
 use shallows_sim::workload::{Cdf, SizeUnit};
 
@@ -323,21 +324,14 @@ fn json_text(plan: &Plan, around: &Surroundings) -> anyhow::Result<String> {
 
 /// Writes the files; what was written, for people.
 fn write(plan: &Plan, directory: &Path) -> anyhow::Result<String> {
-    let figure = figure(plan);
-    let files: [(&str, Vec<u8>); 5] = [
-        ("qjump.toml", limits_file(plan)?.into_bytes()),
-        ("hosts.toml", hosts_file(plan).into_bytes()),
-        ("levels.svg", figure.to_svg().into_bytes()),
-        ("levels.png", figure.to_png()?),
-        ("levels.csv", figure.to_csv().into_bytes()),
-    ];
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    for (name, bytes) in &files {
-        let path = directory.join(name);
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let mut paths = vec![directory.join("qjump.toml"), directory.join("hosts.toml")];
+    write_text(&paths[0], &limits_file(plan)?)?;
+    write_text(&paths[1], &hosts_file(plan))?;
+    paths.extend(figure(plan).write(directory, "levels", &Words::default())?);
+    let names: Vec<_> = paths.iter().filter_map(|path| path.file_name()).collect();
+    let names: Vec<_> = names.iter().map(|name| name.to_string_lossy()).collect();
     Ok(format!(
         "written to {}: {}\n",
         directory.display(),

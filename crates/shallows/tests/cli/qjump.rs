@@ -27,7 +27,7 @@ level DSCP service        f  senders   an epoch       rate  latency             
 
 level and DSCP: on real hosts; service: in a simulated scenario, where strict switches serve service 0 first
 expected: while no more than so many senders a level send to one host at once
-written to plan: qjump.toml, hosts.toml, levels.svg, levels.png, levels.csv
+written to plan: qjump.toml, hosts.toml, levels.svg,[..] levels.csv
 
 "#]]);
     let limits = read_text(&directory, "plan/qjump.toml");
@@ -37,12 +37,8 @@ written to plan: qjump.toml, hosts.toml, levels.svg, levels.png, levels.csv
         limits.contains("levels = [\"unlimited\", \"1115B\", \"256B\"]"),
         "{limits}"
     );
-    assert!(
-        fs::read(directory.path().join("plan/levels.png"))
-            .unwrap()
-            .len()
-            > 1000
-    );
+    let png = fs::read(directory.path().join("plan/levels.png"));
+    assert!(png.is_ok_and(|png| png.len() > 1000) || !cfg!(feature = "png"));
 }
 
 #[test]
