@@ -74,13 +74,13 @@ static __always_inline void start(struct sock *sk, struct control *c, const stru
 
 static __always_inline void on_init(struct sock *sk, const int hears)
 {
-	static const char reno[] = "reno";
+	char reno[] = "reno";
 	__u32 zero = 0;
 	struct parameters *p = bpf_map_lookup_elem(&parameters, &zero);
 
 	if ((hears & MARKS) && !(tcp_sk(sk)->ecn_flags & TCP_ECN_OK)) {
 		COUNT(fallbacks);
-		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)reno, sizeof(reno));
+		bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 		return;
 	}
 	if (p)

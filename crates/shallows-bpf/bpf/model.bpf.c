@@ -38,16 +38,30 @@ struct {
 	__type(value, struct control);
 } state SEC(".maps");
 
-static long run_step(__u32 i, void *unused)
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} position SEC(".maps");
+
+/* Runs the step at `position`; the kernel is told to repeat it. */
+SEC("tc")
+int model(void *ctx)
 {
 	__u32 zero = 0;
-	struct step *s = bpf_map_lookup_elem(&steps, &i);
+	__u32 *i = bpf_map_lookup_elem(&position, &zero);
 	struct parameters *p = bpf_map_lookup_elem(&parameters, &zero);
 	struct control *c = bpf_map_lookup_elem(&state, &zero);
+	struct step *s;
 	bool signal;
 
-	if (!s || !p || !c || !s->acked)
+	if (!i || !p || !c)
 		return 1;
+	s = bpf_map_lookup_elem(&steps, i);
+	if (!s)
+		return 1;
+	*i += 1;
 	if (!c->ready) {
 		c->alpha = p->initial_alpha;
 		c->window_end = s->una - s->acked;
@@ -61,12 +75,5 @@ static long run_step(__u32 i, void *unused)
 	if (s->reduced)
 		shrink(&s->cwnd, &s->cnt, c->alpha);
 	s->alpha = c->alpha;
-	return 0;
-}
-
-SEC("syscall")
-int model(void *ctx)
-{
-	bpf_loop(STEPS, run_step, (void *)0, 0);
 	return 0;
 }

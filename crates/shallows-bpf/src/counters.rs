@@ -1,10 +1,10 @@
 //! What a controller has seen and done since it was loaded.
 
+use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
 
 /// Sums over all connections since the controller was loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "libbpf", derive(bytemuck::Pod, bytemuck::Zeroable))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counters {
     /// ACKs of new data.

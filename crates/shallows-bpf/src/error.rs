@@ -10,15 +10,6 @@ use crate::Controller;
 /// Why the kernel does not do what it was asked for.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Built without the feature `libbpf`.
-    #[error(
-        "this build has no BPF: install clang, libelf-dev, zlib1g-dev and pkg-config, and build \
-         with --features bpf"
-    )]
-    NoLibbpf,
-    /// There was no clang when this was built.
-    #[error("this build has no BPF programs: install clang and build again")]
-    NoClang,
     /// Not root.
     #[error("BPF needs root: run the command with sudo")]
     NotRoot,
@@ -64,12 +55,11 @@ pub enum Error {
         source: io::Error,
     },
     /// The kernel refused something.
-    #[cfg(feature = "libbpf")]
     #[error("cannot {doing}")]
     Kernel {
         /// What was to be done.
         doing: &'static str,
         /// Why not.
-        source: libbpf_rs::Error,
+        source: io::Error,
     },
 }

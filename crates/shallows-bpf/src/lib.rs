@@ -8,7 +8,8 @@
 //!
 //! The programs are in `bpf/`: one file a controller, `control.h` between the kernel and the control
 //! law, `law.h` with the arithmetic of `shallows_core::tcp::congestion` in fixed point. A test runs
-//! both over the same ACKs.
+//! both over the same ACKs. `bpf/compile` makes `objects/` of them, which are committed: to build and
+//! to load takes neither clang nor libbpf.
 //!
 //! [`qjump`] has QJUMP's rate limiter for the egress of a device, [`mark`] gives the sockets of
 //! unmodified programs a level.
@@ -18,11 +19,8 @@
 mod controller;
 mod counters;
 mod error;
-#[cfg(feature = "libbpf")]
 mod kernel;
-#[cfg(not(feature = "libbpf"))]
-#[path = "without_libbpf.rs"]
-mod kernel;
+mod loader;
 pub mod mark;
 mod parameters;
 pub mod qjump;
@@ -37,5 +35,5 @@ pub use kernel::{
 pub use parameters::{Delay, ParameterError, Parameters};
 pub use socket::{Socket, TcpState};
 
-#[cfg(all(test, feature = "libbpf"))]
+#[cfg(test)]
 mod model;

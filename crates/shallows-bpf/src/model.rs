@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use bytemuck::{Pod, Zeroable};
-use libbpf_rs::{Map, MapCore as _, MapFlags, Object, ProgramInput};
 use shallows_core::packet::Ecn;
 use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
 use shallows_core::tcp::{ControllerConfig, Receiver, Sender, TcpConfig};
@@ -11,7 +10,7 @@ use shallows_core::units::Time;
 
 use crate::Parameters;
 use crate::kernel::layout::RawParameters;
-use crate::kernel::objects::{MODEL, open_bytes};
+use crate::kernel::objects::open_model;
 use crate::parameters::fraction;
 
 const SEGMENT: u32 = 1_000;
@@ -99,31 +98,22 @@ fn simulate(controller: ControllerConfig, with_delay: bool) -> (Vec<Step>, Vec<R
 
 /// The same ACKs through the kernel's program.
 fn run(steps: &mut [Step], parameters: &Parameters) {
-    let object = open_bytes(MODEL).unwrap();
-    let raw = RawParameters::from(parameters);
-    let value = bytemuck::bytes_of(&raw);
-    let update = |map: &str, key: u32, value| {
-        let key = key.to_ne_bytes();
-        find(&object, map)
-            .update(&key, value, MapFlags::ANY)
-            .unwrap();
-    };
-    update("parameters", 0, value);
+    let object = open_model().unwrap();
+    let map = object.map("parameters");
+    map.set(0u32, &RawParameters::from(parameters)).unwrap();
+    let map = object.map("steps");
     for (i, step) in steps.iter().enumerate() {
-        update("steps", i as u32, bytemuck::bytes_of(step));
+        map.set(i as u32, step).unwrap();
     }
-    let program = object.progs_mut().next().unwrap();
-    program.test_run(ProgramInput::default()).unwrap();
-    let map = find(&object, "steps");
+    // It has no use for the frame.
+    let frame = [0; 64];
+    let (answer, _) = object.programs()[0]
+        .run(&[], &frame, steps.len() as u32)
+        .unwrap();
+    assert_eq!(answer, 0);
     for (i, step) in steps.iter_mut().enumerate() {
-        let key = (i as u32).to_ne_bytes();
-        let value = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
-        *step = bytemuck::pod_read_unaligned(&value);
+        *step = map.get(i as u32, 0).unwrap();
     }
-}
-
-fn find<'obj>(object: &'obj Object, name: &str) -> Map<'obj> {
-    object.maps().find(|map| map.name() == name).unwrap()
 }
 
 fn compare(controller: ControllerConfig, with_delay: bool, parameters: &Parameters) {

@@ -178,7 +178,6 @@ pub(crate) fn fraction(bits: u32) -> f64 {
 }
 
 /// What the programs have for `number`, from 0 to 1.
-#[cfg(feature = "libbpf")]
 pub(crate) fn bits(number: f64) -> u32 {
     (number * ONE).round() as u32
 }

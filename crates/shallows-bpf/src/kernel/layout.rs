@@ -111,10 +111,10 @@ pub(super) fn read<T: Pod>(bytes: &[u8]) -> T {
 }
 
 /// The counters of all CPUs together.
-pub(super) fn sum(of_cpus: &[Vec<u8>]) -> Counters {
-    let mut sums = [0; size_of::<Counters>() / 8];
-    for bytes in of_cpus {
-        let counts: [u64; size_of::<Counters>() / 8] = read(bytes);
+pub(super) fn sum(of_cpus: &[Counters]) -> Counters {
+    let mut sums = [0u64; size_of::<Counters>() / 8];
+    for counters in of_cpus {
+        let counts: [u64; size_of::<Counters>() / 8] = bytemuck::cast(*counters);
         for (sum, count) in sums.iter_mut().zip(counts) {
             *sum += count;
         }

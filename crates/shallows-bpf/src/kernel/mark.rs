@@ -2,19 +2,19 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
-use libbpf_rs::{Link, MapCore as _, MapFlags};
 use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 
-use super::{KEY, cgroups, check_readable, kernel, map, objects};
+use super::{cgroups, check_readable, kernel, objects};
+use crate::loader::Link;
 use crate::mark::{AUTOMATIC, Error, Mark, PREFIX};
 
 /// Where we mount cgroup2 if nobody has.
@@ -71,7 +71,7 @@ fn run_in(
 }
 
 fn attach(mark: &Mark, cgroup: &Cgroup) -> Result<Vec<Link>, Error> {
-    let mut object = objects::open_mark()?;
+    let object = objects::open_mark()?;
     let raw = RawMark {
         priority: mark.level.into(),
         traffic_class: mark.traffic_class().into(),
@@ -79,12 +79,11 @@ fn attach(mark: &Mark, cgroup: &Cgroup) -> Result<Vec<Link>, Error> {
             .send_buffer
             .map_or(0, |bytes| i32::try_from(bytes.get()).unwrap_or(i32::MAX)),
     };
-    map(&mut object, "marks")
-        .update(&KEY, bytemuck::bytes_of(&raw), MapFlags::ANY)
-        .map_err(kernel("set the mark"))?;
+    let set = object.map("marks").set(0u32, &raw);
+    set.map_err(kernel("set the mark"))?;
     let directory = File::open(&cgroup.path).map_err(cgroup.failed("open"))?;
-    let programs = object.progs_mut();
-    let links = programs.map(|program| program.attach_cgroup(directory.as_raw_fd()));
+    let programs = object.programs().iter();
+    let links = programs.map(|program| program.attach_to_cgroup(directory.as_fd()));
     let links: Result<Vec<Link>, _> = links.collect();
     Ok(links.map_err(kernel("attach to the cgroup"))?)
 }

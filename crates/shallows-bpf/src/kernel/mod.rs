@@ -1,4 +1,4 @@
-//! The operations, through libbpf.
+//! The operations on the kernel.
 
 mod cgroups;
 pub(crate) mod layout;
@@ -9,41 +9,40 @@ mod pins;
 pub(crate) mod qjump;
 mod sockets;
 
+use std::io;
 use std::path::Path;
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::Struct;
-use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, MapMut, Object};
 use nix::unistd::geteuid;
 
+use crate::loader::{Kernel, Link, Map, Object};
 use crate::{Controller, Counters, Error, Parameters};
 use layout::RawParameters;
 use pins::Pins;
 pub use sockets::sockets;
 
-/// The one key of each map.
-const KEY: [u8; 4] = [0; 4];
-
-/// Whether controllers can be loaded: whether the programs were built, whether this is root, and
-/// whether the kernel has what it takes.
+/// Whether controllers can be loaded: whether this is root, and whether the kernel has what it
+/// takes.
 pub fn check() -> Result<(), Error> {
+    types_with_struct_ops().map(drop)
+}
+
+/// The types of a kernel that takes controllers.
+fn types_with_struct_ops() -> Result<Kernel, Error> {
     check_readable()?;
-    let btf = Btf::from_vmlinux().map_err(|_| Error::NoBtf)?;
-    match btf.type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops") {
-        Some(_) => Ok(()),
-        None => Err(Error::NoStructOps),
+    let types = objects::read_types()?;
+    if types.has_struct("bpf_struct_ops_tcp_congestion_ops") {
+        Ok(types)
+    } else {
+        Err(Error::NoStructOps)
     }
 }
 
 /// What it takes to look at sockets and at what is loaded.
 fn check_readable() -> Result<(), Error> {
-    if objects::are_missing() {
-        return Err(Error::NoClang);
-    }
     if !geteuid().is_root() {
         return Err(Error::NotRoot);
     }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+    if !Path::new(Kernel::BTF).exists() {
         return Err(Error::NoBtf);
     }
     Ok(())
@@ -51,14 +50,14 @@ fn check_readable() -> Result<(), Error> {
 
 /// Registers a controller with the kernel, where it stays until [`unload`].
 pub fn load(controller: Controller, parameters: &Parameters) -> Result<(), Error> {
-    check()?;
+    let types = types_with_struct_ops()?;
     let pins = Pins::of(controller)?;
     if pins.are_complete() {
         return Err(Error::AlreadyLoaded(controller));
     }
     pins.clear()?;
-    let mut object = objects::open(controller)?;
-    let result = register_and_pin(controller, parameters, &mut object, &pins);
+    let object = objects::open(controller, &types)?;
+    let result = register_and_pin(controller, parameters, &object, &pins);
     if result.is_err() {
         pins.clear()?;
     }
@@ -74,16 +73,16 @@ pub struct Held {
 
 /// Registers a controller with the kernel until the answer is dropped.
 pub fn hold(controller: Controller, parameters: &Parameters) -> Result<Held, Error> {
-    check()?;
-    let mut object = objects::open(controller)?;
-    let link = register(controller, parameters, &mut object)?;
+    let types = types_with_struct_ops()?;
+    let object = objects::open(controller, &types)?;
+    let link = register(controller, parameters, &object)?;
     Ok(Held { _link: link })
 }
 
 fn register_and_pin(
     controller: Controller,
     parameters: &Parameters,
-    object: &mut Object,
+    object: &Object,
     pins: &Pins,
 ) -> Result<(), Error> {
     pins.create()?;
@@ -92,24 +91,22 @@ fn register_and_pin(
         ("parameters", &pins.parameters),
         ("counters", &pins.counters),
     ] {
-        map(object, name).pin(path).map_err(&pin)?;
+        object.map(name).pin(path).map_err(&pin)?;
     }
-    let mut link = register(controller, parameters, object)?;
+    let link = register(controller, parameters, object)?;
     link.pin(&pins.link).map_err(kernel("pin the controller"))
 }
 
 fn register(
     controller: Controller,
     parameters: &Parameters,
-    object: &mut Object,
+    object: &Object,
 ) -> Result<Link, Error> {
-    write(&map(object, "parameters"), parameters)?;
-    map(object, "controller")
-        .attach_struct_ops()
-        .map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => Error::NameTaken(controller),
-            _ => kernel("register the controller")(error),
-        })
+    write(object.map("parameters"), parameters)?;
+    object.register().map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::NameTaken(controller),
+        _ => kernel("register the controller")(error),
+    })
 }
 
 /// Removes a controller. Connections that run it keep it until they end; new ones get the default.
@@ -131,11 +128,8 @@ pub fn is_loaded(controller: Controller) -> Result<bool, Error> {
 /// The parameters of a loaded controller.
 pub fn parameters(controller: Controller) -> Result<Parameters, Error> {
     let pins = pins_of_loaded(controller)?;
-    let value = open(&pins.parameters)?
-        .lookup(&KEY, MapFlags::ANY)
-        .map_err(kernel("read the parameters"))?
-        .unwrap_or_default();
-    Ok(layout::read::<RawParameters>(&value).into())
+    let raw: Result<RawParameters, _> = open(&pins.parameters)?.get(0u32, 0);
+    Ok(raw.map_err(kernel("read the parameters"))?.into())
 }
 
 /// Changes the parameters of a loaded controller, for its connections too.
@@ -148,9 +142,8 @@ pub fn set_parameters(controller: Controller, parameters: &Parameters) -> Result
 pub fn counters(controller: Controller) -> Result<Counters, Error> {
     let pins = pins_of_loaded(controller)?;
     let of_cpus = open(&pins.counters)?
-        .lookup_percpu(&KEY, MapFlags::ANY)
-        .map_err(kernel("read the counters"))?
-        .unwrap_or_default();
+        .get_of_cpus(0u32)
+        .map_err(kernel("read the counters"))?;
     Ok(layout::sum(&of_cpus))
 }
 
@@ -164,24 +157,15 @@ fn pins_of_loaded(controller: Controller) -> Result<Pins, Error> {
     }
 }
 
-fn open(path: &Path) -> Result<MapHandle, Error> {
-    MapHandle::from_pinned_path(path).map_err(kernel("open a map of the controller"))
+fn open(path: &Path) -> Result<Map, Error> {
+    Map::open(path).map_err(kernel("open a map of the controller"))
 }
 
-fn write(map: &impl libbpf_rs::MapCore, parameters: &Parameters) -> Result<(), Error> {
+fn write(map: &Map, parameters: &Parameters) -> Result<(), Error> {
     let raw = RawParameters::from(parameters);
-    map.update(&KEY, bytemuck::bytes_of(&raw), MapFlags::ANY)
-        .map_err(kernel("set the parameters"))
+    map.set(0u32, &raw).map_err(kernel("set the parameters"))
 }
 
-/// A map of a controller's object, all of which have the same.
-fn map<'obj>(object: &'obj mut Object, name: &str) -> MapMut<'obj> {
-    object
-        .maps_mut()
-        .find(|map| map.name() == name)
-        .unwrap_or_else(|| panic!("control.h defines {name}"))
-}
-
-fn kernel(doing: &'static str) -> impl Fn(libbpf_rs::Error) -> Error {
+fn kernel(doing: &'static str) -> impl Fn(io::Error) -> Error {
     move |source| Error::Kernel { doing, source }
 }

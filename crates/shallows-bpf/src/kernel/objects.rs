@@ -1,54 +1,52 @@
-//! The compiled programs.
-
-use libbpf_rs::{Object, ObjectBuilder};
+//! The programs, compiled ahead by `bpf/compile`.
 
 use super::kernel;
+use crate::loader::{Kernel, Object};
 use crate::{Controller, Error};
 
 macro_rules! object {
     ($name:literal) => {
-        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o"))
+        include_bytes!(concat!("../../objects/", $name, ".bpf.o"))
     };
 }
 
-const SOCKETS: &[u8] = object!("sockets");
-pub(super) const QJUMP: &[u8] = object!("qjump");
-#[cfg(test)]
-pub(crate) const MODEL: &[u8] = object!("model");
-
-/// Whether there was no clang to build them.
-pub(super) fn are_missing() -> bool {
-    SOCKETS.is_empty()
-}
-
 /// Loads the programs of a controller.
-pub(super) fn open(controller: Controller) -> Result<Object, Error> {
-    open_bytes(match controller {
+pub(super) fn open(controller: Controller, types: &Kernel) -> Result<Object, Error> {
+    let bytes: &[u8] = match controller {
         Controller::Dctcp => object!("dctcp"),
         Controller::Ear => object!("ear"),
         Controller::EcnStar => object!("ecn_star"),
         Controller::DelayDctcp => object!("delay_dctcp"),
-    })
+    };
+    load(bytes, types)
 }
 
 /// Loads the program that reads sockets.
 pub(super) fn open_sockets() -> Result<Object, Error> {
-    open_bytes(SOCKETS)
+    load(object!("sockets"), &read_types()?)
 }
 
 /// Loads QJUMP's limiter.
 pub(super) fn open_qjump() -> Result<Object, Error> {
-    open_bytes(QJUMP)
+    load(object!("qjump"), &read_types()?)
 }
 
 /// Loads the programs that mark sockets.
 pub(super) fn open_mark() -> Result<Object, Error> {
-    open_bytes(object!("mark"))
+    load(object!("mark"), &read_types()?)
 }
 
-pub(crate) fn open_bytes(bytes: &[u8]) -> Result<Object, Error> {
-    ObjectBuilder::default()
-        .open_memory(bytes)
-        .and_then(libbpf_rs::OpenObject::load)
-        .map_err(kernel("load the BPF programs"))
+/// Loads the control law, for a test.
+#[cfg(test)]
+pub(crate) fn open_model() -> Result<Object, Error> {
+    load(object!("model"), &read_types()?)
+}
+
+/// The types of the running kernel.
+pub(super) fn read_types() -> Result<Kernel, Error> {
+    Kernel::read().map_err(kernel("read the kernel's types"))
+}
+
+fn load(bytes: &[u8], types: &Kernel) -> Result<Object, Error> {
+    Object::load(bytes, types).map_err(kernel("load the BPF programs"))
 }

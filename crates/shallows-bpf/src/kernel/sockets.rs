@@ -3,11 +3,11 @@
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use libbpf_rs::{Iter, Link};
 use shallows_core::units::Time;
 
 use super::layout::{self, RawSocket};
 use super::{check_readable, kernel, namespaces, objects};
+use crate::loader::Link;
 use crate::parameters::fraction;
 use crate::{Controller, Error, Socket, TcpState};
 
@@ -16,13 +16,10 @@ use crate::{Controller, Error, Socket, TcpState};
 pub fn sockets() -> Result<Vec<Socket>, Error> {
     check_readable()?;
     let object = objects::open_sockets()?;
-    let program = object.progs_mut().next().expect("there is one program");
-    let link = program.attach().map_err(kernel("read sockets"))?;
+    let program = object.programs().first().expect("there is one program");
+    let link = program.attach_iterator().map_err(kernel("read sockets"))?;
     let mut found = Vec::new();
-    let namespaces = namespaces::all().map_err(|source| Error::Kernel {
-        doing: "find network namespaces",
-        source: source.into(),
-    })?;
+    let namespaces = namespaces::all().map_err(kernel("find network namespaces"))?;
     for namespace in namespaces {
         if let Some(bytes) = namespaces::within(namespace, || read(&link)) {
             let records = bytes?;
@@ -35,8 +32,8 @@ pub fn sockets() -> Result<Vec<Socket>, Error> {
 
 fn read(link: &Link) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    Iter::new(link)
-        .and_then(|mut iter| iter.read_to_end(&mut bytes).map_err(Into::into))
+    link.iterate()
+        .and_then(|mut iterator| iterator.read_to_end(&mut bytes))
         .map_err(kernel("read sockets"))?;
     Ok(bytes)
 }

@@ -100,7 +100,7 @@ impl Lab {
         }
         if switch == Switch::Marking {
             let mut object = tempfile::NamedTempFile::new().unwrap();
-            let marker = include_bytes!(concat!(env!("OUT_DIR"), "/marker.bpf.o"));
+            let marker = include_bytes!("../../objects/marker.bpf.o");
             object.write_all(marker).unwrap();
             let path = object.path().display();
             run(&format!("tc -n {x} qdisc add dev port2 clsact"));

@@ -2,8 +2,6 @@
 //!
 //! Without root or the kernel's support each test says so and does nothing.
 
-#![cfg(feature = "libbpf")]
-
 mod automatic;
 mod lab;
 mod limiter;

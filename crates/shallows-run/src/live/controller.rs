@@ -148,7 +148,7 @@ fn wait_for_others(scenario: &Scenario, controller: Controller) -> Result<(), Di
 
 /// What the user has loaded stays as it is, for it may be in use.
 fn warn_of_other_parameters(controller: Controller, wanted: &Parameters) {
-    // Without libbpf it cannot be asked.
+    // Without root it cannot be asked.
     let Ok(loaded) = shallows_bpf::parameters(controller) else {
         return;
     };

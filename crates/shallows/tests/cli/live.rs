@@ -401,15 +401,6 @@ fn both_worlds_agree_on_dctcp() {
     let compare = ["compare", "static.toml", "--scale", "0.05", "--json"];
     let output = shallows(&directory).args(compare).output().unwrap();
     let said = stderr(&output);
-    if !cfg!(feature = "bpf") {
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        let help = "build with --features bpf";
-        assert!(
-            said.contains("the kernel has no dctcp") && said.contains(help),
-            "{said}"
-        );
-        return;
-    }
     if !output.status.success() {
         let reasons = [
             "need root",
@@ -462,8 +453,8 @@ fn is_loaded_by_hand(controller: &str) -> bool {
 fn a_killed_run_takes_its_controller_along() {
     let _turn = turn();
     let name = "shl_ear";
-    if !cfg!(feature = "bpf") || is_loaded_by_hand(name) {
-        println!("skipped: it needs a build with BPF, and {name} not to be loaded");
+    if is_loaded_by_hand(name) {
+        println!("skipped: {name} is loaded, and may be in use");
         return;
     }
     let directory = directory();

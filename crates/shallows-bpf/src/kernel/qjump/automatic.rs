@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use shallows_core::host::qjump::{
     Allotment, AutomaticConfig, AutomaticLevels, ControlConnections, Excess, LimiterConfig, Limits,
 };
@@ -14,6 +13,7 @@ use super::layout::{RawApplication, RawAutomatic};
 use super::pins::Pins;
 use super::{attachment, now_ns, read, value, write};
 use crate::kernel::{cgroups, check_readable, kernel};
+use crate::loader::{LOCK, Map};
 use crate::mark::{Method, method_of_cgroup};
 use crate::qjump::{ApplicationStatus, Change, Device, Error};
 
@@ -62,9 +62,9 @@ struct Application {
 
 #[derive(Debug)]
 struct Maps {
-    automatic: MapHandle,
-    applications: MapHandle,
-    chosen: MapHandle,
+    automatic: Map,
+    applications: Map,
+    chosen: Map,
 }
 
 impl Chooser {
@@ -151,7 +151,7 @@ impl Chooser {
     fn peaks(&mut self, round: u64) -> Result<Vec<(u32, u32)>, Error> {
         let mut peaks = Vec::new();
         let mut all = None;
-        for cgroup in keys(&self.maps.applications) {
+        for cgroup in keys(&self.maps.applications)? {
             if self.others.contains(&cgroup) {
                 continue;
             }
@@ -214,7 +214,7 @@ impl Chooser {
             return Err(Error::NotThere(self.device.clone()));
         }
         let there = cgroups::all();
-        for cgroup in keys(&self.maps.applications) {
+        for cgroup in keys(&self.maps.applications)? {
             if !there.contains_key(&cgroup) {
                 self.maps.forget(cgroup);
                 if let Some(gone) = self.applications.remove(&cgroup) {
@@ -236,23 +236,19 @@ impl Drop for Chooser {
 
 impl Maps {
     fn application(&self, cgroup: u64) -> Result<Option<RawApplication>, Error> {
-        let found = self
-            .applications
-            .lookup(&cgroup.to_ne_bytes(), MapFlags::LOCK)
-            .map_err(kernel("read what applications send"))?;
-        Ok(found.map(|bytes| bytemuck::pod_read_unaligned(&bytes)))
+        let found = self.applications.find(cgroup, LOCK);
+        Ok(found.map_err(kernel("read what applications send"))?)
     }
 
     fn choose(&self, cgroup: u64, level: u32) -> Result<(), Error> {
-        let (key, level) = (cgroup.to_ne_bytes(), level.to_ne_bytes());
-        let written = self.chosen.update(&key, &level, MapFlags::ANY);
+        let written = self.chosen.set(cgroup, &level);
         Ok(written.map_err(kernel("choose a level"))?)
     }
 
     fn forget(&self, cgroup: u64) {
         for map in [&self.chosen, &self.applications] {
             // It need not be in both.
-            let _ = map.delete(&cgroup.to_ne_bytes());
+            let _ = map.remove(cgroup);
         }
     }
 
@@ -263,7 +259,7 @@ impl Maps {
             round: 0,
         };
         write(&self.automatic, 0, &nobody)?;
-        for cgroup in keys(&self.applications) {
+        for cgroup in keys(&self.applications)? {
             self.forget(cgroup);
         }
         Ok(())
@@ -272,7 +268,7 @@ impl Maps {
 
 /// The applications of a limiter, if somebody chooses their levels.
 pub(super) fn status(pins: &Pins, now_ns: u64) -> Result<Option<Vec<ApplicationStatus>>, Error> {
-    let automatic: RawAutomatic = value(&pins.open("automatic")?, 0, MapFlags::ANY)?;
+    let automatic: RawAutomatic = value(&pins.open("automatic")?, 0, 0)?;
     if now_ns >= automatic.until_ns {
         return Ok(None);
     }
@@ -283,9 +279,9 @@ pub(super) fn status(pins: &Pins, now_ns: u64) -> Result<Option<Vec<ApplicationS
     };
     let cgroups = cgroups::all();
     let mut applications = Vec::new();
-    for cgroup in keys(&maps.chosen) {
-        let level = maps.chosen.lookup(&cgroup.to_ne_bytes(), MapFlags::ANY);
-        let level = level.map_err(kernel("read the chosen levels"))?;
+    for cgroup in keys(&maps.chosen)? {
+        let level: Option<u32> =
+            (maps.chosen.find(cgroup, 0)).map_err(kernel("read the chosen levels"))?;
         let (Some(level), Some(sent)) = (level, maps.application(cgroup)?) else {
             continue;
         };
@@ -294,7 +290,7 @@ pub(super) fn status(pins: &Pins, now_ns: u64) -> Result<Option<Vec<ApplicationS
                 Some(path) => path.clone(),
                 None => PathBuf::from(format!("cgroup {cgroup}")),
             },
-            level: level[0],
+            level: level as u8,
             packets: sent.packets,
             bytes: sent.bytes,
             lowered_packets: sent.lowered_packets,
@@ -332,11 +328,8 @@ fn is_application(path: &Path) -> bool {
     path != Path::new("/") && !by_hand
 }
 
-fn keys(map: &impl MapCore) -> Vec<u64> {
-    let keys = map
-        .keys()
-        .filter_map(|key| Some(u64::from_ne_bytes(key.try_into().ok()?)));
-    keys.collect()
+fn keys(map: &Map) -> Result<Vec<u64>, Error> {
+    Ok(map.keys().map_err(kernel("read the cgroups"))?)
 }
 
 fn now() -> Result<Time, Error> {

@@ -38,7 +38,7 @@ struct Link {
 impl Found {
     pub(super) fn find(device: &Device) -> Result<Self, Error> {
         let namespace = inode(device)?;
-        let shown = run(device, "ip", &["-details", "-json", "link", "show", "dev"]);
+        let shown = ask(device, "ip", &["-details", "-json", "link", "show", "dev"]);
         let shown = shown.map_err(|error| match error {
             Error::Command { problem, .. } if problem.contains("does not exist") => {
                 Error::NoDevice(device.clone())
@@ -75,12 +75,12 @@ impl Found {
     pub(super) fn set_segments(&self, segments: u32) -> Result<(), Error> {
         let segments = segments.to_string();
         let arguments = ["link", "set", "gso_max_segs", &segments, "dev"];
-        run(&self.device, "ip", &arguments).map(drop)
+        ask(&self.device, "ip", &arguments).map(drop)
     }
 
     /// Whether there is a clsact qdisc.
     pub(super) fn has_clsact(&self) -> Result<bool, Error> {
-        let shown = run(&self.device, "tc", &["qdisc", "show", "dev"])?;
+        let shown = ask(&self.device, "tc", &["qdisc", "show", "dev"])?;
         Ok(shown.contains("qdisc clsact"))
     }
 
@@ -88,7 +88,7 @@ impl Found {
     pub(super) fn has_filters(&self) -> Result<bool, Error> {
         for direction in ["ingress", "egress"] {
             let arguments = ["filter", "show", direction, "dev"];
-            if !run(&self.device, "tc", &arguments)?.trim().is_empty() {
+            if !ask(&self.device, "tc", &arguments)?.trim().is_empty() {
                 return Ok(true);
             }
         }
@@ -118,14 +118,20 @@ pub(super) fn inode(device: &Device) -> Result<u64, Error> {
 }
 
 /// Runs `ip` or `tc` on a device, whose name comes last.
-fn run(device: &Device, program: &str, arguments: &[&str]) -> Result<String, Error> {
+fn ask(device: &Device, program: &str, arguments: &[&str]) -> Result<String, Error> {
+    let arguments = [arguments, &[&device.name]].concat();
+    run(device.netns.as_deref(), program, &arguments)
+}
+
+/// Runs `ip` or `tc`, in another network namespace if one is given.
+pub(super) fn run(netns: Option<&str>, program: &str, arguments: &[&str]) -> Result<String, Error> {
     let mut command = Command::new(program);
-    if let Some(netns) = &device.netns {
+    if let Some(netns) = netns {
         command.args(["-netns", netns]);
     }
-    let output = command.args(arguments).arg(&device.name).output();
+    let output = command.args(arguments).output();
     let failed = |problem: String| Error::Command {
-        command: format!("{program} {} {}", arguments.join(" "), device.name),
+        command: format!("{program} {}", arguments.join(" ")),
         problem,
     };
     let output = output.map_err(|error| failed(format!("{error}; install iproute2")))?;

@@ -5,23 +5,19 @@ mod clsact;
 mod device;
 mod layout;
 mod pins;
-mod tcx;
 
 #[cfg(test)]
 mod tests;
 
 use std::fs::File;
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 
-use bytemuck::{bytes_of, pod_read_unaligned};
-use libbpf_rs::query::{LinkTypeInfo, ProgInfoIter};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramHandle, ProgramMut};
 use nix::time::ClockId;
 use shallows_core::host::qjump::MAX_LEVELS;
 use shallows_core::units::Time;
 
-use super::{check_readable, kernel, map, namespaces, objects};
+use super::{check_readable, kernel, namespaces, objects};
+use crate::loader::{LOCK, Link, Map, Object, Program};
 use crate::qjump::{Cost, Device, Error, Hook, Limits, Report, Status};
 use device::Found;
 use layout::{RawBucket, RawInstallation, RawLimits};
@@ -56,8 +52,8 @@ fn install(
     only: Option<Hook>,
     pins: &Pins,
 ) -> Result<Report, Error> {
-    let mut object = objects::open_qjump()?;
-    set_up(&mut object, limits)?;
+    let object = objects::open_qjump()?;
+    set_up(&object, limits)?;
     let frame = found.frame();
     let most_segments = limits
         .most_segments(frame)
@@ -67,9 +63,9 @@ fn install(
     if most_segments.is_some() {
         installation.segments_before = found.segments;
     }
-    write(&map(&mut object, "installation"), 0, &installation)?;
-    pins.create(&mut object)?;
-    let hook = attach(&mut object, found.index, only, pins)?;
+    write(object.map("installation"), 0, &installation)?;
+    pins.create(&object)?;
+    let hook = attach(&object, &installation, only, pins)?;
     if let Some(segments) = most_segments
         && let Err(error) = found.set_segments(segments)
     {
@@ -83,25 +79,31 @@ fn install(
     })
 }
 
-fn set_up(object: &mut Object, limits: &Limits) -> Result<(), Error> {
-    write(&map(object, "limits"), 0, &RawLimits::from(limits))?;
+fn set_up(object: &Object, limits: &Limits) -> Result<(), Error> {
+    write(object.map("limits"), 0, &RawLimits::from(limits))?;
     // On the grid of whole epochs since the clock's zero, by which applications are counted too.
     let now = Time::from_ns(now_ns()?).ps();
     let start = (now - now % limits.epoch.ps()) / Time::from_ns(1).ps();
-    let buckets = map(object, "buckets");
+    let buckets = object.map("buckets");
     for level in 0..limits.levels.len() {
         let bucket = RawBucket::new(limits, level, start);
-        write(&buckets, level as u32, &bucket)?;
+        write(buckets, level as u32, &bucket)?;
     }
     Ok(())
 }
 
-fn attach(object: &mut Object, index: u32, only: Option<Hook>, pins: &Pins) -> Result<Hook, Error> {
-    let mut program = program(object);
+fn attach(
+    object: &Object,
+    installation: &RawInstallation,
+    only: Option<Hook>,
+    pins: &Pins,
+) -> Result<Hook, Error> {
+    let program = program(object);
+    let index = installation.ifindex;
     if only != Some(Hook::Clsact) {
-        match tcx::attach(&program, index.cast_signed()) {
-            Ok(mut link) => {
-                let pinned = link.pin(pins.link());
+        match program.attach_to_egress(index) {
+            Ok(link) => {
+                let pinned = link.pin(&pins.link());
                 pinned.map_err(kernel("pin the limiter"))?;
                 return Ok(Hook::Tcx);
             }
@@ -109,9 +111,9 @@ fn attach(object: &mut Object, index: u32, only: Option<Hook>, pins: &Pins) -> R
             Err(_) => {}
         }
     }
-    let pinned = program.pin(pins.program());
+    let pinned = program.pin(&pins.program());
     pinned.map_err(kernel("pin the limiter"))?;
-    clsact::attach(program.as_fd(), index.cast_signed())
+    clsact::attach(index, &pins.program(), installation.created_qdisc == 1)
         .map_err(|error| Error::NoHook(error.to_string()))?;
     Ok(Hook::Clsact)
 }
@@ -146,22 +148,19 @@ pub fn remove(device: &Device) -> Result<(), Error> {
 /// In the device's network namespace.
 fn detach(device: &Device, pins: &Pins, installation: &RawInstallation) -> Result<(), Error> {
     // At once; else it goes a moment after its pin.
-    if pins.link().exists()
-        && let Ok(link) = Link::open(pins.link())
-    {
+    if let Ok(link) = Link::open(&pins.link()) {
         let _ = link.detach();
     }
     let found = Found::find(device).ok();
     let found = found.filter(|found| found.index == installation.ifindex);
-    if let Ok(program) = ProgramHandle::from_pinned_path(pins.program())
+    if pins.program().exists()
         && let Some(found) = &found
     {
-        let (program, index) = (program.as_fd(), installation.ifindex.cast_signed());
-        if clsact::query(program, index).is_some() {
-            clsact::detach(program, index).map_err(kernel("detach the limiter"))?;
+        if clsact::query(found.index).is_some() {
+            clsact::detach(found.index)?;
         }
         if installation.created_qdisc == 1 && found.has_clsact()? && !found.has_filters()? {
-            clsact::destroy(program, index).map_err(kernel("remove the clsact qdisc"))?;
+            clsact::destroy(found.index)?;
         }
     }
     if let Some(found) = found
@@ -196,11 +195,11 @@ pub fn status() -> Result<Vec<Status>, Error> {
 
 fn read(pins: &Pins) -> Result<Status, Error> {
     let limits = pins.open("limits")?;
-    let limits: RawLimits = value(&limits, 0, MapFlags::ANY)?;
+    let limits: RawLimits = value(&limits, 0, 0)?;
     let map = pins.open("buckets")?;
     // With the lock, or a level might be seen between two packets.
     let buckets = (0..limits.levels().min(MAX_LEVELS as u32))
-        .map(|level| value(&map, level, MapFlags::LOCK))
+        .map(|level| value(&map, level, LOCK))
         .collect::<Result<Vec<RawBucket>, Error>>()?;
     let now = now_ns()?;
     let (hook, program) = attachment(pins);
@@ -218,41 +217,36 @@ fn read(pins: &Pins) -> Result<Status, Error> {
 }
 
 fn installation(pins: &Pins) -> Result<RawInstallation, Error> {
-    value(&pins.open("installation")?, 0, MapFlags::ANY)
+    value(&pins.open("installation")?, 0, 0)
 }
 
 /// How a limiter is attached, with the number of its program.
 fn attachment(pins: &Pins) -> (Option<Hook>, Option<u32>) {
-    // libbpf would complain of one that is not there.
-    if pins.link().exists()
-        && let Ok(info) = Link::open(pins.link()).and_then(|link| link.info())
-    {
-        return match info.info {
-            LinkTypeInfo::Tcx(tcx) if tcx.ifindex != 0 => (Some(Hook::Tcx), Some(info.prog_id)),
-            _ => (None, None),
+    if let Ok(info) = Link::open(&pins.link()).and_then(|link| link.info()) {
+        return match info.ifindex {
+            0 => (None, None),
+            _ => (Some(Hook::Tcx), Some(info.program)),
         };
     }
-    let Ok(program) = ProgramHandle::from_pinned_path(pins.program()) else {
+    let Ok(program) = Program::open(&pins.program()).and_then(|program| program.info()) else {
         return (None, None);
     };
     let files = namespaces::all().unwrap_or_default().into_iter();
     let is_its = |file: &File| file.metadata().is_ok_and(|of| of.ino() == pins.namespace);
-    let there = files.filter(is_its).find_map(|namespace| {
-        namespaces::within(namespace, || {
-            clsact::query(program.as_fd(), pins.index.cast_signed())
-        })?
-    });
+    let there = files
+        .filter(is_its)
+        .find_map(|namespace| namespaces::within(namespace, || clsact::query(pins.index))?);
     match there {
-        Some(id) if id == program.id() => (Some(Hook::Clsact), Some(id)),
+        Some(id) if id == program.id => (Some(Hook::Clsact), Some(id)),
         _ => (None, None),
     }
 }
 
 fn cost(program: u32) -> Option<Cost> {
-    let info = ProgInfoIter::default().find(|info| info.id == program)?;
-    (info.run_cnt > 0).then(|| Cost {
+    let info = Program::with_id(program).ok()?.info().ok()?;
+    (info.runs > 0).then(|| Cost {
         time: Time::from_ns(info.run_time_ns),
-        packets: info.run_cnt,
+        packets: info.runs,
     })
 }
 
@@ -294,24 +288,20 @@ fn ns(time: &nix::sys::time::TimeSpec) -> u64 {
 }
 
 fn clock(errno: nix::Error) -> Error {
-    let error = std::io::Error::from(errno);
-    kernel("read the clock")(error.into()).into()
+    kernel("read the clock")(errno.into()).into()
 }
 
-fn write(map: &impl MapCore, key: u32, value: &impl bytemuck::Pod) -> Result<(), Error> {
-    let written = map.update(&key.to_ne_bytes(), bytes_of(value), MapFlags::ANY);
-    Ok(written.map_err(kernel("set up the limiter"))?)
+fn write(map: &Map, key: u32, value: &impl bytemuck::Pod) -> Result<(), Error> {
+    Ok(map.set(key, value).map_err(kernel("set up the limiter"))?)
 }
 
-fn value<T: bytemuck::Pod>(map: &impl MapCore, key: u32, flags: MapFlags) -> Result<T, Error> {
-    let value = map
-        .lookup(&key.to_ne_bytes(), flags)
-        .map_err(kernel("read the limiter"))?
-        .unwrap_or_default();
-    Ok(pod_read_unaligned(&value))
+fn value<T: bytemuck::Pod>(map: &Map, key: u32, flags: u64) -> Result<T, Error> {
+    Ok(map.get(key, flags).map_err(kernel("read the limiter"))?)
 }
 
-fn program(object: &mut Object) -> ProgramMut<'_> {
-    let mut programs = object.progs_mut();
-    programs.next().expect("qjump.bpf.c has one program")
+fn program(object: &Object) -> &Program {
+    object
+        .programs()
+        .first()
+        .expect("qjump.bpf.c has one program")
 }

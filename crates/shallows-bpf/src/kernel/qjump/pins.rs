@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{MapHandle, Object};
-
+use crate::kernel::kernel;
 use crate::kernel::pins::{BPF_FS, file, if_there, mount_if_missing};
-use crate::kernel::{kernel, map};
+use crate::loader::{Map, Object};
 use crate::qjump::Error;
 
 const MAPS: [&str; 6] = [
@@ -71,16 +70,16 @@ impl Pins {
         self.directory.join("program")
     }
 
-    pub(super) fn open(&self, map: &str) -> Result<MapHandle, Error> {
-        let opened = MapHandle::from_pinned_path(self.directory.join(map));
+    pub(super) fn open(&self, map: &str) -> Result<Map, Error> {
+        let opened = Map::open(&self.directory.join(map));
         Ok(opened.map_err(kernel("open a map of the limiter"))?)
     }
 
-    pub(super) fn create(&self, object: &mut Object) -> Result<(), Error> {
+    pub(super) fn create(&self, object: &Object) -> Result<(), Error> {
         let directory = &self.directory;
         fs::create_dir_all(directory).map_err(file("create", directory))?;
         for name in MAPS {
-            let pinned = map(object, name).pin(directory.join(name));
+            let pinned = object.map(name).pin(&directory.join(name));
             pinned.map_err(kernel("pin a map of the limiter"))?;
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use std::thread;
 
-use libbpf_rs::{ObjectBuilder, ProgramInput};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use shallows_core::host::qjump::EpochClock;
@@ -26,8 +25,8 @@ fn limiter(limits: &Limits) -> Option<Object> {
         return None;
     }
     limits.validate().unwrap();
-    let mut object = objects::open_qjump().unwrap();
-    set_up(&mut object, limits).unwrap();
+    let object = objects::open_qjump().unwrap();
+    set_up(&object, limits).unwrap();
     Some(object)
 }
 
@@ -45,25 +44,15 @@ fn limits(epoch: Time, levels: &[Option<u64>]) -> Limits {
 }
 
 /// Sends a frame through the program: its answer, and the frame afterwards.
-fn send(object: &mut Object, priority: u32, wire_len: u32, frame: &[u8]) -> (u32, Vec<u8>) {
+fn send(object: &Object, priority: u32, wire_len: u32, frame: &[u8]) -> (u32, Vec<u8>) {
     let mut context = [0; SK_BUFF];
     context[PRIORITY..PRIORITY + 4].copy_from_slice(&priority.to_ne_bytes());
     context[WIRE_LEN..WIRE_LEN + 4].copy_from_slice(&wire_len.to_ne_bytes());
-    let mut after = vec![0; frame.len() + 64];
-    let output = program(object)
-        .test_run(ProgramInput {
-            context_in: Some(&mut context),
-            data_in: Some(frame),
-            data_out: Some(&mut after),
-            ..ProgramInput::default()
-        })
-        .unwrap();
-    let after = output.data.unwrap()[..frame.len()].to_vec();
-    (output.return_value, after)
+    program(object).run(&context, frame, 1).unwrap()
 }
 
-fn level(object: &mut Object, level: u32) -> LevelStatus {
-    let bucket: RawBucket = value(&map(object, "buckets"), level, MapFlags::LOCK).unwrap();
+fn level(object: &Object, level: u32) -> LevelStatus {
+    let bucket: RawBucket = value(object.map("buckets"), level, LOCK).unwrap();
     bucket.status(now_ns().unwrap())
 }
 
@@ -96,24 +85,24 @@ const LONG: Time = Time::from_secs(10);
 
 #[test]
 fn a_level_sends_its_bytes_and_no_more() {
-    let Some(mut object) = limiter(&limits(LONG, &[None, Some(300), Some(128)])) else {
+    let Some(object) = limiter(&limits(LONG, &[None, Some(300), Some(128)])) else {
         return;
     };
     let frame = ipv4(100, 0);
     for answer in [PASS, PASS, PASS, DROP, DROP] {
-        assert_eq!(send(&mut object, 1, 100, &frame).0, answer);
+        assert_eq!(send(&object, 1, 100, &frame).0, answer);
     }
     // Another level has tokens of its own; a packet beyond its allotment never passes.
-    assert_eq!(send(&mut object, 2, 129, &frame).0, DROP);
-    assert_eq!(send(&mut object, 2, 128, &frame).0, PASS);
+    assert_eq!(send(&object, 2, 129, &frame).0, DROP);
+    assert_eq!(send(&object, 2, 128, &frame).0, PASS);
     for _ in 0..10 {
-        assert_eq!(send(&mut object, 0, 100, &frame).0, PASS);
+        assert_eq!(send(&object, 0, 100, &frame).0, PASS);
     }
-    let one = level(&mut object, 1);
+    let one = level(&object, 1);
     assert_eq!((one.passed_packets, one.passed_bytes), (3, 300));
     assert_eq!((one.dropped_packets, one.dropped_bytes), (2, 200));
     assert_eq!((one.epochs, one.tokens), (1, Some(0)));
-    let zero = level(&mut object, 0);
+    let zero = level(&object, 0);
     assert_eq!((zero.passed_packets, zero.tokens), (10, None));
 }
 
@@ -124,17 +113,17 @@ fn after_idle_epochs_there_is_one_allotment() {
             clock,
             ..limits(LONG, &[None, Some(150)])
         };
-        let Some(mut object) = limiter(&limits) else {
+        let Some(object) = limiter(&limits) else {
             return;
         };
         let frame = ipv4(100, 0);
         // As if the level had been idle for three epochs and a half.
         let idle_since = now_ns().unwrap().wrapping_sub(35_000_000_000);
         let bucket = RawBucket::new(&limits, 1, idle_since);
-        write(&map(&mut object, "buckets"), 1, &bucket).unwrap();
-        assert_eq!(send(&mut object, 1, 100, &frame).0, PASS);
-        assert_eq!(send(&mut object, 1, 100, &frame).0, DROP, "{clock:?}");
-        let bucket: RawBucket = value(&map(&mut object, "buckets"), 1, MapFlags::LOCK).unwrap();
+        write(object.map("buckets"), 1, &bucket).unwrap();
+        assert_eq!(send(&object, 1, 100, &frame).0, PASS);
+        assert_eq!(send(&object, 1, 100, &frame).0, DROP, "{clock:?}");
+        let bucket: RawBucket = value(object.map("buckets"), 1, LOCK).unwrap();
         assert_eq!(bucket.status(now_ns().unwrap()).epochs, 1);
         // The grid goes on where it was; else the packet has opened the epoch.
         let ends = bucket.epoch_end.wrapping_sub(idle_since);
@@ -147,15 +136,15 @@ fn after_idle_epochs_there_is_one_allotment() {
 
 #[test]
 fn the_level_is_written_into_the_header() {
-    let Some(mut object) = limiter(&limits(LONG, &[None, None, None, None, None, None])) else {
+    let Some(object) = limiter(&limits(LONG, &[None, None, None, None, None, None])) else {
         return;
     };
     // ECT(0) stays; the checksum is right.
-    let (_, after) = send(&mut object, 5, 100, &ipv4(100, 0x02));
+    let (_, after) = send(&object, 5, 100, &ipv4(100, 0x02));
     assert_eq!(after[15], 40 << 2 | 0x02);
     assert_eq!(ones_sum(&after[14..34]), 0xFFFF);
     // A priority that is no level is the lowest, whatever it says in the header.
-    let (_, after) = send(&mut object, 6, 100, &ipv4(100, 0xB8));
+    let (_, after) = send(&object, 6, 100, &ipv4(100, 0xB8));
     assert_eq!(after[15], 0);
     assert_eq!(ones_sum(&after[14..34]), 0xFFFF);
 
@@ -163,7 +152,7 @@ fn the_level_is_written_into_the_header() {
     ipv6[12..14].copy_from_slice(&[0x86, 0xDD]);
     // Traffic class 3, flow label 0x54321.
     ipv6[14..18].copy_from_slice(&[0x60, 0x35, 0x43, 0x21]);
-    let (_, after) = send(&mut object, 5, 100, &ipv6);
+    let (_, after) = send(&object, 5, 100, &ipv6);
     let class = 40 << 2 | 3;
     assert_eq!(
         after[14..18],
@@ -172,106 +161,80 @@ fn the_level_is_written_into_the_header() {
 
     let mut tagged = ipv4(100, 0);
     tagged.splice(12..12, [0x81, 0x00, 0x20, 0x64]);
-    let (_, after) = send(&mut object, 5, 104, &tagged);
+    let (_, after) = send(&object, 5, 104, &tagged);
     assert_eq!(after[14..16], [0xA0, 0x64], "PCP 5, VLAN 100");
     assert_eq!(after[19], 40 << 2);
 }
 
 #[test]
 fn what_has_no_priority_has_the_level_that_it_carries() {
-    let Some(mut object) = limiter(&limits(LONG, &[None, None, Some(100)])) else {
+    let Some(object) = limiter(&limits(LONG, &[None, None, Some(100)])) else {
         return;
     };
     // A reply of the kernel with the TOS of the request: CS2 is level 2.
-    let (answer, after) = send(&mut object, 0, 100, &ipv4(100, 16 << 2));
+    let (answer, after) = send(&object, 0, 100, &ipv4(100, 16 << 2));
     assert_eq!((answer, after[15]), (PASS, 16 << 2));
-    assert_eq!(send(&mut object, 0, 100, &ipv4(100, 16 << 2)).0, DROP);
+    assert_eq!(send(&object, 0, 100, &ipv4(100, 16 << 2)).0, DROP);
     // ARP can carry none.
     let mut arp = vec![0; 60];
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
-    assert_eq!(send(&mut object, 2, 60, &arp).0, PASS);
-    assert_eq!(level(&mut object, 0).passed_packets, 1);
-    assert_eq!(level(&mut object, 2).passed_packets, 1);
+    assert_eq!(send(&object, 2, 60, &arp).0, PASS);
+    assert_eq!(level(&object, 0).passed_packets, 1);
+    assert_eq!(level(&object, 2).passed_packets, 1);
 }
 
 #[test]
 fn what_exceeds_a_chosen_level_goes_at_a_lower_one() {
-    let Some(mut object) = limiter(&limits(LONG, &[None, Some(300), Some(128)])) else {
+    let Some(object) = limiter(&limits(LONG, &[None, Some(300), Some(128)])) else {
         return;
     };
     let frame = ipv4(100, 0);
     let until_ns = now_ns().unwrap() + 60_000_000_000;
-    let choose = |object: &mut Object, round| {
+    let choose = |until_ns, round| {
         write(
-            &map(object, "automatic"),
+            object.map("automatic"),
             0,
             &RawAutomatic { until_ns, round },
         )
         .unwrap();
     };
-    choose(&mut object, 1);
+    choose(until_ns, 1);
     // The frame belongs to a socket of this process, which begins at the lowest level.
-    assert_eq!(send(&mut object, 0, 100, &frame).1[15], 0);
-    let cgroups: Vec<Vec<u8>> = map(&mut object, "applications").keys().collect();
-    let [cgroup] = &cgroups[..] else {
+    assert_eq!(send(&object, 0, 100, &frame).1[15], 0);
+    let cgroups: Vec<u64> = object.map("applications").keys().unwrap();
+    let [cgroup] = cgroups[..] else {
         panic!("{cgroups:?}");
     };
-    let two = 2u32.to_ne_bytes();
-    let chosen = map(&mut object, "chosen").update(cgroup, &two, MapFlags::ANY);
-    chosen.unwrap();
+    object.map("chosen").set(cgroup, &2u32).unwrap();
     // 128 B at level 2, 300 B at level 1, and the rest at level 0.
     for level in [2, 1, 1, 1, 0, 0] {
-        let (answer, after) = send(&mut object, 0, 100, &frame);
+        let (answer, after) = send(&object, 0, 100, &frame);
         assert_eq!((answer, after[15]), (PASS, level << 5));
     }
     // A level by hand keeps its rule, and is not the application's.
-    assert_eq!(send(&mut object, 1, 100, &frame).0, DROP);
-    let read = |object: &mut Object| -> RawApplication {
-        let found = map(object, "applications").lookup(cgroup, MapFlags::LOCK);
-        pod_read_unaligned(&found.unwrap().unwrap())
-    };
-    let sent = read(&mut object);
+    assert_eq!(send(&object, 1, 100, &frame).0, DROP);
+    let read = || -> RawApplication { object.map("applications").get(cgroup, LOCK).unwrap() };
+    let sent = read();
     assert_eq!(
         (sent.packets, sent.bytes, sent.lowered_packets),
         (7, 700, 5)
     );
     assert_eq!((sent.peak_of(1), sent.peak_of(2)), (Some(700), None));
     // The epoch goes on in the next round.
-    choose(&mut object, 2);
-    send(&mut object, 0, 100, &frame);
-    let sent = read(&mut object);
+    choose(until_ns, 2);
+    send(&object, 0, 100, &frame);
+    let sent = read();
     assert_eq!((sent.peak_of(1), sent.peak_of(2)), (Some(700), Some(800)));
     // Nobody chooses any more.
-    write(
-        &map(&mut object, "automatic"),
-        0,
-        &RawAutomatic {
-            until_ns: 0,
-            round: 3,
-        },
-    )
-    .unwrap();
-    assert_eq!(send(&mut object, 0, 100, &frame).1[15], 0);
-    assert_eq!(read(&mut object).packets, 8);
-}
-
-/// The same program once more, with the same maps, for a second thread.
-fn twin(object: &mut Object) -> Object {
-    let bytes = objects::QJUMP;
-    let mut open = ObjectBuilder::default().open_memory(bytes).unwrap();
-    for mut theirs in open.maps_mut() {
-        let name = theirs.name().to_owned();
-        let ours = map(object, name.to_str().unwrap());
-        theirs.reuse_fd(ours.as_fd()).unwrap();
-    }
-    open.load().unwrap()
+    choose(0, 3);
+    assert_eq!(send(&object, 0, 100, &frame).1[15], 0);
+    assert_eq!(read().packets, 8);
 }
 
 /// Has two CPUs send at level 1 at once, each by `work`.
-fn on_two_cpus<T: Send>(object: &mut Object, work: impl Fn(&mut Object) -> T + Sync) -> Vec<T> {
-    let mut other = twin(object);
+fn on_two_cpus<T: Send>(object: &Object, work: impl Fn(&Object) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
-        let senders = [(0, object), (1, &mut other)].map(|(cpu, object)| {
+        let senders = [0, 1].map(|cpu| {
             let work = &work;
             scope.spawn(move || {
                 let mut cpus = CpuSet::new();
@@ -286,28 +249,23 @@ fn on_two_cpus<T: Send>(object: &mut Object, work: impl Fn(&mut Object) -> T + S
 }
 
 /// Runs the program so many times on a packet of 100 bytes at level 1; the last answer.
-fn run(object: &mut Object, times: u32) -> u32 {
+fn run(object: &Object, times: u32) -> u32 {
     let mut context = [0; SK_BUFF];
     context[PRIORITY..PRIORITY + 4].copy_from_slice(&1u32.to_ne_bytes());
-    let input = ProgramInput {
-        context_in: Some(&mut context),
-        data_in: Some(&ipv4(100, 8 << 2)),
-        repeat: times,
-        ..ProgramInput::default()
-    };
-    program(object).test_run(input).unwrap().return_value
+    let frame = ipv4(100, 8 << 2);
+    program(object).run(&context, &frame, times).unwrap().0
 }
 
 #[test]
 fn two_cpus_lose_no_count_and_spend_no_token_twice() {
     // 1,000 packets a millisecond: both CPUs offer many times that.
-    let Some(mut object) = limiter(&limits(Time::from_ms(1), &[None, Some(100_000)])) else {
+    let Some(object) = limiter(&limits(Time::from_ms(1), &[None, Some(100_000)])) else {
         return;
     };
     let started = now_ns().unwrap();
-    on_two_cpus(&mut object, |object| run(object, 1_000_000));
+    on_two_cpus(&object, |object| run(object, 1_000_000));
     let elapsed = now_ns().unwrap() - started;
-    let status = level(&mut object, 1);
+    let status = level(&object, 1);
     println!("{status:?} in {elapsed} ns");
     assert_eq!(status.passed_packets + status.dropped_packets, 2_000_000);
     assert!(status.dropped_packets > 0, "the limit was reached");
@@ -318,11 +276,11 @@ fn two_cpus_lose_no_count_and_spend_no_token_twice() {
 #[test]
 fn what_two_senders_see_pass_is_within_the_limit() {
     // Counted by the senders, not by the program: 100 packets an epoch of 10 ms.
-    let Some(mut object) = limiter(&limits(Time::from_ms(10), &[None, Some(10_000)])) else {
+    let Some(object) = limiter(&limits(Time::from_ms(10), &[None, Some(10_000)])) else {
         return;
     };
     let started = now_ns().unwrap();
-    let passed = on_two_cpus(&mut object, |object| {
+    let passed = on_two_cpus(&object, |object| {
         (0..100_000).filter(|_| run(object, 1) == PASS).count() as u64
     });
     let epochs = (now_ns().unwrap() - started) / 10_000_000 + 2;
