@@ -202,23 +202,18 @@ impl Btf {
     }
 
     /// The file for the kernel, which refuses what clang writes of sections and of functions that
-    /// are only declared: without the former, which come last, and with pointers to the latter.
+    /// are only declared. Instead of these there are pointers to nothing, so that the numbers of all
+    /// others stay.
     pub(super) fn for_kernel(&self) -> Option<Vec<u8>> {
         let mut types = Vec::new();
-        let mut sections = false;
         for &offset in &self.offsets {
             let offset = offset as usize;
             let found = self.type_at(offset)?;
-            sections |= found.kind == DATASEC;
-            match found.kind {
-                DATASEC => {}
-                // The numbers of types stay as they are.
-                _ if sections => return None,
-                FUNC if found.count == EXTERN => {
-                    let pointer = [0, PTR << 24, found.size_or_type];
-                    types.extend(pointer.map(u32::to_le_bytes).as_flattened());
-                }
-                _ => types.extend(slice(&self.types, offset, 12 + found.rest_length()?)?),
+            if found.kind == DATASEC || (found.kind == FUNC && found.count == EXTERN) {
+                let pointer = [0, PTR << 24, 0];
+                types.extend(pointer.map(u32::to_le_bytes).as_flattened());
+            } else {
+                types.extend(slice(&self.types, offset, 12 + found.rest_length()?)?);
             }
         }
         let (types_length, strings_length) = (types.len() as u32, self.strings.len() as u32);

@@ -115,7 +115,7 @@ impl<'a> Loader<'a> {
 
     fn load(&self) -> io::Result<Object> {
         let types = self.btf.for_kernel();
-        let types = types.ok_or_else(|| malformed("types in an unknown order"))?;
+        let types = types.ok_or_else(|| malformed("the types of an object"))?;
         let types = sys::load_btf(&types)?;
         let maps = self.create_maps(types.as_fd())?;
         let struct_ops = StructOps::find(&self.elf, &self.btf, self.kernel)?;
