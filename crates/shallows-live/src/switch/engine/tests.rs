@@ -1,11 +1,14 @@
+use std::sync::Arc;
+
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Excess, LimiterConfig};
 use shallows_core::packet::Ecn;
 use shallows_core::port::{BufferConfig, Framing};
-use shallows_core::units::Bytes;
+use shallows_core::units::{Bytes, Length};
 
 use super::*;
-use crate::switch::{GatePlan, PortPlan, TrunkPlan, UplinkPlan};
+use crate::switch::departures::Streams;
+use crate::switch::{Departures, GatePlan, PortPlan, TrunkPlan, UplinkPlan};
 
 const SLOT: usize = 1522;
 
@@ -216,4 +219,49 @@ fn a_gate_holds_a_hosts_frames_back_before_its_uplink() {
     assert_eq!(leaving(&mut engine, Time::from_ms(10)), expected);
     assert_eq!(engine.gate_drops()[2], (Refusal::Full, 1));
     assert_eq!(engine.frames(), 0);
+}
+
+/// A fragment of UDP to a port, 1500 bytes long; only the first has the port.
+fn fragment(from: u8, to: u8, port: u16, offset: u16) -> Vec<u8> {
+    let mut frame = frame(from, to);
+    frame[20..22].copy_from_slice(&(0x2000 | offset).to_be_bytes());
+    frame[23] = 17;
+    if offset == 0 {
+        frame[36..38].copy_from_slice(&port.to_be_bytes());
+    }
+    frame
+}
+
+/// A sender hears of a packet when it begins to leave by the uplink, or when it is dropped before:
+/// of streams alone, with all their fragments, and by destination.
+#[test]
+fn senders_of_streams_hear_what_has_left_their_host() {
+    let mut config = config(3, fifo());
+    config.ports[0].uplink = Some(UplinkPlan {
+        rate: Rate::from_mbps(100),
+        delay: Time::ZERO,
+        egress: PortConfig::fifo(BufferConfig::Shared {
+            size: Length::Bytes(Bytes::new(4_500)),
+        }),
+        gate: None,
+    });
+    let mut engine = Engine::new(&config, SLOT).unwrap();
+    let departures = Arc::new(Departures::new(3));
+    let stations = (0..3).map(|last| Mac([2, 0, 0, 0, 0, last]));
+    engine.tell(Streams::new(7184, stations, Arc::clone(&departures)));
+    let left = || (departures.bytes(0, 1), departures.bytes(0, 2));
+    arrive(&mut engine, Time::ZERO, 0, &fragment(0, 1, 7184, 0));
+    assert_eq!(left(), (1_500, 0), "the link is free");
+    arrive(&mut engine, Time::ZERO, 0, &fragment(0, 1, 7184, 185));
+    arrive(&mut engine, Time::ZERO, 0, &fragment(0, 2, 7184, 0));
+    arrive(&mut engine, Time::ZERO, 0, &fragment(0, 1, 53, 0));
+    assert_eq!(left(), (1_500, 0), "they wait");
+    // The fifth finds the buffer full.
+    arrive(&mut engine, Time::ZERO, 0, &fragment(0, 2, 7184, 0));
+    assert_eq!(left(), (1_500, 1_500));
+    leaving(&mut engine, Time::from_secs(1));
+    assert_eq!(left(), (3_000, 3_000), "port 53 is no stream");
+    // Without a model of the uplink a packet has left its host when it is here.
+    arrive(&mut engine, Time::from_secs(1), 1, &fragment(1, 2, 7184, 0));
+    assert_eq!(departures.bytes(1, 2), 1_500);
 }
