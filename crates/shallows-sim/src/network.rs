@@ -260,14 +260,21 @@ impl Network {
         packet: u32,
     ) -> Forwarded {
         let port = &mut self.ports[number as usize];
+        let ticket = &mut packets.get_mut(packet).ticket;
+        if let Some(ahead) = port.egress.forward_ahead(now, ticket) {
+            return match ahead {
+                Ok(passage) => {
+                    self.hops += 1;
+                    Forwarded::Sent(port.sent(passage))
+                }
+                Err(_) => Forwarded::Dropped,
+            };
+        }
         if port.due <= now {
             return Forwarded::Behind;
         }
         let pool = &mut self.pools[port.pool as usize];
-        match port
-            .egress
-            .forward(now, &mut packets.get_mut(packet).ticket, pool)
-        {
+        match port.egress.forward(now, ticket, pool) {
             Forward::Sent(passage) => {
                 self.hops += 1;
                 Forwarded::Sent(port.sent(passage))

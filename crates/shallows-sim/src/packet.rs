@@ -184,6 +184,13 @@ impl Packet {
         }
     }
 
+    /// The same packet with this number on its ticket.
+    #[inline]
+    pub(crate) fn numbered(mut self, number: u32) -> Self {
+        self.ticket.packet = number;
+        self
+    }
+
     #[inline]
     pub(crate) fn is_control(&self) -> bool {
         self.flags.has(Flags::CONTROL)

@@ -3,7 +3,8 @@
 use super::look_ahead::LookAheadFifo;
 use super::queueing::QueueingPort;
 use super::{
-    ConfigError, DropReason, Forward, Offer, Pool, PortConfig, QueueCounters, QueueSet, Transmit,
+    ConfigError, DropReason, Forward, Offer, Passage, Pool, PortConfig, QueueCounters, QueueSet,
+    Transmit,
 };
 use crate::packet::Packet;
 use crate::tally::Tally;
@@ -70,9 +71,24 @@ impl<P: Packet> EgressPort<P> {
     /// with the driver if it is sent, marked if it is to be, and is copied only if it has to wait.
     #[inline(always)]
     pub fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
+        match self.forward_ahead(now, packet) {
+            Some(Ok(passage)) => Forward::Sent(passage),
+            Some(Err(reason)) => Forward::Dropped(reason),
+            None => self.port.forward(now, packet, pool),
+        }
+    }
+
+    /// The same for a port that [looks ahead](Self::look_ahead), which needs no pool; `None` if the
+    /// port does not, and then nothing has happened.
+    #[inline(always)]
+    pub fn forward_ahead(
+        &mut self,
+        now: Time,
+        packet: &mut P,
+    ) -> Option<Result<Passage, DropReason>> {
         match &mut self.ahead {
-            Ahead::Yes(fifo) => fifo.forward(now, packet),
-            Ahead::No => self.port.forward(now, packet, pool),
+            Ahead::Yes(fifo) => Some(fifo.forward(now, packet)),
+            Ahead::No => None,
         }
     }
 

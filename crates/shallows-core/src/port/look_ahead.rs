@@ -5,12 +5,11 @@
 //! spared an event for each packet that waits. The packets are with the driver then; the port keeps
 //! the times at which they leave the queue, to know how long it is.
 
-use std::collections::VecDeque;
 use std::hint;
 
 use super::marker::{ArrivalRule, NotEct};
 use super::state::mark;
-use super::{Accounting, DropReason, Forward, Framing, Passage, QueueCounters};
+use super::{Accounting, DropReason, Framing, Passage, QueueCounters};
 use crate::packet::{Ecn, Packet};
 use crate::tally::Tally;
 use crate::units::{Bytes, Time, TransmissionClock};
@@ -23,8 +22,7 @@ pub(super) struct LookAheadFifo<P> {
     busy_until: Time,
     /// Bytes that wait.
     bytes: u64,
-    /// When each waiting packet starts, and its size.
-    waiting: VecDeque<(Time, u32)>,
+    waiting: Waiting,
     /// All that was ever accepted.
     accepted: Tally,
     link: TransmissionClock,
@@ -32,6 +30,63 @@ pub(super) struct LookAheadFifo<P> {
     threshold: u64,
     rules: Rules,
     cold: Box<ColdState<P>>,
+}
+
+/// When each waiting packet starts, and its size, in a ring that is 0 or a power of two long, so
+/// that positions wrap by a mask.
+#[derive(Debug, Default)]
+struct Waiting {
+    ring: Box<[(Time, u32)]>,
+    /// Packets that were ever taken from the ring and put into it.
+    taken: u32,
+    put: u32,
+}
+
+impl Waiting {
+    #[inline]
+    fn len(&self) -> u32 {
+        self.put.wrapping_sub(self.taken)
+    }
+
+    #[inline]
+    fn get(&self, number: u32) -> Option<&(Time, u32)> {
+        let mask = self.ring.len().wrapping_sub(1);
+        self.ring.get(number as usize & mask)
+    }
+
+    /// Takes the packets that start by `now`; how many bytes they have.
+    #[inline]
+    fn take_until(&mut self, now: Time) -> u64 {
+        let (mut taken, mut bytes) = (self.taken, 0);
+        while taken != self.put
+            && let Some(&(start, size)) = self.get(taken)
+            && start <= now
+        {
+            taken = taken.wrapping_add(1);
+            bytes += u64::from(size);
+        }
+        self.taken = taken;
+        bytes
+    }
+
+    #[inline]
+    fn put(&mut self, start: Time, size: u32) {
+        if self.len() as usize == self.ring.len() {
+            self.grow();
+        }
+        let mask = self.ring.len().wrapping_sub(1);
+        self.ring[self.put as usize & mask] = (start, size);
+        self.put = self.put.wrapping_add(1);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let old = (0..self.len()).filter_map(|at| self.get(self.taken.wrapping_add(at)));
+        let mut ring: Vec<_> = old.copied().collect();
+        (self.taken, self.put) = (0, ring.len() as u32);
+        ring.resize((2 * ring.len()).max(4), (Time::ZERO, 0));
+        self.ring = ring.into();
+    }
 }
 
 /// What stays as configured.
@@ -59,7 +114,7 @@ impl<P: Packet> LookAheadFifo<P> {
         Self {
             busy_until: Time::ZERO,
             bytes: 0,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             accepted: Tally::default(),
             link,
             // A length of whole bytes exceeds a threshold if it exceeds its whole part; an infinite
@@ -77,29 +132,25 @@ impl<P: Packet> LookAheadFifo<P> {
     #[inline]
     pub(super) fn read_ahead(&self) {
         hint::black_box(self.threshold);
-        hint::black_box(self.waiting.front().map(|(start, _)| *start));
-        hint::black_box(self.waiting.back().map(|(start, _)| *start));
+        let start = |number| self.waiting.get(number).map(|(start, _)| *start);
+        hint::black_box(start(self.waiting.taken));
+        hint::black_box(start(self.waiting.put));
     }
 
     /// Takes what has left the queue by `now` off its length.
     #[inline]
     pub(super) fn settle(&mut self, now: Time) {
-        while let Some(&(start, size)) = self.waiting.front()
-            && start <= now
-        {
-            self.waiting.pop_front();
-            self.bytes -= u64::from(size);
-        }
+        self.bytes -= self.waiting.take_until(now);
     }
 
     /// Finds room for a packet and the time of its departure.
     #[inline(always)]
-    pub(super) fn forward(&mut self, now: Time, packet: &mut P) -> Forward {
+    pub(super) fn forward(&mut self, now: Time, packet: &mut P) -> Result<Passage, DropReason> {
         let start = self.busy_until.max(now);
         if start > now {
             self.settle(now);
         } else {
-            self.waiting.clear();
+            self.waiting.taken = self.waiting.put;
             self.bytes = 0;
             if now > self.busy_until {
                 self.link.restart();
@@ -112,14 +163,14 @@ impl<P: Packet> LookAheadFifo<P> {
         };
         let length = self.bytes + u64::from(size);
         if length > self.rules.limit {
-            return self.drop(*packet, size, self.rules.full);
+            return Err(self.drop(*packet, size, self.rules.full));
         }
         let congested = length > self.threshold;
         if congested && self.rules.not_ect == NotEct::Drop && packet.ecn() == Ecn::NotEct {
-            return self.drop(*packet, size, DropReason::NotEct);
+            return Err(self.drop(*packet, size, DropReason::NotEct));
         }
         if start > now {
-            self.waiting.push_back((start, size));
+            self.waiting.put(start, size);
             self.bytes = length;
         }
         self.busy_until = start + self.link.advance(Bytes::new(u64::from(wire_size)));
@@ -128,7 +179,7 @@ impl<P: Packet> LookAheadFifo<P> {
         if congested {
             mark(packet, &mut self.cold.counters, self.rules.marking.reason);
         }
-        Forward::Sent(Passage {
+        Ok(Passage {
             queue: 0,
             finish: self.busy_until,
             sojourn: start - now,
@@ -136,10 +187,10 @@ impl<P: Packet> LookAheadFifo<P> {
     }
 
     #[cold]
-    fn drop(&mut self, packet: P, size: u32, reason: DropReason) -> Forward {
+    fn drop(&mut self, packet: P, size: u32, reason: DropReason) -> DropReason {
         self.cold.counters.drop(reason, size);
         self.cold.dropped.push((packet, reason));
-        Forward::Dropped(reason)
+        reason
     }
 
     pub(super) fn dropped(&mut self) -> &mut Vec<(P, DropReason)> {
@@ -154,7 +205,7 @@ impl<P: Packet> LookAheadFifo<P> {
 
     /// Packets that wait.
     pub(super) fn packets(&self) -> u32 {
-        self.waiting.len() as u32
+        self.waiting.len()
     }
 
     #[inline]

@@ -25,17 +25,24 @@ impl<T> Arena<T> {
     /// Puts a thing where the last one was taken from, whose cache lines are likely at hand.
     #[inline]
     pub(crate) fn insert(&mut self, thing: T) -> u32 {
+        self.insert_with(|_| thing)
+    }
+
+    /// The same for a thing that knows its number.
+    #[inline]
+    pub(crate) fn insert_with(&mut self, thing: impl FnOnce(u32) -> T) -> u32 {
         if let Some(number) = self.free.pop() {
-            self.places[number as usize] = Place(thing);
+            self.places[number as usize] = Place(thing(number));
             return number;
         }
-        self.grow(thing)
+        let number = self.places.len() as u32;
+        self.grow(thing(number));
+        number
     }
 
     #[cold]
-    fn grow(&mut self, thing: T) -> u32 {
+    fn grow(&mut self, thing: T) {
         self.places.push(Place(thing));
-        (self.places.len() - 1) as u32
     }
 
     /// Gives the place of a thing to others.

@@ -27,7 +27,7 @@
 //! where it could be told: where ports share memory, where links are short, where somebody watches,
 //! and for all but the first two classes.
 
-/// Bits of an identity: half a thousand million links or connections.
+/// Bits of an identity: room for 500 million links or connections.
 const IDENTITY_BITS: u32 = 29;
 
 /// What kind of event it is.

@@ -93,6 +93,13 @@ pub(super) struct Sink {
 }
 
 impl Sink {
+    /// When to set a timer event, if the receiver needs one before the one in the queue.
+    #[inline]
+    fn arm(&mut self) -> Option<Time> {
+        let deadline = self.receiver.deadline()?;
+        earlier_timer(&mut self.timer, deadline)
+    }
+
     #[inline]
     pub(super) fn flow(&self) -> u32 {
         self.flow
@@ -112,6 +119,13 @@ impl Source {
             sprayed: 0,
             opens: false,
         }
+    }
+
+    /// When to set a timer event, if the sender needs one before the one in the queue.
+    #[inline]
+    fn arm(&mut self) -> Option<Time> {
+        let deadline = self.sender.deadline()?;
+        earlier_timer(&mut self.timer, deadline)
     }
 
     /// Writes a message of an application, whose stage counts from its own beginning if nothing is
@@ -147,6 +161,17 @@ impl Source {
         outcome.timeouts = (stats.timeouts - self.before.timeouts) as u32;
         outcome.delivered = self.sender.acked() - self.first;
     }
+}
+
+/// Takes a deadline that is before the timer event in the queue. A timer that comes too early is set
+/// again when it comes, which costs less than moving it with every ACK.
+#[inline]
+fn earlier_timer(timer: &mut Option<Time>, deadline: Time) -> Option<Time> {
+    if timer.is_some_and(|at| at <= deadline) {
+        return None;
+    }
+    *timer = Some(deadline);
+    Some(deadline)
 }
 
 /// Lets a new sender send a full segment, after a SYN if there is a handshake, and take its ACK.
@@ -281,8 +306,9 @@ impl Shard {
             sink.end = segment.seq + packet.remaining();
         }
         let got_all = sink.receiver.received() >= sink.end;
+        let timer = sink.arm();
         let mut back = sink.back;
-        if routing.router.selection() == Selection::Packet {
+        if self.adapts && routing.router.selection() == Selection::Packet {
             sink.sprayed += 1;
             let turn = sink.sprayed;
             back.route = self.spray(connection, Direction::Back, turn);
@@ -292,11 +318,18 @@ impl Shard {
             // What the application answers carries the ACK in a real stack, and is not behind it.
             self.deliver_messages(connection);
         }
-        self.acknowledge(back, acks);
+        match &acks {
+            Acks::None => {}
+            Acks::One(ack) => self.acknowledge(back, ack),
+            Acks::Two(first, second) => {
+                self.acknowledge(back, first);
+                self.acknowledge(back, second);
+            }
+        }
         if got_all && !is_message {
             self.got_all(connection, flow);
         }
-        self.arm_receiver(connection);
+        self.schedule_receiver(connection, timer);
     }
 
     /// The receiving end of a connection has all of a flow.
@@ -327,24 +360,22 @@ impl Shard {
             sack: SackBlocks::default(),
         };
         let back = envelope(&self.world, connection, &self.routing, Direction::Back);
-        self.acknowledge(back, Acks::One(ack));
+        self.acknowledge(back, &ack);
     }
 
-    fn acknowledge(&mut self, mut back: Envelope, acks: Acks) {
-        for ack in acks {
-            if self.adapts
-                && let Some(stages) = &self.world.stages
-            {
-                back.dscp = stages.of_ack(Bytes::new(ack.ack));
-            }
-            let selective = (!ack.sack.is_empty()).then(|| {
-                self.selective.insert(Selective {
-                    sack: ack.sack,
-                    one_way_delay: ack.one_way_delay,
-                })
-            });
-            self.launch(Packet::ack(back, &ack, selective));
+    fn acknowledge(&mut self, mut back: Envelope, ack: &Ack) {
+        if self.adapts
+            && let Some(stages) = &self.world.stages
+        {
+            back.dscp = stages.of_ack(Bytes::new(ack.ack));
         }
+        let selective = (!ack.sack.is_empty()).then(|| {
+            self.selective.insert(Selective {
+                sack: ack.sack,
+                one_way_delay: ack.one_way_delay,
+            })
+        });
+        self.launch(Packet::ack(back, ack, selective));
     }
 
     pub(super) fn take_ack(&mut self, packet: Packet) {
@@ -401,6 +432,25 @@ impl Shard {
 
     /// Sends what the sender of a connection may send, and sets its timer.
     pub(super) fn send(&mut self, connection: u32) {
+        if self.adapts || !self.hosts.is_empty() {
+            return self.send_adapted(connection);
+        }
+        // Out of its place for the time being, so that it need not be found again.
+        let Some(mut source) = self.tcp.sources[connection as usize].take() else {
+            return;
+        };
+        while let Some(segment) = source.sender.poll_segment(self.now) {
+            let remaining = source.sender.written() - segment.seq;
+            self.launch(Packet::data(source.forth, &segment, source.flow, remaining));
+        }
+        let timer = source.arm();
+        self.tcp.sources[connection as usize] = Some(source);
+        self.schedule_sender(connection, timer);
+    }
+
+    /// The same where gates can hold packets back, or not all of a connection travel alike.
+    #[inline(never)]
+    fn send_adapted(&mut self, connection: u32) {
         while self.hosts.is_empty() || self.gates_have_room(connection) {
             let Some(source) = &mut self.tcp.sources[connection as usize] else {
                 return;
@@ -415,7 +465,24 @@ impl Shard {
             }
             self.launch(Packet::data(forth, &segment, flow, remaining));
         }
-        self.arm_sender(connection);
+        if let Some(source) = &mut self.tcp.sources[connection as usize] {
+            let timer = source.arm();
+            self.schedule_sender(connection, timer);
+        }
+    }
+
+    #[inline]
+    fn schedule_sender(&mut self, connection: u32, timer: Option<Time>) {
+        if let Some(at) = timer {
+            self.schedule(at, Key::new(Class::SenderTimer, connection));
+        }
+    }
+
+    #[inline]
+    fn schedule_receiver(&mut self, connection: u32, timer: Option<Time>) {
+        if let Some(at) = timer {
+            self.schedule(at, Key::new(Class::ReceiverTimer, connection));
+        }
     }
 
     /// Whether the gates of the sending host have room for a full segment.
@@ -450,20 +517,6 @@ impl Shard {
         forth
     }
 
-    fn arm_sender(&mut self, connection: u32) {
-        let Some(source) = &mut self.tcp.sources[connection as usize] else {
-            return;
-        };
-        // A timer that comes too early is set again when it comes, which costs less than moving it
-        // with every ACK.
-        if let Some(deadline) = source.sender.deadline()
-            && source.timer.is_none_or(|at| deadline < at)
-        {
-            source.timer = Some(deadline);
-            self.schedule(deadline, Key::new(Class::SenderTimer, connection));
-        }
-    }
-
     pub(super) fn sender_timer(&mut self, connection: u32) {
         let Some(source) = &mut self.tcp.sources[connection as usize] else {
             return self.datagram_timer(connection);
@@ -476,18 +529,6 @@ impl Shard {
         self.send(connection);
     }
 
-    fn arm_receiver(&mut self, connection: u32) {
-        let Some(sink) = &mut self.tcp.sinks[connection as usize] else {
-            return;
-        };
-        if let Some(deadline) = sink.receiver.deadline()
-            && sink.timer.is_none_or(|at| deadline < at)
-        {
-            sink.timer = Some(deadline);
-            self.schedule(deadline, Key::new(Class::ReceiverTimer, connection));
-        }
-    }
-
     pub(super) fn receiver_timer(&mut self, connection: u32) {
         let Some(sink) = &mut self.tcp.sinks[connection as usize] else {
             return;
@@ -497,11 +538,11 @@ impl Shard {
         }
         sink.timer = None;
         let ack = sink.receiver.on_deadline(self.now);
-        let back = sink.back;
+        let (back, timer) = (sink.back, sink.arm());
         if let Some(ack) = ack {
-            self.acknowledge(back, Acks::One(ack));
+            self.acknowledge(back, &ack);
         }
-        self.arm_receiver(connection);
+        self.schedule_receiver(connection, timer);
     }
 
     /// Notes what the sender of a connection did for its flow.

@@ -144,7 +144,7 @@ pub(crate) struct Shard {
     pauses: Option<Box<Pauses>>,
     /// Whether all events have to keep their order.
     is_strict: bool,
-    /// Whether it is worth to read ahead all that events will need.
+    /// Whether the fabric is so large that prefetching all that events need pays.
     is_large: bool,
     /// Whether packets of one connection differ in more than what they carry.
     adapts: bool,
@@ -157,6 +157,15 @@ pub(crate) struct Shard {
 impl Shard {
     pub(crate) fn new(setup: ShardSetup) -> Self {
         let ShardSetup { world, network, .. } = setup;
+        let is_strict = setup
+            .watched
+            .values()
+            .any(|watched| watched.order == Order::Strict)
+            || setup.keeps_rtt
+            || !world.workload.barriers.is_empty()
+            || world.control.is_immediate
+            || setup.pauses.is_some()
+            || !network.is_loose();
         let mut shard = Self {
             part: setup.part,
             events: Wheel::new(),
@@ -170,15 +179,7 @@ impl Shard {
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
             is_large: network.is_large(),
-            is_strict: setup
-                .watched
-                .values()
-                .any(|watched| watched.order == Order::Strict)
-                || setup.keeps_rtt
-                || !world.workload.barriers.is_empty()
-                || world.control.is_immediate
-                || setup.pauses.is_some()
-                || !network.is_loose(),
+            is_strict,
             adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
             routing: setup.routing,
             network,
@@ -235,8 +236,8 @@ impl Shard {
         is_there
     }
 
-    /// Reads ahead what the events of the slot of now will need beyond packets and the first of a
-    /// port, where much of it is in no cache.
+    /// Prefetches what the events of the current slot need beyond their packets and the first cache
+    /// line of a port, on fabrics too large for the caches.
     #[inline(never)]
     fn read_ahead(&self) {
         for event in self.events.coming() {
@@ -254,7 +255,7 @@ impl Shard {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, event: Event) {
         if event.key.is(Class::Arrival) {
             self.now = event.time;
@@ -268,21 +269,22 @@ impl Shard {
             self.network.await_ready(&mut self.events, event.port);
         } else {
             self.now = event.time;
-            self.handle_rare(event);
+            self.handle_rare(event.key, event.packet, event.port);
         }
     }
 
+    /// Handles an event that is neither an arrival nor a port's, at `now`.
     #[inline(never)]
-    fn handle_rare(&mut self, event: Event) {
-        let identity = event.key.identity();
-        match event.key.class() {
+    fn handle_rare(&mut self, key: Key, packet: u32, port: u32) {
+        let identity = key.identity();
+        match key.class() {
             Class::Arrival | Class::PortReady => {}
             Class::HostTimer => self.host_timer(identity),
             Class::SenderTimer => self.sender_timer(identity),
             Class::ReceiverTimer => self.receiver_timer(identity),
             Class::Start => self.start_flow(identity),
             Class::Stop => self.stop_flow(identity),
-            Class::Frame => self.take_frame(event),
+            Class::Frame => self.take_frame(identity, packet, port),
         }
     }
 
@@ -428,8 +430,12 @@ impl Shard {
     fn launch(&mut self, packet: Packet) {
         if self.hosts.is_empty() {
             let port = self.paths.link(packet.route);
-            let number = self.add(packet);
-            self.enter_nic(port, number);
+            let number = self.packets.insert_with(|number| {
+                let mut packet = packet.numbered(number);
+                packet.route += 1;
+                packet
+            });
+            self.forward(port, number);
         } else {
             self.launch_gated(packet);
         }
@@ -445,9 +451,7 @@ impl Shard {
     /// Gives a packet a place and a number.
     #[inline]
     fn add(&mut self, packet: Packet) -> u32 {
-        let number = self.packets.insert(packet);
-        self.packets.get_mut(number).ticket.packet = number;
-        number
+        self.packets.insert_with(|number| packet.numbered(number))
     }
 
     /// Takes a packet that goes no further from its place.

@@ -124,12 +124,12 @@ impl Shard {
     }
 
     /// A packet is at a switch, or a pause at the port that it stops.
-    pub(super) fn take_frame(&mut self, event: Event) {
-        if event.port & ARRIVED == 0 {
-            self.charge(event.key.identity(), event.port, event.packet);
-            return self.forward(event.port, event.packet);
+    pub(super) fn take_frame(&mut self, link: u32, packet: u32, port: u32) {
+        if port & ARRIVED == 0 {
+            self.charge(link, port, packet);
+            return self.forward(port, packet);
         }
-        let port = event.port & !ARRIVED;
+        let port = port & !ARRIVED;
         let Some(Pauses(links)) = self.pauses.as_deref_mut() else {
             return;
         };

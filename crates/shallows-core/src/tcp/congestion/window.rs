@@ -66,7 +66,7 @@ impl Window {
     /// window of them in congestion avoidance (eq. 3, by bytes).
     #[inline]
     pub fn grow(&mut self, acked: u64) {
-        let acked = acked.min(self.counted) as f64;
+        let acked = acked.min(self.counted).cast_signed() as f64;
         if self.in_slow_start() {
             self.set(self.cwnd + acked);
         } else {

@@ -451,7 +451,9 @@ impl Sender {
     /// Takes over the congestion window after it has changed.
     #[inline]
     fn use_window(&mut self) {
-        self.usable = (self.window.cwnd() as u64).min(self.rules.receive_window);
+        // A window is far below 2^63, and the signed conversion takes half the instructions.
+        let cwnd = (self.window.cwnd() as i64).cast_unsigned();
+        self.usable = cwnd.min(self.rules.receive_window);
     }
 
     fn on_signal(&mut self, sample: &AckSample) {

@@ -41,12 +41,12 @@ const TURNS: usize = 1 << 10;
 /// A queue of events ordered by time and key.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// The events of the slot of now, and how many of them are past.
+    /// Events of the current slot; the first `done` have been taken.
     current: Vec<Entry>,
-    past: usize,
-    /// Where they begin to be sorted: what was added when others of the slot had come already.
+    done: usize,
+    /// The position from which `current` is sorted, so that an event can be inserted.
     sorted_from: usize,
-    /// Absolute number of the slot of now.
+    /// Absolute number of the current slot.
     now_slot: u64,
     /// The first slot after the next turn.
     slots_end: u64,
@@ -65,7 +65,7 @@ impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
             current: Vec::new(),
-            past: 0,
+            done: 0,
             sorted_from: 0,
             now_slot: 0,
             slots_end: SLOTS as u64,
@@ -80,66 +80,70 @@ impl Wheel {
     }
 
     /// Adds an event. Its time must not be before that of the last event taken.
+    // All that is rare is in tail calls of a few scalars, so that the rest saves no registers.
     #[inline]
     pub(crate) fn push(&mut self, event: Event) {
-        let slot = slot_of(event.time);
+        let (slot, entry) = (slot_of(event.time), Entry::new(event));
         if slot <= self.now_slot || slot >= self.slots_end {
-            return self.push_rarely(event, slot);
+            return self.push_elsewhere(slot, entry);
         }
-        let slot = slot as usize % SLOTS;
-        let mut list = self.slots[slot];
+        let place = slot as usize % SLOTS;
+        let list = self.slots[place];
         if list.len() == CHUNK as usize {
-            list = self.begin_chunk(slot, list);
+            return self.push_into_new_chunk(place, list, entry);
         }
-        self.slots[slot] = List(list.0 + 1);
-        self.chunks[list.chunk()].0[list.len()] = Entry::new(event);
+        self.slots[place] = List(list.0 + 1);
+        self.chunks[list.chunk()].0[list.len()] = entry;
     }
 
-    /// A list with an empty chunk before those of `list`.
+    /// Adds an event to a slot that is empty or whose first chunk is full, in a chunk before those of
+    /// `list`.
     #[inline(never)]
-    fn begin_chunk(&mut self, slot: usize, list: List) -> List {
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        let chunk = self.free.pop().unwrap_or_else(|| {
-            self.chunks.push(Chunk([Entry(0); CHUNK as usize + 1]));
-            (self.chunks.len() - 1) as u32
-        });
+    fn push_into_new_chunk(&mut self, place: usize, list: List, entry: Entry) {
+        self.occupied[place / 64 % WORDS] |= 1 << (place % 64);
         let after = match self.chunks.get(list.chunk()) {
             Some(first) => first.0[CHUNK as usize].0 << 32 | u128::from(list.0),
             None => u128::MAX,
         };
-        self.chunks[chunk as usize].0[CHUNK as usize] = Entry(after);
-        List(chunk * (CHUNK + 1))
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk([Entry(0); CHUNK as usize + 1]));
+            (self.chunks.len() - 1) as u32
+        });
+        let chunk = &mut self.chunks[number as usize].0;
+        chunk[CHUNK as usize] = Entry(after);
+        chunk[0] = entry;
+        self.slots[place % SLOTS] = List(number * (CHUNK + 1) + 1);
     }
 
-    /// Takes the next event of the slot of now, if there is one before `end`; that must not be earlier
-    /// than what [`next_slot`](Self::next_slot) or [`hold`](Self::hold) were told.
+    /// Takes the next event of the current slot, if there is one before `end`; that must not be
+    /// earlier than what [`next_slot`](Self::next_slot) or [`hold`](Self::hold) were told.
     #[inline]
     pub(crate) fn pop_before(&mut self, end: Time) -> Option<Event> {
-        let event = self.current.get(self.past)?.event(start_of(self.now_slot));
+        let event = self.current.get(self.done)?.event(start_of(self.now_slot));
         if event.time >= end {
             return None;
         }
-        self.past += 1;
+        self.done += 1;
         Some(event)
     }
 
-    /// The events of the slot of now that are still to come.
+    /// The events of the current slot that have not been taken.
     #[inline]
     pub(crate) fn coming(&self) -> impl Iterator<Item = Event> {
         let start = start_of(self.now_slot);
-        let entries = self.current[self.past..].iter();
+        let entries = self.current[self.done..].iter();
         entries.map(move |entry| entry.event(start))
     }
 
-    /// Prepares for an end that may lie within the slot of now.
+    /// Prepares for an end that may lie within the current slot.
     pub(crate) fn hold(&mut self, end: Time) {
-        if slot_of(end) <= self.now_slot && self.past < self.sorted_from {
-            self.current[self.past..].sort_unstable();
+        if slot_of(end) <= self.now_slot && self.done < self.sorted_from {
+            self.current[self.done..].sort_unstable();
             self.sorted_from = 0;
         }
     }
 
-    /// When the slot of now began.
+    /// When the current slot began.
     pub(crate) fn slot_start(&self) -> Time {
         start_of(self.now_slot)
     }
@@ -147,7 +151,7 @@ impl Wheel {
     /// When the next event is.
     pub(crate) fn next_time(&self) -> Option<Time> {
         let start = start_of(self.now_slot);
-        if let Some(first) = self.current[self.past..].iter().min() {
+        if let Some(first) = self.current[self.done..].iter().min() {
             return Some(first.event(start).time);
         }
         let slot = self.next_occupied();
@@ -176,13 +180,14 @@ impl Wheel {
         List(self.chunks[list.chunk()].0[CHUNK as usize].0 as u32)
     }
 
+    /// Adds an event to the current slot, to a later turn, or to those beyond all turns.
     #[inline(never)]
-    fn push_rarely(&mut self, event: Event, slot: u64) {
+    fn push_elsewhere(&mut self, slot: u64, entry: Entry) {
         debug_assert!(slot >= self.now_slot);
         let turn = slot >> TURN_BITS;
+        let event = entry.event(start_of(slot));
         if slot == self.now_slot {
-            let entry = Entry::new(event);
-            let from = self.past.max(self.sorted_from);
+            let from = self.done.max(self.sorted_from);
             let coming = &self.current[from..];
             let at = from + coming.partition_point(|other| *other < entry);
             self.current.insert(at, entry);
@@ -194,7 +199,7 @@ impl Wheel {
         }
     }
 
-    /// Goes on to the next slot with events, once all of this one are past; false if there is none
+    /// Advances to the next slot with events, once all of this one are taken; false if there is none
     /// that begins before `end`. `collide` is shown its events with the numbers of their slot and their
     /// own in it, and says how they have to be ordered.
     #[inline]
@@ -204,14 +209,14 @@ impl Wheel {
         mut collide: impl FnMut(Event, (u64, u32)) -> Collision,
     ) -> bool {
         let last = slot_of(end);
-        if self.past < self.current.len() || self.advance(last).is_none() {
+        if self.done < self.current.len() || self.advance(last).is_none() {
             return false;
         }
         let (slot, start) = (self.now_slot, start_of(self.now_slot));
         let place = slot as usize % SLOTS;
         self.occupied[place / 64] &= !(1 << (place % 64));
         let mut list = mem::replace(&mut self.slots[place], List::EMPTY);
-        self.past = 0;
+        self.done = 0;
         self.current.clear();
         while list != List::EMPTY {
             let len = self.current.len() + list.len();
@@ -261,7 +266,7 @@ impl Wheel {
         }
     }
 
-    /// Goes on to the next slot with events, if there is one up to `last`.
+    /// Advances to the next slot with events, if there is one up to `last`.
     #[inline]
     fn advance(&mut self, last: u64) -> Option<()> {
         let next = self.next_occupied();
@@ -297,7 +302,7 @@ impl Wheel {
         Some(())
     }
 
-    /// Goes on to a slot of another turn.
+    /// Advances to a slot of another turn.
     fn enter(&mut self, slot: u64) {
         self.now_slot = slot;
         let turn = slot >> TURN_BITS;
