@@ -14,7 +14,8 @@
 //!
 //! Then the share of the achievable throughput: pairs that send at a time, over the most that could
 //! (a maximum matching of sources and destinations where only host links are bottlenecks), beside
-//! an arbiter in the manner of Fastpass that makes a new maximal matching for each timeslot.
+//! an arbiter in the manner of Fastpass that makes a new maximal matching for each timeslot. Last the
+//! same for a controller of each rack and one above (`-- hierarchy` prints this alone).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -27,12 +28,15 @@ use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::Protocol;
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::hierarchy::Pods;
 use shallows_core::xco::message::{self, Body, ClusterKey, Epoch, Header, PermitKind, Report};
 use shallows_core::xco::schedule::{Event, Schedule, Timing};
 
 const CONTROLLER: u32 = u32::MAX;
 const SLOT: Time = Time::from_ms(10);
 const RUNS: usize = 3;
+/// Of every link.
+const RATE: Rate = Rate::from_gbps(10);
 /// Hosts, backlogged pairs of each.
 const SIZES: [(u32, u32); 7] = [
     (100, 10),
@@ -53,6 +57,9 @@ fn main() {
         let number = |text: &String| text.parse::<u32>().expect("callgrind runs pass numbers");
         latencies(number(hosts), number(pairs), u64::from(number(events)));
         return;
+    }
+    if args == ["hierarchy"] {
+        return hierarchy(1_024, 10);
     }
     let only = match args.as_slice() {
         [hosts, pairs] => Some((hosts.clone(), pairs.clone())),
@@ -126,6 +133,7 @@ fn main() {
             );
         }
     }
+    hierarchy(1_024, 10);
 }
 
 /// Racks of 32 hosts at 10 Gbps with uplinks to as many spines, also of 10 Gbps; a pair takes the
@@ -159,10 +167,9 @@ impl LeafSpine {
 
     fn fabric(self) -> Fabric<Self> {
         let links = 2 * self.hosts + 2 * self.racks() * self.uplinks;
-        let rate = Rate::from_gbps(10);
         Fabric::new(
-            vec![rate; self.hosts as usize],
-            vec![rate; links as usize],
+            vec![RATE; self.hosts as usize],
+            vec![RATE; links as usize],
             self,
         )
         .expect("the fabric is sound")
@@ -384,50 +391,147 @@ struct Share {
 
 /// Pairs that send at once, over the most that could if only the hosts' links were limits.
 fn shares(hosts: u32, pairs: u32, uplinks: u32) -> Share {
-    const SCHEDULES: u64 = 300;
     let shape = LeafSpine { hosts, uplinks };
     let demand: Vec<Vec<u32>> = (0..hosts)
         .map(|host| destinations(hosts, host, pairs))
         .collect();
     let most = maximum_matching(&demand) as f64;
+    Share {
+        xco: scheduled(shape.fabric(), &demand, SLOT).hosts_worth / most,
+        fastpass: fastpass(shape, &demand, SCHEDULES) / most,
+    }
+}
+
+const SCHEDULES: u64 = 300;
+
+/// What the schedule of a controller gives away.
+#[derive(Clone, Copy, Default)]
+struct Scheduled {
+    /// Mean sum of all rates, in links of a host.
+    hosts_worth: f64,
+    slots_per_second: f64,
+}
+
+/// Schedules pairs that stay backlogged; slots end one after the other, each after its length.
+fn scheduled<R: Routes>(fabric: Fabric<R>, demand: &[Vec<u32>], slot: Time) -> Scheduled {
     let timing = Timing {
         preempt_after: None,
-        patience: SLOT * 100,
+        patience: slot * 100,
     };
-    let mut schedule = Schedule::new(shape.fabric(), timing);
+    let mut schedule = Schedule::new(fabric, timing);
     let mut grants = Vec::new();
-    for (host, list) in (0..).zip(&demand) {
+    for (host, list) in (0..).zip(demand) {
         for &to in list {
             schedule.add(Time::ZERO, host, to);
         }
     }
     schedule.handle_all_silent(Time::ZERO, &mut grants);
-    // Slots end one after the other, each after its length.
-    let mut ends: BinaryHeap<Reverse<(Time, u32)>> = BinaryHeap::new();
-    let (mut now, mut sending, mut area, mut begin) = (Time::ZERO, 0_u64, 0.0, Time::ZERO);
-    let end = SLOT * SCHEDULES;
+    let mut ends: BinaryHeap<Reverse<(Time, u32, u64)>> = BinaryHeap::new();
+    let (mut now, mut sending, mut area, mut slots) = (Time::ZERO, 0, 0.0, 0_u64);
+    let end = slot * SCHEDULES;
     loop {
-        sending += grants.len() as u64;
+        slots += grants.len() as u64;
         for (grant, number) in grants.drain(..).zip(0_u64..) {
             // Not all at the same instant, as with messages that take their time.
             let late = Time::from_ns(mix(u64::from(grant.host) + number) % 50_000);
-            ends.push(Reverse((now + SLOT + late, grant.host)));
+            sending += grant.rate.bps();
+            ends.push(Reverse((now + slot + late, grant.host, grant.rate.bps())));
         }
-        let Some(Reverse((time, host))) = ends.pop() else {
-            break;
+        let Some(Reverse((time, host, rate))) = ends.pop() else {
+            return Scheduled::default();
         };
-        area += sending as f64 * (time - begin).as_secs_f64();
-        (now, begin) = (time, time);
+        area += sending as f64 * (time - now).as_secs_f64();
+        now = time;
         if now >= end {
             break;
         }
-        sending -= 1;
+        sending -= rate;
         schedule.handle(now, Event::Expired(host), &mut grants);
     }
-    Share {
-        xco: area / now.as_secs_f64() / most,
-        fastpass: fastpass(shape, &demand, SCHEDULES) / most,
+    let span = now.as_secs_f64();
+    Scheduled {
+        hosts_worth: area / span / RATE.bps() as f64,
+        slots_per_second: slots as f64 / span,
     }
+}
+
+/// One controller for all hosts beside one for each rack and one above, by how many of the pairs of
+/// a host stay in its rack.
+fn hierarchy(hosts: u32, pairs: u32) {
+    println!("\nhierarchy, {hosts} hosts in racks of {PER_RACK}, {pairs} pairs each");
+    println!(
+        "{:>8} {:>7} {:>9} {:>9} {:>12} {:>12} {:>12}",
+        "in rack", "root %", "flat", "two-level", "slots/s", "root's", "a rack's"
+    );
+    let shape = LeafSpine { hosts, uplinks: 64 };
+    for local in [0, pairs / 2, pairs * 4 / 5, pairs] {
+        let demand: Vec<Vec<u32>> = (0..hosts)
+            .map(|host| with_neighbours(hosts, host, local, pairs))
+            .collect();
+        let most = maximum_matching(&demand) as f64;
+        let flat = scheduled(shape.fabric(), &demand, SLOT);
+        for root_share in [20, 50, 80] {
+            let [root, racks, busiest] = two_levels(shape, &demand, root_share);
+            println!(
+                "{:>8} {:>7} {:>9.3} {:>9.3} {:>12.0} {:>12.0} {:>12.0}",
+                format!("{}%", 100 * local / pairs),
+                root_share,
+                flat.hosts_worth / most,
+                (root.hosts_worth + racks.hosts_worth) / most,
+                flat.slots_per_second,
+                root.slots_per_second,
+                busiest.slots_per_second,
+            );
+        }
+    }
+}
+
+/// Destinations of a host, some of them in its rack.
+fn with_neighbours(hosts: u32, host: u32, local: u32, pairs: u32) -> Vec<u32> {
+    let rack = host / PER_RACK * PER_RACK;
+    let size = PER_RACK.min(hosts - rack);
+    let neighbours = destinations(size, host - rack, local);
+    let mut chosen: Vec<u32> = neighbours.iter().map(|number| rack + number).collect();
+    let others = destinations(hosts, host, pairs.min(hosts / 2) + PER_RACK);
+    let far = others
+        .into_iter()
+        .filter(|to| to / PER_RACK != host / PER_RACK);
+    let mut far: Vec<u32> = far.collect();
+    far.sort_unstable_by_key(|&to| mix(u64::from(to) << 32 | u64::from(host)));
+    chosen.extend(far.into_iter().take((pairs - local) as usize));
+    chosen
+}
+
+/// What the root gives, what all racks give together, and what the busiest of them gives.
+fn two_levels(shape: LeafSpine, demand: &[Vec<u32>], root_share: u32) -> [Scheduled; 3] {
+    let racks = Pods::of_size(PER_RACK, shape.hosts).expect("there are several racks");
+    let divided = racks.divide(&shape.fabric(), root_share);
+    let divided = divided.expect("racks share no links");
+    let rack_of = |host: u32| host / PER_RACK;
+    let beyond = |(host, list): (u32, &Vec<u32>)| {
+        let far = list.iter().copied();
+        far.filter(|&to| rack_of(to) != rack_of(host)).collect()
+    };
+    let beyond: Vec<Vec<u32>> = (0..).zip(demand).map(beyond).collect();
+    // Slots carry as much as without racks of their own.
+    let slot = |percent: u32| SLOT * 100 / u64::from(percent);
+    let root = scheduled(divided.root, &beyond, slot(root_share));
+    let (mut all, mut busiest) = (Scheduled::default(), Scheduled::default());
+    for (rack, fabric) in (0..).zip(divided.pods) {
+        let inside = |&host: &u32| {
+            let near = demand[host as usize].iter();
+            let near = near.filter(|&&to| rack_of(to) == rack);
+            near.map(|to| to % PER_RACK).collect()
+        };
+        let inside: Vec<Vec<u32>> = racks.hosts(rack).iter().map(inside).collect();
+        let given = scheduled(fabric, &inside, slot(100 - root_share));
+        all.hosts_worth += given.hosts_worth;
+        all.slots_per_second += given.slots_per_second;
+        if given.slots_per_second > busiest.slots_per_second {
+            busiest = given;
+        }
+    }
+    [root, all, busiest]
 }
 
 /// An arbiter that makes a maximal matching for each timeslot, pairs served longest ago first, as

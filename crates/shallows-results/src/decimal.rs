@@ -131,6 +131,28 @@ pub(crate) mod seconds {
     }
 }
 
+/// A time, if there is one, as a number of microseconds, for JSON.
+pub(crate) mod optional_microseconds {
+    use super::{Decimal, Deserialize, Deserializer, Serialize, Serializer, Time};
+
+    #[expect(clippy::ref_option, reason = "serde passes it so")]
+    pub(crate) fn serialize<S: Serializer>(
+        time: &Option<Time>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let in_us = time.map(|time| Decimal::<6>(time).to_f64());
+        in_us.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        source: D,
+    ) -> Result<Option<Time>, D::Error> {
+        let in_us = Option::<f64>::deserialize(source)?;
+        let time = |value| Decimal::<6>::read("a time", value).map_err(serde::de::Error::custom);
+        in_us.map(time).transpose()
+    }
+}
+
 /// Statistics of times as numbers of microseconds, for JSON.
 pub(crate) mod optional_statistics {
     use super::{Decimal, Deserialize, Deserializer, Serialize, Serializer, Time};

@@ -117,6 +117,15 @@ pub struct RunFacts {
     /// The levels that hosts have chosen for applications (QJUMP).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
+    /// The longest time in which packets of a host waited for a destination and none was sent to
+    /// it, where hosts have a queue for each destination (XCo).
+    #[serde(
+        rename = "longest_wait_us",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "decimal::optional_microseconds"
+    )]
+    pub longest_wait: Option<Time>,
     /// How busy the links were.
     pub utilisation: Vec<Utilisation>,
     /// From when to when a flow completion time is in this run, such as "from a flow's start to

@@ -99,6 +99,9 @@ pub fn facts(
         drops: drops(simulation, built),
         latencies: Vec::new(),
         levels: levels(simulation, &built.fabric),
+        longest_wait: (0..built.fabric.hosts())
+            .filter_map(|host| simulation.longest_wait(host))
+            .max(),
         utilisation: utilisation(simulation, built, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",

@@ -37,4 +37,4 @@ pub use simulation::{
 };
 pub use transport::TransportOverride;
 pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};
-pub use xco::{Directives, Outage, Weight, XcoConfig, XcoError};
+pub use xco::{Directives, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};

@@ -482,6 +482,13 @@ impl Simulation {
         self.shards[part as usize].qjump(port)?.automatic_levels()
     }
 
+    /// The longest time in which packets of a host waited for a destination and none was sent to
+    /// it, if hosts have gates that tell.
+    pub fn longest_wait(&self, host: u32) -> Option<Time> {
+        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+        self.shards[part as usize].longest_wait(port)
+    }
+
     /// How many threads it uses.
     pub fn threads(&self) -> usize {
         self.shards.len()

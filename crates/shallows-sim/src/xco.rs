@@ -1,5 +1,6 @@
 //! XCo at the hosts of a simulation: a coordinator at each, and a controller.
 
+mod hierarchy;
 mod outage;
 
 use std::borrow::Cow;
@@ -8,10 +9,11 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use shallows_core::keyed::Keyed;
 use shallows_core::units::{Rate, Time};
-use shallows_core::xco::config::{Protocol, SettingsError};
+use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
 use shallows_core::xco::controller::{Controller, ControllerConfig, Sharing, Strategy};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
 use shallows_core::xco::fabric::{Fabric as CoordinatedFabric, FabricError, Routes};
+use shallows_core::xco::hierarchy::HierarchyError;
 use shallows_core::xco::message::ClusterKey;
 use thiserror::Error;
 
@@ -21,6 +23,7 @@ use crate::packet::Ticket;
 use crate::routing::{Router, Selection};
 use crate::topology::Fabric;
 
+pub use hierarchy::HierarchyConfig;
 pub use outage::Outage;
 use outage::Unreliable;
 
@@ -66,6 +69,13 @@ pub struct XcoConfig {
     /// When controllers crash and start again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
+    /// Coordinates only what crosses links near congestion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_demand: Option<OnDemand>,
+    /// A controller for each pod and one above them, in place of one for all. Messages are out of
+    /// band then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hierarchy: Option<HierarchyConfig>,
     /// What coordinators do to packets.
     pub gate: GateConfig,
     /// Times of the protocol.
@@ -111,6 +121,8 @@ impl Default for XcoConfig {
             weights: Vec::new(),
             standby: false,
             outages: Vec::new(),
+            on_demand: None,
+            hierarchy: None,
             gate: GateConfig::default(),
             protocol: Protocol::default(),
         }
@@ -179,6 +191,14 @@ pub enum XcoError {
         /// When it crashes.
         crash: Time,
     },
+    /// Pods.
+    #[error(transparent)]
+    Hierarchy(#[from] HierarchyError),
+    /// What one controller can have and several cannot.
+    #[error(
+        "a hierarchy has controllers of its own, out of band and without standby: leave out {0}"
+    )]
+    NotInHierarchy(&'static str),
     /// A controller at a host that does not exist.
     #[error("the controller is at host {host}, the fabric has hosts 0 to {}", .hosts - 1)]
     NoSuchHost {
@@ -195,9 +215,19 @@ impl Keyed for XcoError {
             Self::Settings(SettingsError::Zero(key)) => key,
             Self::Settings(SettingsError::TooQuiet { .. }) => "silence",
             Self::Settings(SettingsError::Drift(_)) => "drift",
+            Self::Settings(SettingsError::Percentage(key, _)) => key,
+            Self::Settings(SettingsError::Thresholds { .. }) => {
+                return vec!["leave".into(), "enter".into()];
+            }
+            Self::Settings(SettingsError::Calm { .. }) => {
+                return vec!["calm".into(), "window".into()];
+            }
             Self::Control(ControlError::NoDelay) => "delay",
             Self::ShortSlot { .. } => return vec!["slot".into(), "delay".into()],
             Self::NoSuchHost { .. } => "controller",
+            Self::Hierarchy(HierarchyError::Share(_)) => "root-share",
+            Self::Hierarchy(_) => "pod-hosts",
+            Self::NotInHierarchy(key) => key,
             Self::StandbyInFabric(_) => return vec!["standby".into(), "controller".into()],
             Self::Settings(SettingsError::Weight(_))
             | Self::WeightOfNobody { .. }
@@ -260,6 +290,10 @@ impl XcoConfig {
             let (slot, delay) = (self.slot, self.delay);
             return Err(XcoError::ShortSlot { slot, delay });
         }
+        if let Some(hierarchy) = self.hierarchy {
+            self.check_weights(hosts)?;
+            return self.hierarchical_control(fabric, router, ports, hierarchy);
+        }
         if let Some(host) = self.controller.filter(|_| self.standby) {
             return Err(XcoError::StandbyInFabric(host));
         }
@@ -284,16 +318,8 @@ impl XcoConfig {
             {
                 controller
             } else {
-                let config = CoordinatorConfig {
-                    host,
-                    controllers: addresses.clone(),
-                    incarnation: 1,
-                    rate: fabric.link(fabric.uplink(host)).rate,
-                    framing: ports.hosts.framing,
-                    gate: self.gate,
-                    protocol: self.protocol,
-                };
-                let coordinator = Coordinator::<Ticket>::new(config, key.host(host), Time::ZERO)?;
+                let rate = fabric.link(fabric.uplink(host)).rate;
+                let coordinator = self.coordinator(host, &addresses, rate, &key, ports)?;
                 HostAgent::Gate(Box::new(coordinator))
             };
             agents.push(AgentSetup { host, agent });
@@ -322,6 +348,27 @@ impl XcoConfig {
         };
         control.check(fabric)?;
         Ok(control)
+    }
+
+    fn coordinator(
+        &self,
+        host: u32,
+        controllers: &[u32],
+        rate: Rate,
+        key: &ClusterKey,
+        ports: &PortSetup,
+    ) -> Result<Coordinator<Ticket>, SettingsError> {
+        let config = CoordinatorConfig {
+            host,
+            controllers: controllers.to_vec(),
+            incarnation: 1,
+            rate,
+            framing: ports.hosts.framing,
+            gate: self.gate,
+            protocol: self.protocol,
+            on_demand: self.on_demand,
+        };
+        Coordinator::new(config, key.host(host), Time::ZERO)
     }
 
     fn check_weights(&self, hosts: u32) -> Result<(), XcoError> {
@@ -355,6 +402,7 @@ impl XcoConfig {
             patience: self.patience,
             weights: weights.map(|weight| (weight.host, weight.weight)).collect(),
             protocol: self.protocol,
+            on_demand: self.on_demand,
             ..ControllerConfig::default()
         }
     }

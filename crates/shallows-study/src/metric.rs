@@ -44,6 +44,7 @@ use crate::operations;
 /// | `operations.memcached.get` | of an application a second, from its first start to its last end |
 /// | `settled.1` | last change of a service's automatic level at any host, from 1, in ms of the run |
 /// | `level-changes.1` | how often it changed at the host where that was most often |
+/// | `longest-wait` | in which packets of a host waited for a destination and none was sent (XCo), in ms |
 /// | `mice` | percent of small flows that fit 16 packets |
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -68,6 +69,7 @@ pub(crate) enum Metric {
     Latency(Operation, Statistic),
     Settled(u32),
     LevelChanges(u32),
+    LongestWait,
     Mice,
 }
 
@@ -165,6 +167,7 @@ fn parse(name: &str) -> Option<Metric> {
         ("level-changes", _) => Some(Metric::LevelChanges(
             part.parse::<u32>().ok()?.checked_sub(1)?,
         )),
+        ("longest-wait", "") => Some(Metric::LongestWait),
         ("mice", "") => Some(Metric::Mice),
         _ => None,
     }
@@ -240,6 +243,10 @@ impl Metric {
             Self::LevelChanges(service) => {
                 Some(levels(&run.summary, *service)?.most_changes as f64)
             }
+            Self::LongestWait => {
+                let wait = run.summary.facts.longest_wait?;
+                Some(wait.as_secs_f64() * 1e3)
+            }
             Self::Mice => run.mice_percent,
             _ => self.of_record(&*run.record()?, &run.summary),
         }
@@ -248,7 +255,7 @@ impl Metric {
     /// Its unit; empty if it is a count or a ratio.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Self::Fct(..) | Self::Gap | Self::Settled(_) => "ms",
+            Self::Fct(..) | Self::Gap | Self::Settled(_) | Self::LongestWait => "ms",
             Self::Rtt(_) | Self::DataRtt(_) | Self::Latency(..) => "us",
             Self::Throughput(_)
             | Self::Goodput(_)
@@ -282,7 +289,8 @@ impl Metric {
             | Self::Drops(Class::All)
             | Self::Marks(Class::All)
             | Self::Settled(_)
-            | Self::LevelChanges(_) => true,
+            | Self::LevelChanges(_)
+            | Self::LongestWait => true,
             _ => false,
         }
     }
@@ -357,6 +365,7 @@ impl Metric {
             | Self::Timeouts(_)
             | Self::Settled(_)
             | Self::LevelChanges(_)
+            | Self::LongestWait
             | Self::Mice => None,
         }
     }

@@ -38,6 +38,13 @@ pub trait Gate<P: Packet> {
         let _ = packet;
         true
     }
+
+    /// The longest time so far in which packets waited for a destination and none was sent to it,
+    /// where the gate has queues by destination.
+    fn longest_wait(&self, now: Time) -> Option<Time> {
+        let _ = now;
+        None
+    }
 }
 
 /// What a gate says to a packet.

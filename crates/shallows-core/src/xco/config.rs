@@ -33,6 +33,66 @@ impl Default for Protocol {
     }
 }
 
+/// Coordination on demand (§6, "Active and On-demand Coordination"): hosts measure what they send to
+/// each destination and report what is large; only large pairs that cross a link near congestion
+/// need permission. Controllers and coordinators must have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OnDemand {
+    /// How long hosts measure for a rate.
+    pub window: Time,
+    /// The least rate of a pair that is reported, and the least change, in percent of the host's
+    /// link.
+    pub large: u32,
+    /// A link nears congestion when the reported rates reach this percentage of its capacity and
+    /// their hosts could together exceed it (eq. 1).
+    pub enter: u32,
+    /// It is calm again when they have been below this percentage for `calm`.
+    pub leave: u32,
+    /// See `leave`.
+    pub calm: Time,
+}
+
+impl Default for OnDemand {
+    fn default() -> Self {
+        Self {
+            window: Time::from_ms(1),
+            large: 5,
+            enter: 80,
+            leave: 50,
+            calm: Time::from_ms(20),
+        }
+    }
+}
+
+impl OnDemand {
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
+        if self.window == Time::ZERO {
+            return Err(SettingsError::Zero("window"));
+        }
+        let percentages = [
+            ("large", self.large),
+            ("enter", self.enter),
+            ("leave", self.leave),
+        ];
+        for (key, value) in percentages {
+            if !(1..=100).contains(&value) {
+                return Err(SettingsError::Percentage(key, value));
+            }
+        }
+        let (enter, leave) = (self.enter, self.leave);
+        if leave >= enter {
+            return Err(SettingsError::Thresholds { enter, leave });
+        }
+        let (calm, window) = (self.calm, self.window);
+        if calm < window {
+            return Err(SettingsError::Calm { calm, window });
+        }
+        Ok(())
+    }
+}
+
 /// Why settings make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
@@ -53,6 +113,25 @@ pub enum SettingsError {
     /// A weight of zero would never send.
     #[error("host {0} has weight 0; use 1 to 16")]
     Weight(u32),
+    /// A percentage that is none.
+    #[error("{0} is {1}, use 1 to 100 percent")]
+    Percentage(&'static str, u32),
+    /// A link would be congested and calm at once.
+    #[error("leave of {leave}% must be below enter, which is {enter}%")]
+    Thresholds {
+        /// See [`OnDemand::enter`].
+        enter: u32,
+        /// See [`OnDemand::leave`].
+        leave: u32,
+    },
+    /// A link would be calm before anybody has measured.
+    #[error("calm of {calm} must be at least window, which is {window}")]
+    Calm {
+        /// See [`OnDemand::calm`].
+        calm: Time,
+        /// See [`OnDemand::window`].
+        window: Time,
+    },
     /// A coordinator has nobody to ask.
     #[error("there is no controller")]
     NoController,
@@ -131,5 +210,32 @@ mod tests {
             "drift of 10001 ppm is more than the 10000 that slots can allow for"
         );
         assert_eq!(Protocol::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn thresholds_that_cannot_work_are_refused() {
+        let error = |change: fn(&mut OnDemand)| {
+            let mut settings = OnDemand::default();
+            change(&mut settings);
+            settings.check().unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(|s| s.window = Time::ZERO),
+            "window must be longer than 0"
+        );
+        assert_eq!(error(|s| s.large = 0), "large is 0, use 1 to 100 percent");
+        assert_eq!(
+            error(|s| s.enter = 101),
+            "enter is 101, use 1 to 100 percent"
+        );
+        assert_eq!(
+            error(|s| s.leave = 80),
+            "leave of 80% must be below enter, which is 80%"
+        );
+        assert_eq!(
+            error(|s| s.calm = Time::from_us(999)),
+            "calm of 999us must be at least window, which is 1ms"
+        );
+        assert_eq!(OnDemand::default().check(), Ok(()));
     }
 }

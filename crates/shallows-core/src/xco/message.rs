@@ -34,6 +34,13 @@ pub const VERSION: u8 = 1;
 pub const MOST_DESTINATIONS: usize = 256;
 /// See [`MOST_DESTINATIONS`].
 pub const MOST_PERMITS: usize = 64;
+/// The most rates of a [`Report`].
+pub const MOST_RATES: usize = 24;
+/// The most destinations of [`Held::Only`], which takes the room of permits.
+pub const MOST_HELD: usize = 256;
+
+/// Bytes of a permit.
+const PERMIT: usize = 21;
 
 const HEADER: usize = 26;
 const TAG: usize = 16;
@@ -159,6 +166,8 @@ pub struct Report {
     pub grant: u64,
     /// B_x, longest backlogged first.
     pub backlog: Vec<u32>,
+    /// What the host sends to large destinations; measured only if coordination is on demand.
+    pub rates: Vec<(u32, Rate)>,
 }
 
 /// Whether a host is part of the coordination.
@@ -191,8 +200,42 @@ pub struct Directive {
     pub timeline: u32,
     /// The number of this grant, larger for each; 0 if it permits nothing new.
     pub grant: u64,
+    /// Which destinations need permission.
+    pub held: Held,
     /// What it permits.
     pub permits: Vec<Permit>,
+}
+
+/// Destinations that a host may send to only with a permit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Held {
+    /// All of them.
+    #[default]
+    All,
+    /// These, while coordination is on demand.
+    Only(Vec<u32>),
+}
+
+impl Directive {
+    /// How many more permits a message has room for.
+    pub(super) fn room(&self) -> usize {
+        let taken = match &self.held {
+            Held::All => 0,
+            Held::Only(destinations) => (4 * destinations.len()).div_ceil(PERMIT),
+        };
+        MOST_PERMITS.saturating_sub(self.permits.len() + taken)
+    }
+}
+
+impl Held {
+    /// These destinations, or all where a message has no room for so many beside `permits`.
+    pub(super) fn beside(permits: usize, destinations: Vec<u32>) -> Self {
+        let room = MOST_PERMITS.saturating_sub(permits) * PERMIT / 4;
+        if destinations.len() > room.min(MOST_HELD) {
+            return Self::All;
+        }
+        Self::Only(destinations)
+    }
 }
 
 /// Permission to send to a destination.
@@ -372,7 +415,9 @@ impl Epoch {
 impl Report {
     fn write(&self, buffer: &mut Vec<u8>) {
         let standing = self.standing as u8;
-        buffer.push(standing | u8::from(self.wants_answer) << 2 | u8::from(self.is_sending) << 3);
+        let flags = [self.wants_answer, self.is_sending, !self.rates.is_empty()];
+        let flags = flags.into_iter().zip(2..);
+        buffer.push(flags.fold(standing, |all, (flag, bit)| all | u8::from(flag) << bit));
         self.epoch.write(buffer);
         buffer.extend(self.echo.0.to_le_bytes());
         buffer.extend(self.echo.1.ps().to_le_bytes());
@@ -383,6 +428,13 @@ impl Report {
         for destination in &self.backlog {
             buffer.extend(destination.to_le_bytes());
         }
+        if !self.rates.is_empty() {
+            buffer.extend((self.rates.len() as u16).to_le_bytes());
+        }
+        for (destination, rate) in &self.rates {
+            buffer.extend(destination.to_le_bytes());
+            buffer.extend(rate.bps().to_le_bytes());
+        }
     }
 }
 
@@ -390,11 +442,18 @@ impl Directive {
     fn write(&self, buffer: &mut Vec<u8>) {
         self.epoch.write(buffer);
         buffer.extend(self.incarnation.to_le_bytes());
-        buffer.push(u8::from(self.is_granting));
+        let is_on_demand = matches!(self.held, Held::Only(_));
+        buffer.push(u8::from(self.is_granting) | u8::from(is_on_demand) << 1);
         buffer.extend(self.stamp.ps().to_le_bytes());
         buffer.extend(self.acknowledged.to_le_bytes());
         buffer.extend(self.timeline.to_le_bytes());
         buffer.extend(self.grant.to_le_bytes());
+        if let Held::Only(destinations) = &self.held {
+            buffer.extend((destinations.len() as u16).to_le_bytes());
+            for destination in destinations {
+                buffer.extend(destination.to_le_bytes());
+            }
+        }
         buffer.extend((self.permits.len() as u16).to_le_bytes());
         for permit in &self.permits {
             buffer.extend(permit.destination.to_le_bytes());
@@ -458,7 +517,7 @@ impl Reader<'_> {
             2 => Standing::Leaving,
             _ => return Err(Refused::Malformed),
         };
-        if flags >> 4 != 0 {
+        if flags >> 5 != 0 {
             return Err(Refused::Malformed);
         }
         Ok(Report {
@@ -474,18 +533,48 @@ impl Reader<'_> {
                 let count = self.count(MOST_DESTINATIONS)?;
                 (0..count).map(|_| self.u32()).collect::<Result<_, _>>()?
             },
+            rates: match flags & 16 {
+                0 => Vec::new(),
+                _ => self.rates()?,
+            },
         })
     }
 
+    fn rates(&mut self) -> Result<Vec<(u32, Rate)>, Refused> {
+        let count = self.count(MOST_RATES)?;
+        // Without any the flag is not set: a message has one form.
+        if count == 0 {
+            return Err(Refused::Malformed);
+        }
+        let rate = |_| Ok((self.u32()?, Rate::from_bps(self.u64()?)));
+        (0..count).map(rate).collect()
+    }
+
+    fn held(&mut self) -> Result<Held, Refused> {
+        let count = self.count(MOST_HELD)?;
+        let destinations = (0..count).map(|_| self.u32());
+        destinations.collect::<Result<_, _>>().map(Held::Only)
+    }
+
     fn directive(&mut self) -> Result<Directive, Refused> {
+        let epoch = self.epoch()?;
+        let incarnation = self.u64()?;
+        let flags = self.u8()?;
+        if flags >> 2 != 0 {
+            return Err(Refused::Malformed);
+        }
         Ok(Directive {
-            epoch: self.epoch()?,
-            incarnation: self.u64()?,
-            is_granting: self.flag()?,
+            epoch,
+            incarnation,
+            is_granting: flags & 1 != 0,
             stamp: self.time()?,
             acknowledged: self.u64()?,
             timeline: self.u32()?,
             grant: self.u64()?,
+            held: match flags & 2 {
+                0 => Held::All,
+                _ => self.held()?,
+            },
             permits: {
                 let count = self.count(MOST_PERMITS)?;
                 (0..count)

@@ -5,12 +5,12 @@ use shallows_core::control::Agent;
 use shallows_core::packet::Descriptor;
 use shallows_core::port::Framing;
 use shallows_core::units::{Rate, Time};
-use shallows_core::xco::config::Protocol;
+use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
 use shallows_core::xco::fabric::Fabric;
 use shallows_core::xco::message::{
-    self, Body, ClusterKey, Directive, Epoch, Header, Permit, PermitKind, Refused, Report,
+    self, Body, ClusterKey, Directive, Epoch, Header, Held, Permit, PermitKind, Refused, Report,
 };
 
 use crate::network::Dice;
@@ -25,6 +25,7 @@ fn cluster() -> ClusterKey {
 fn controller() -> Controller<TwoRacks> {
     let config = ControllerConfig {
         address: CONTROLLER,
+        on_demand: Some(OnDemand::default()),
         ..ControllerConfig::default()
     };
     let hosts = vec![Rate::from_gbps(1); 6];
@@ -41,6 +42,7 @@ fn coordinator() -> Coordinator<Descriptor> {
         framing: Framing::ETHERNET,
         gate: GateConfig::default(),
         protocol: Protocol::default(),
+        on_demand: Some(OnDemand::default()),
     };
     Coordinator::new(config, cluster().host(3), Time::ZERO).unwrap()
 }
@@ -263,6 +265,10 @@ fn two_million_bad_messages_change_nothing() {
     );
 }
 
+fn rates() -> impl Strategy<Value = (u32, Rate)> {
+    (0..20_u32, any::<u64>()).prop_map(|(to, rate)| (to, Rate::from_bps(rate)))
+}
+
 fn permits() -> impl Strategy<Value = Permit> {
     let kinds = prop_oneof![
         Just(PermitKind::Slot),
@@ -297,9 +303,14 @@ proptest! {
     fn what_is_sealed_can_be_opened(
         permits in prop::collection::vec(permits(), 0..=message::MOST_PERMITS),
         backlog in prop::collection::vec(any::<u32>(), 0..=message::MOST_DESTINATIONS),
+        rates in prop::collection::vec(rates(), 0..=message::MOST_RATES),
+        held in prop::collection::vec(any::<u32>(), 0..=message::MOST_HELD),
         numbers in any::<[u64; 4]>(),
         flags in any::<[bool; 2]>(),
     ) {
+        // A controller gives the room of permits to what is held.
+        let room = (message::MOST_PERMITS - permits.len()) * 5;
+        let held = held.into_iter().take(room).collect();
         let epoch = Epoch { counter: numbers[0] as u32, leader: numbers[1] as u32 };
         let bodies = [
             Body::Directive(Directive {
@@ -310,6 +321,7 @@ proptest! {
                 acknowledged: numbers[0],
                 timeline: numbers[1] as u32,
                 grant: numbers[2],
+                held: if flags[1] { Held::All } else { Held::Only(held) },
                 permits,
             }),
             Body::Report(Report {
@@ -321,6 +333,7 @@ proptest! {
                 timeline: numbers[3] as u32,
                 grant: numbers[1],
                 backlog,
+                rates,
                 ..Report::default()
             }),
             Body::Beat(message::Beat { epoch, leads: flags[0] }),
@@ -338,12 +351,14 @@ proptest! {
     #[test]
     fn no_authentic_directive_makes_a_host_panic(
         permits in prop::collection::vec(permits(), 0..20),
+        held in prop::collection::vec(0..20_u32, 0..20),
         grant in any::<u64>(),
         stamp in any::<u64>(),
     ) {
         let Body::Directive(directive) = slot() else { unreachable!() };
         let body = Body::Directive(Directive {
             permits,
+            held: Held::Only(held),
             grant,
             stamp: Time::from_ps(stamp),
             ..directive
@@ -364,6 +379,7 @@ proptest! {
     #[test]
     fn no_authentic_report_makes_a_controller_panic(
         backlog in prop::collection::vec(0..20_u32, 0..30),
+        rates in prop::collection::vec(rates(), 0..=message::MOST_RATES),
         numbers in any::<[u64; 4]>(),
         flags in any::<[bool; 2]>(),
     ) {
@@ -377,6 +393,7 @@ proptest! {
                 clock: Time::from_ps(numbers[3]),
                 grant: numbers[0],
                 backlog: backlog.clone(),
+                rates: rates.clone(),
                 ..Report::default()
             });
             controller.handle(now, 3, &sealed(3, &header(3, CONTROLLER, sequence), &body));

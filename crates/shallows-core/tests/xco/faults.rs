@@ -4,7 +4,9 @@ use shallows_core::units::Time;
 use shallows_core::xco::controller::{Sharing, Strategy};
 
 use crate::network::Weather;
-use crate::world::{CONTROLLERS, HOSTS, PATIENCE, PROTOCOL, SLOT, Stats, Violation, World};
+use crate::world::{
+    CONTROLLERS, HOSTS, ON_DEMAND, PATIENCE, PROTOCOL, SLOT, Stats, Violation, World,
+};
 
 /// Pairs of hosts that can be backlogged at once.
 const PAIRS: u64 = (HOSTS * (HOSTS - 1)) as u64;
@@ -28,7 +30,8 @@ fn run(seed: u64, trace: bool) -> Result<Stats, Box<(Violation, World)>> {
         0..=2 => Strategy::Timeslice,
         _ => Strategy::RateLimit([Sharing::Equal, Sharing::MaxMin][(seed / 4 % 2) as usize]),
     };
-    let mut world = World::new(seed, strategy, trace);
+    let on_demand = (seed / 4 % 3 == 2).then_some(ON_DEMAND);
+    let mut world = World::new(seed, strategy, on_demand, trace);
     match play(&mut world) {
         Ok(()) => Ok(world.stats),
         Err(violation) => Err(Box::new((violation, world))),
@@ -74,7 +77,29 @@ fn play(world: &mut World) -> Result<(), Violation> {
     step_for(world, longest_recovery(), |_| Ok(()))?;
     expect_order(world)?;
     world.restart_waits();
-    step_for(world, Time::from_ms(100), expect_progress)
+    step_for(world, Time::from_ms(100), expect_progress)?;
+    expect_freedom_without_traffic(world)
+}
+
+/// On demand nobody needs permission when there has been no traffic for a while: what was held has
+/// been sent (20 packets for each of 30 pairs at most, of 1 ms each), hosts have measured that, and
+/// links have been calm.
+fn expect_freedom_without_traffic(world: &mut World) -> Result<(), Violation> {
+    let Some(on_demand) = world.on_demand else {
+        return Ok(());
+    };
+    let drained = longest_wait() + Time::from_ms(20 * PAIRS);
+    let noticed = on_demand.window * 3 + on_demand.calm + PROTOCOL.keepalive * 2;
+    world.run_until(world.now + drained + noticed)?;
+    for host in 0..HOSTS {
+        let to = (host + 1) % HOSTS;
+        let before = world.stats.passed;
+        world.offer(host, to, 1);
+        if world.stats.passed == before {
+            return Err(format!("host {host} needs permission for an idle network"));
+        }
+    }
+    Ok(())
 }
 
 /// Goes on for a while with traffic, and with a look at each step.
@@ -212,6 +237,7 @@ fn run_seeds(seeds: std::ops::Range<u64>) -> Stats {
         match run(seed, false) {
             Ok(stats) => {
                 all.released += stats.released;
+                all.passed += stats.passed;
                 all.terms += stats.terms;
                 all.longest_wait = all.longest_wait.max(stats.longest_wait);
             }

@@ -7,7 +7,7 @@ use shallows_core::host::gate::{Gate, Release, Verdict};
 use shallows_core::packet::Descriptor;
 use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_core::xco::config::Protocol;
+use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::controller::{Controller, ControllerConfig, Role, Strategy};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
 use shallows_core::xco::fabric::{Fabric, Routes};
@@ -25,6 +25,14 @@ pub(crate) const PROTOCOL: Protocol = Protocol {
     retry: Time::from_ms(5),
     silence: Time::from_ms(80),
     drift: 200,
+};
+
+pub(crate) const ON_DEMAND: OnDemand = OnDemand {
+    window: Time::from_ms(4),
+    large: 5,
+    enter: 80,
+    leave: 50,
+    calm: Time::from_ms(12),
 };
 
 /// Two racks of three hosts under two spines. Hosts send at 100 Mbps, the first at 200 Mbps, which
@@ -65,6 +73,7 @@ pub(crate) struct World {
     /// Pairs of addresses between which nothing passes.
     pub(crate) cut: BTreeSet<(u32, u32)>,
     pub(crate) strategy: Strategy,
+    pub(crate) on_demand: Option<OnDemand>,
     hosts: Vec<HostNode>,
     controllers: Vec<ControllerNode>,
     agenda: BTreeMap<(Time, u64), Happening>,
@@ -79,6 +88,8 @@ pub(crate) struct World {
 #[derive(Default, Debug)]
 pub(crate) struct Stats {
     pub(crate) released: u64,
+    /// Packets that needed no permission.
+    pub(crate) passed: u64,
     pub(crate) longest_wait: Time,
     pub(crate) terms: u64,
 }
@@ -110,7 +121,12 @@ enum Happening {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, strategy: Strategy, trace: bool) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        strategy: Strategy,
+        on_demand: Option<OnDemand>,
+        trace: bool,
+    ) -> Self {
         let mut dice = Dice::new(seed);
         let mut clock = || {
             let drift = dice.below(401).cast_signed() - 200;
@@ -136,6 +152,7 @@ impl World {
             weather: Weather::default(),
             cut: BTreeSet::new(),
             strategy,
+            on_demand,
             hosts,
             controllers,
             agenda: BTreeMap::new(),
@@ -328,8 +345,10 @@ impl World {
                 flow: u64::from(host) << 32 | u64::from(destination),
                 ..Descriptor::default()
             };
-            if coordinator.offer(local, packet, destination) == Verdict::Held {
-                node.waiting.entry(destination).or_insert((0, now)).0 += 1;
+            match coordinator.offer(local, packet, destination) {
+                Verdict::Held => node.waiting.entry(destination).or_insert((0, now)).0 += 1,
+                Verdict::Pass => self.stats.passed += 1,
+                Verdict::Drop(_) => {}
             }
         }
         self.poll_host(host);
@@ -349,6 +368,7 @@ impl World {
                 ..GateConfig::default()
             },
             protocol: PROTOCOL,
+            on_demand: self.on_demand,
         };
         let node = &mut self.hosts[host as usize];
         let local = node.clock.at(self.now);
@@ -386,6 +406,7 @@ impl World {
             patience: PATIENCE,
             weights: BTreeMap::from([(1, 2)]),
             protocol: PROTOCOL,
+            on_demand: self.on_demand,
             ..ControllerConfig::default()
         };
         let rates = (0..HOSTS).map(host_rate).collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use shallows_core::port::Framing;
 use shallows_core::units::{Rate, Time};
-use shallows_core::xco::config::{Protocol, SettingsError};
+use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
 use shallows_core::xco::controller::{
     Controller, ControllerConfig, MOST_WEIGHT, Sharing, Strategy,
 };
@@ -76,6 +76,9 @@ pub struct Cluster {
     /// Times of the protocol.
     #[serde(default)]
     pub protocol: Protocol,
+    /// Whether only what crosses links near congestion is coordinated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_demand: Option<OnDemand>,
     /// What agents do to frames.
     #[serde(default)]
     pub gate: GateConfig,
@@ -424,6 +427,7 @@ impl Cluster {
             patience: self.patience,
             weights,
             protocol: self.protocol,
+            on_demand: self.on_demand,
         };
         let rates: Vec<Rate> = self.hosts.iter().map(|host| host.rate).collect();
         let hosts = self.hosts.iter().map(|host| host.rate);
@@ -450,6 +454,7 @@ impl Cluster {
             framing: self.framing,
             gate: self.gate,
             protocol: self.protocol,
+            on_demand: self.on_demand,
         };
         Ok(Coordinator::new(config, key, now)?)
     }

@@ -61,6 +61,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
         preempt_after: None,
         patience: Time::from_ms(500),
         protocol: Protocol::default(),
+        on_demand: None,
         gate: GateConfig::default(),
         framing: Framing::ETHERNET,
         controllers: (0..controllers).map(controller).collect(),

@@ -94,6 +94,7 @@ pub fn facts(
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         latencies: Vec::new(),
         levels: Vec::new(),
+        longest_wait: None,
         utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
         fct_definition: "from a client's request to its last byte".to_owned(),
     }

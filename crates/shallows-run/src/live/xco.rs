@@ -24,12 +24,17 @@ use crate::scenario::{Built, Diagnostic, FaultAction, LiveFault, LiveXco, Scenar
 /// Refuses what of XCo cannot run live.
 pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnostic> {
     let live = &scenario.config.live.xco;
-    if scenario.config.hosts.xco.is_none() {
+    let Some(xco) = &scenario.config.hosts.xco else {
         if *live == LiveXco::default() {
             return Ok(());
         }
         let problem = "there is no XCo whose controllers could have standbys, faults or forgers";
         return Err(scenario.error("live", problem).help("add [hosts.xco]"));
+    };
+    if xco.hierarchy.is_some() {
+        let problem = "controllers of pods run in simulations only";
+        let help = "leave out hosts.xco.hierarchy";
+        return Err(scenario.error("hosts", problem).help(help));
     }
     let controllers = 1 + live.standbys;
     if let Some(fault) = live.faults.iter().find(|of| of.controller >= controllers) {
@@ -157,6 +162,7 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
         preempt_after: xco.preempt_after,
         patience: xco.patience,
         protocol: xco.protocol,
+        on_demand: xco.on_demand,
         gate: xco.gate,
         framing: built.ports.hosts.framing,
         controllers: controllers

@@ -64,6 +64,16 @@ impl Shard {
         }
     }
 
+    /// The longest that a destination waited at the gates before a NIC.
+    pub(crate) fn longest_wait(&self, port: u32) -> Option<Time> {
+        let gates = self.hosts.get(&port)?.gates.iter();
+        let waits = gates.filter_map(|gate| match gate {
+            HostGate::Qjump(gate) => gate.longest_wait(self.now),
+            HostGate::Agent(gate) => gate.longest_wait(self.now),
+        });
+        waits.max()
+    }
+
     /// Hands a packet of a host's transport to the gates of the host, if it has any.
     #[inline(never)]
     pub(super) fn launch_gated(&mut self, packet: Packet) {

@@ -3,8 +3,8 @@
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tally::Tally;
 use shallows_core::units::Time;
-use shallows_core::xco::config::Protocol;
-use shallows_sim::{Directives, FlowOutcome, Outage, XcoConfig};
+use shallows_core::xco::config::{OnDemand, Protocol};
+use shallows_sim::{Directives, FlowOutcome, HierarchyConfig, Outage, XcoConfig};
 
 use crate::udp::{RACKS, drops};
 use crate::world::{World, flow};
@@ -115,4 +115,41 @@ fn traffic_outlives_its_controllers() {
     assert!(for_good > 0, "hosts send uncoordinated");
     with(false, vec![crash(0, Some(Time::from_ms(6)))]);
     with(true, vec![crash(0, None)]);
+}
+
+#[test]
+fn controllers_of_racks_and_one_above_prevent_the_drops_too() {
+    for pod_hosts in [None, Some(4)] {
+        let xco = XcoConfig {
+            hierarchy: Some(HierarchyConfig {
+                pod_hosts,
+                root_share: 50,
+            }),
+            ..XcoConfig::default()
+        };
+        let one = incast(Some(xco.clone()), 1);
+        assert_eq!(one.1, Tally::default());
+        // All comes from other racks, which have half of the last link.
+        let last = one.0.iter().filter_map(|outcome| outcome.fct).max();
+        assert!(last > Some(Time::from_ns(2_400) * (12 * 200)), "{last:?}");
+        assert!(one == incast(Some(xco.clone()), 2));
+        assert!(one == incast(Some(xco), 4));
+    }
+}
+
+#[test]
+fn on_demand_an_incast_is_noticed_after_it_has_begun() {
+    let (_, without) = incast(None, 1);
+    let xco = XcoConfig {
+        on_demand: Some(OnDemand {
+            window: Time::from_us(100),
+            ..OnDemand::default()
+        }),
+        ..XcoConfig::default()
+    };
+    let one = incast(Some(xco.clone()), 1);
+    let (some, all) = (one.1.packets, without.packets);
+    assert!(0 < some && some < all, "{some} of {all} drops");
+    assert!(one == incast(Some(xco.clone()), 2));
+    assert!(one == incast(Some(xco), 4));
 }

@@ -117,6 +117,8 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "xco/incast.toml",
     "xco/on-demand.toml",
     "xco/receiver.toml",
+    "xco/scale.toml",
+    "xco/scale-fat-tree.toml",
     "xco/shorttcp.toml",
     "xco/uplink.toml",
 ];

@@ -350,6 +350,38 @@ error: silence of 300ms must be at least four times keepalive, which is 100ms
 }
 
 #[test]
+fn xco_on_demand_with_thresholds_the_wrong_way_round() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\non-demand = { leave = 90 }\n\n[topology",
+        str![[r#"
+error: leave of 90% must be below enter, which is 80%
+ --> tiny.toml:6:15
+  |
+6 | on-demand = { leave = 90 }
+  |               ^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn xco_with_a_hierarchy_and_a_standby() {
+    refused(
+        "[topology",
+        "until = \"1s\"\n\n[hosts.xco]\nstandby = true\nhierarchy = { pod-hosts = 2 }\n\n[topology",
+        str![[r#"
+error: a hierarchy has controllers of its own, out of band and without standby: leave out standby
+ --> tiny.toml:6:1
+  |
+6 | standby = true
+  | ^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
 fn xco_with_slots_that_nobody_hears_of_in_time() {
     refused(
         "[topology",

@@ -191,6 +191,7 @@ impl<R: Routes> Controller<R> {
         self.next_round = Time::MAX;
         self.ends.clear();
         self.outbox.clear();
+        self.restart_demand(now, false);
         for host in 0..self.members.len() as u32 {
             self.schedule.suspend(now, Event::Left(host));
             let member = &mut self.members[host as usize];

@@ -13,8 +13,12 @@
 //!   over (see `leadership.rs`).
 //! - **A pair that cannot be scheduled** (a host that the fabric does not know, a link that is
 //!   down) is exempt from coordination rather than silent.
+//!
+//! With [`ControllerConfig::on_demand`] only pairs that cross a link near congestion need permission
+//! (see `demand.rs`).
 
 mod clock;
+mod demand;
 mod leadership;
 mod rates;
 #[cfg(test)]
@@ -23,17 +27,18 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::config::{Protocol, SettingsError};
+use super::config::{OnDemand, Protocol, SettingsError};
 use super::fabric::{Fabric, Routes};
 use super::message::{
-    self, Beat, Body, ClusterKey, Directive, Epoch, Header, Key, MOST_PERMITS, MessageCounters,
-    Permit, PermitKind, Refused, Report, Standing, Window,
+    self, Beat, Body, ClusterKey, Directive, Epoch, Header, Held, Key, MOST_PERMITS,
+    MessageCounters, Permit, PermitKind, Refused, Report, Standing, Window,
 };
 use super::schedule::{Event, Grant, Schedule, Timing};
 use crate::control::Agent;
 use crate::units::{Rate, Time};
 
 use clock::HostClock;
+use demand::Demand;
 use leadership::Leadership;
 pub use leadership::Role;
 pub use rates::Sharing;
@@ -62,6 +67,8 @@ pub struct ControllerConfig {
     pub weights: BTreeMap<u32, u32>,
     /// Times of the protocol.
     pub protocol: Protocol,
+    /// Whether only what crosses links near congestion is coordinated.
+    pub on_demand: Option<OnDemand>,
 }
 
 impl Default for ControllerConfig {
@@ -76,6 +83,7 @@ impl Default for ControllerConfig {
             patience: Time::from_ms(100),
             weights: BTreeMap::new(),
             protocol: Protocol::default(),
+            on_demand: None,
         }
     }
 }
@@ -113,6 +121,7 @@ pub struct Controller<R> {
     config: ControllerConfig,
     key: Key,
     schedule: Schedule<R>,
+    demand: Option<Demand>,
     members: Vec<Member>,
     leadership: Leadership,
     /// Ends of slots: time, host, number of the grant.
@@ -190,6 +199,9 @@ impl<R: Routes> Controller<R> {
         let mut controller = Self {
             key: key.controllers(),
             members: (0..fabric.hosts()).map(member).collect(),
+            demand: config
+                .on_demand
+                .map(|settings| Demand::new(settings, &fabric)),
             schedule: Schedule::new(fabric, timing),
             leadership: Leadership::new(&config, now),
             ends: BinaryHeap::new(),
@@ -253,6 +265,7 @@ impl<R: Routes> Controller<R> {
                 member.slot = None;
             }
         }
+        self.restart_demand(now, true);
         self.deliver(now, grants);
     }
 
@@ -285,6 +298,7 @@ impl<R: Routes> Controller<R> {
         if report.epoch != epoch {
             return;
         }
+        self.note_rates(now, from, &report.rates);
         let is_new = self.note_backlog(now, from, report);
         let is_over = report.grant >= self.members[from as usize].grant && !report.is_sending;
         let ended = self.members[from as usize].slot.filter(|_| is_over);
@@ -387,6 +401,8 @@ impl<R: Routes> Controller<R> {
         member.vouched = None;
         member.exempt.clear();
         member.limits.clear();
+        self.note_rates(now, host, &[]);
+        let member = &self.members[host as usize];
         // Its lease may still be in use: the capacity is free when that has ended.
         if member.slot.is_none() {
             self.schedule_event(now, Event::Left(host));
@@ -453,7 +469,10 @@ impl<R: Routes> Controller<R> {
                     rate,
                 }));
         }
-        let room = MOST_PERMITS - directive.permits.len();
+        if let Some(demand) = &self.demand {
+            directive.held = demand.held(host, directive.permits.len());
+        }
+        let room = directive.room();
         let exempt = member.exempt.drain(..).take(room);
         directive.permits.extend(exempt.map(|destination| Permit {
             destination,
@@ -502,6 +521,9 @@ impl ControllerConfig {
         self.protocol.check()?;
         if self.slot == Time::ZERO {
             return Err(SettingsError::Zero("slot"));
+        }
+        if let Some(settings) = &self.on_demand {
+            settings.check()?;
         }
         if self.peers.contains(&self.address) {
             return Err(SettingsError::Twice(self.address));
@@ -553,11 +575,15 @@ impl<R: Routes> Agent for Controller<R> {
             .ends
             .peek()
             .map_or(Time::MAX, |Reverse((end, ..))| *end);
-        Some(end.min(self.next_round).min(self.next_check))
+        let times = [end, self.next_round, self.next_check, self.next_calm()];
+        times.into_iter().min()
     }
 
     fn handle_timeout(&mut self, now: Time) {
         self.end_slots(now);
+        if now >= self.next_calm() {
+            self.cool(now);
+        }
         if now >= self.next_check {
             self.check_leadership(now);
         }

@@ -9,18 +9,22 @@ impl<P: Packet> Gate<P> for Coordinator<P> {
     fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
         self.note_time(now);
         let queue = self.queues.of(now, to);
-        let is_free = self.standing != Standing::Coordinated || self.queues.is_exempt(queue, now);
-        let passes = is_free && self.queues.is_empty(queue) && self.queues.is_ready(queue, now);
+        let coordinated = self.standing == Standing::Coordinated;
+        let is_free = !coordinated || self.queues.is_free(queue, now);
+        // On demand, destinations that need no permission share the wire in turn.
+        let is_first = !coordinated || self.queues.holds_all() || self.free <= now;
+        let is_idle = self.queues.is_empty(queue) && self.queues.is_ready(queue, now);
+        let passes = is_free && is_first && is_idle;
         if passes {
-            self.occupy_wire(now, &packet, self.config.rate);
+            self.occupy_wire(now, &packet, self.config.rate, queue);
             return Verdict::Pass;
         }
         if self.queues.is_small(now, &packet) {
             self.counters.small += 1;
-            self.occupy_wire(now, &packet, self.config.rate);
+            self.occupy_wire(now, &packet, self.config.rate, queue);
             return Verdict::Pass;
         }
-        if !self.queues.push(queue, packet) {
+        if !self.queues.push(now, queue, packet) {
             self.counters.full += 1;
             return Verdict::Drop(Refusal::Full);
         }
@@ -66,24 +70,36 @@ impl<P: Packet> Gate<P> for Coordinator<P> {
         let next = times.into_iter().flatten().filter(|&time| time > now).min();
         next.map_or(Release::Idle, Release::At)
     }
+
+    fn longest_wait(&self, now: Time) -> Option<Time> {
+        Some(self.queues.longest_wait(now))
+    }
 }
 
 impl<P: Packet> Coordinator<P> {
     fn send(&mut self, now: Time, queue: u32, rate: Rate) -> Release<P> {
         let to = self.queues.destination(queue);
-        let Some(packet) = self.queues.pop(queue) else {
+        let Some(packet) = self.queues.pop(now, queue) else {
             return Release::Idle;
         };
-        self.occupy_wire(now, &packet, rate);
+        self.occupy_wire(now, &packet, rate, queue);
         if self.queues.is_empty(queue) {
             self.note_queue(now, queue);
         }
         Release::Packet { packet, to }
     }
 
-    /// The next held packet leaves after this one.
-    fn occupy_wire(&mut self, now: Time, packet: &P, rate: Rate) {
+    /// The next held packet leaves after this one, which is sent to the destination of `queue`.
+    fn occupy_wire(&mut self, now: Time, packet: &P, rate: Rate, queue: u32) {
         self.free = self.free.max(now) + self.wire_time(packet, rate);
+        let Some(meter) = &mut self.meter else {
+            return;
+        };
+        let size = self.config.framing.wire_size(packet.size());
+        let destination = self.queues.destination(queue);
+        if meter.count(now, destination, u64::from(size)) {
+            self.reporting.is_due = true;
+        }
     }
 
     fn wire_time(&self, packet: &P, rate: Rate) -> Time {

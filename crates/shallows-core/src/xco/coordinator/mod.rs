@@ -13,12 +13,15 @@
 //! - **Without a controller** for [`Protocol::silence`] the host sends uncoordinated (§6), and it
 //!   does so before it has joined. It comes back under control with the first directive of a leader
 //!   that knows its backlog and gives permits, so that there is no gap.
+//! - **Coordination on demand** (§6): what it sends to each destination is measured (`meter.rs`),
+//!   and only destinations that the controller names need permission.
 //!
 //! A driver asks for [`Agent::timeout`] again after it has offered a packet, because a new backlog
 //! is to be reported at once, and after a packet was released, because an empty queue gives its slot
 //! back.
 
 mod gate;
+mod meter;
 mod queues;
 #[cfg(test)]
 mod tests;
@@ -27,7 +30,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{Protocol, SettingsError};
+use super::config::{OnDemand, Protocol, SettingsError};
 use super::message::{
     self, Body, Directive, Epoch, Header, Key, MessageCounters, PermitKind, Refused, Report,
     Standing, Window,
@@ -37,6 +40,7 @@ use crate::packet::Packet;
 use crate::port::Framing;
 use crate::units::{Bytes, Rate, Time};
 
+use meter::Meter;
 use queues::Queues;
 
 /// How a coordinator works.
@@ -56,6 +60,8 @@ pub struct CoordinatorConfig {
     pub gate: GateConfig,
     /// Times of the protocol.
     pub protocol: Protocol,
+    /// Whether only what crosses links near congestion is coordinated.
+    pub on_demand: Option<OnDemand>,
 }
 
 /// What a coordinator does to packets.
@@ -118,6 +124,7 @@ pub struct Coordinator<P> {
     key: Key,
     started: Time,
     queues: Queues<P>,
+    meter: Option<Meter>,
     standing: Standing,
     windows: Vec<(u32, Window)>,
     leader: Option<Leader>,
@@ -185,11 +192,16 @@ impl<P: Packet> Coordinator<P> {
         if config.rate.bps() == 0 {
             return Err(SettingsError::Zero("the rate of a host"));
         }
+        if let Some(settings) = &config.on_demand {
+            settings.check()?;
+        }
+        let meter = |settings: &OnDemand| Meter::new(settings, config.rate);
         let window = |&address: &u32| (address, Window::default());
         Ok(Self {
             key,
             started: now,
             queues: Queues::new(config.gate),
+            meter: config.on_demand.as_ref().map(meter),
             standing: Standing::Uncoordinated,
             windows: config.controllers.iter().map(window).collect(),
             leader: None,
@@ -322,6 +334,9 @@ impl<P: Packet> Coordinator<P> {
         }
         if directive.is_granting {
             self.permitted = now;
+            if self.queues.hold(now, &directive.held) {
+                self.reporting.is_due = true;
+            }
             // The leader knows what waits here.
             if self.standing == Standing::Uncoordinated
                 && self.reporting.unacknowledged.is_none()
@@ -377,6 +392,9 @@ impl<P: Packet> Coordinator<P> {
                 leader.heard = now;
             }
             self.queues.restart_clock(now);
+            if let Some(meter) = &mut self.meter {
+                meter.restart(now);
+            }
         }
         self.latest = now;
     }
@@ -402,6 +420,9 @@ impl<P: Packet> Coordinator<P> {
                     self.reporting.is_due = true;
                 }
             }
+        }
+        if self.meter.as_mut().is_some_and(|meter| meter.advance(now)) {
+            self.reporting.is_due = true;
         }
         if self.reporting.later.is_some_and(|later| later <= now) {
             self.reporting.later = None;
@@ -463,6 +484,10 @@ impl<P: Packet> Coordinator<P> {
             timeline: self.timeline,
             grant: self.grant,
             backlog: self.queues.backlog(message::MOST_DESTINATIONS),
+            rates: self
+                .meter
+                .as_ref()
+                .map_or_else(Vec::new, |meter| meter.rates().to_vec()),
         }
     }
 
@@ -474,7 +499,7 @@ impl<P: Packet> Coordinator<P> {
             {
                 slot.empty = None;
             }
-            if self.queues.enter_backlog(queue) {
+            if self.queues.is_held(queue) && self.queues.enter_backlog(queue) {
                 self.reporting.is_due = true;
             }
             return;
@@ -538,6 +563,7 @@ impl<P: Packet> Agent for Coordinator<P> {
             ),
             retry.filter(|_| coordinated),
             coordinated.then(|| self.permitted + protocol.silence),
+            self.meter.as_ref().and_then(Meter::timeout),
         ];
         times.into_iter().flatten().min()
     }

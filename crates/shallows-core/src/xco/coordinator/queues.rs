@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::GateConfig;
 use crate::packet::Packet;
 use crate::units::{Rate, Time};
+use crate::xco::message::Held;
 
 /// Held packets by destination, and what each destination may send.
 #[derive(Debug)]
@@ -27,6 +28,9 @@ pub(super) struct Queues<P> {
     turn: usize,
     /// When the last exemption ends.
     exempt_end: Time,
+    longest_wait: Time,
+    /// Whether all destinations need permission, or only those that are marked so.
+    holds_all: bool,
 }
 
 #[derive(Debug)]
@@ -34,14 +38,24 @@ struct Queue<P> {
     destination: u32,
     packets: VecDeque<P>,
     bytes: u64,
+    /// Since when its packets wait: the first came, or the last one left.
+    since: Time,
     /// When its set-up ends.
     ready: Time,
     is_backlogged: bool,
+    /// Whether it needs permission where not all do.
+    is_held: bool,
     exempt_until: Time,
     /// A rate limit, and until when.
     limit: Option<(Rate, Time)>,
     /// When its next packet may leave by the limit, be it of this round or a later one.
     next: Time,
+}
+
+impl<P> Queue<P> {
+    fn is_free(&self, holds_all: bool, now: Time) -> bool {
+        !(holds_all || self.is_held) || now < self.exempt_until
+    }
 }
 
 impl<P: Packet> Queues<P> {
@@ -58,6 +72,8 @@ impl<P: Packet> Queues<P> {
             held: 0,
             turn: 0,
             exempt_end: Time::ZERO,
+            longest_wait: Time::ZERO,
+            holds_all: true,
         }
     }
 
@@ -68,8 +84,10 @@ impl<P: Packet> Queues<P> {
                 destination,
                 packets: VecDeque::new(),
                 bytes: 0,
+                since: now,
                 ready: now + self.config.setup,
                 is_backlogged: false,
+                is_held: false,
                 exempt_until: Time::ZERO,
                 limit: None,
                 next: Time::ZERO,
@@ -90,8 +108,43 @@ impl<P: Packet> Queues<P> {
         self.queues[queue as usize].packets.is_empty()
     }
 
-    pub(super) fn is_exempt(&self, queue: u32, now: Time) -> bool {
-        now < self.queues[queue as usize].exempt_until
+    /// Whether a destination needs no permission.
+    pub(super) fn is_free(&self, queue: u32, now: Time) -> bool {
+        self.queues[queue as usize].is_free(self.holds_all, now)
+    }
+
+    /// Whether all destinations need permission.
+    pub(super) fn holds_all(&self) -> bool {
+        self.holds_all
+    }
+
+    /// Whether a destination is one of those that need permission.
+    pub(super) fn is_held(&self, queue: u32) -> bool {
+        self.holds_all || self.queues[queue as usize].is_held
+    }
+
+    /// Takes over which destinations need permission; whether that adds to B_x.
+    pub(super) fn hold(&mut self, now: Time, held: &Held) -> bool {
+        if *held == Held::All && self.holds_all {
+            return false;
+        }
+        self.holds_all = *held == Held::All;
+        for queue in &mut self.queues {
+            queue.is_held = false;
+        }
+        if let Held::Only(destinations) = held {
+            for &destination in destinations {
+                let queue = self.of(now, destination);
+                self.queues[queue as usize].is_held = true;
+            }
+        }
+        let before = self.backlog.len();
+        for queue in 0..self.queues.len() as u32 {
+            if self.is_held(queue) && !self.is_empty(queue) {
+                self.enter_backlog(queue);
+            }
+        }
+        self.backlog.len() > before
     }
 
     pub(super) fn is_ready(&self, queue: u32, now: Time) -> bool {
@@ -122,11 +175,14 @@ impl<P: Packet> Queues<P> {
     }
 
     /// Queues a packet if there is room.
-    pub(super) fn push(&mut self, queue: u32, packet: P) -> bool {
+    pub(super) fn push(&mut self, now: Time, queue: u32, packet: P) -> bool {
         let queue = &mut self.queues[queue as usize];
         let size = u64::from(packet.size());
         if queue.bytes + size > self.config.queue.get() {
             return false;
+        }
+        if queue.packets.is_empty() {
+            queue.since = now;
         }
         queue.bytes += size;
         queue.packets.push_back(packet);
@@ -139,9 +195,11 @@ impl<P: Packet> Queues<P> {
         self.queues[queue as usize].packets.front()
     }
 
-    pub(super) fn pop(&mut self, queue: u32) -> Option<P> {
+    pub(super) fn pop(&mut self, now: Time, queue: u32) -> Option<P> {
         let queue = &mut self.queues[queue as usize];
         let packet = queue.packets.pop_front()?;
+        let waited = now.saturating_sub(std::mem::replace(&mut queue.since, now));
+        self.longest_wait = self.longest_wait.max(waited);
         queue.bytes -= u64::from(packet.size());
         self.held -= 1;
         if let Some(held) = self.held_of_flow.get_mut(&packet.flow()) {
@@ -153,9 +211,16 @@ impl<P: Packet> Queues<P> {
         Some(packet)
     }
 
+    /// The longest time that a queue with packets sent none.
+    pub(super) fn longest_wait(&self, now: Time) -> Time {
+        let waiting = self.queues.iter().filter(|queue| !queue.packets.is_empty());
+        let waits = waiting.map(|queue| now.saturating_sub(queue.since));
+        waits.max().unwrap_or(Time::ZERO).max(self.longest_wait)
+    }
+
     /// The next queue in turn that holds a packet and may send it without a slot.
     pub(super) fn next_free(&mut self, now: Time, all: bool) -> Option<u32> {
-        if self.held == 0 || !all && self.exempt_end <= now {
+        if self.held == 0 || !all && self.holds_all && self.exempt_end <= now {
             return None;
         }
         let count = self.queues.len();
@@ -163,7 +228,7 @@ impl<P: Packet> Queues<P> {
             .map(|step| (self.turn + step) % count)
             .find(|&place| {
                 let queue = &self.queues[place];
-                let may = all || now < queue.exempt_until;
+                let may = all || queue.is_free(self.holds_all, now);
                 may && !queue.packets.is_empty() && queue.ready <= now
             })?;
         self.turn = (found + 1) % count;
@@ -228,6 +293,7 @@ impl<P: Packet> Queues<P> {
         self.exempt_end = now;
         for queue in &mut self.queues {
             queue.exempt_until = now;
+            queue.since = now;
             queue.next = now;
             queue.ready = queue.ready.min(now + self.config.setup);
         }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::gate::{Gate, Refusal, Release, Verdict};
 use crate::packet::Descriptor;
-use crate::xco::message::{ClusterKey, Permit};
+use crate::xco::message::{ClusterKey, Held, Permit};
 
 const CONTROLLER: u32 = 100;
 
@@ -13,6 +13,10 @@ struct Host {
 
 impl Host {
     fn new(gate: GateConfig) -> Self {
+        Self::with(gate, None)
+    }
+
+    fn with(gate: GateConfig, on_demand: Option<OnDemand>) -> Self {
         let config = CoordinatorConfig {
             host: 3,
             controllers: vec![CONTROLLER],
@@ -21,6 +25,7 @@ impl Host {
             framing: Framing::NONE,
             gate,
             protocol: Protocol::default(),
+            on_demand,
         };
         let key = ClusterKey::new([1; 16]).host(3);
         Self {
@@ -42,6 +47,16 @@ impl Host {
     }
 
     fn direct(&mut self, now: Time, grant: u64, permits: &[(u32, PermitKind, Time, Rate)]) {
+        self.hold(now, grant, permits, Held::All);
+    }
+
+    fn hold(
+        &mut self,
+        now: Time,
+        grant: u64,
+        permits: &[(u32, PermitKind, Time, Rate)],
+        held: Held,
+    ) {
         self.sequence += 1;
         let header = Header {
             from: CONTROLLER,
@@ -65,6 +80,7 @@ impl Host {
             stamp: Time::from_ns(self.sequence),
             acknowledged: self.coordinator.reporting.sequence,
             grant,
+            held,
             permits: permits.iter().map(permit).collect(),
             ..Directive::default()
         };
@@ -277,4 +293,45 @@ fn a_clock_that_goes_back_ends_the_slot() {
     assert_eq!(host.coordinator.permits(us(100)).count(), 1);
     assert_eq!(host.coordinator.release(us(50)), Release::Idle);
     assert_eq!(host.reports(us(50))[0].timeline, 1);
+}
+
+#[test]
+fn on_demand_only_named_destinations_wait_for_permission() {
+    let mut host = Host::with(GateConfig::default(), Some(OnDemand::default()));
+    host.direct(Time::ZERO, 0, &[]);
+    host.reports(Time::ZERO);
+    host.hold(Time::ZERO, 0, &[], Held::Only(vec![]));
+    assert_eq!(host.coordinator.standing(), Standing::Coordinated);
+    // Free destinations share the wire in turn, a packet of 10 us each.
+    assert_eq!(host.offer(us(1), 4, 1250), Verdict::Pass);
+    for to in [4, 4, 5] {
+        assert_eq!(host.offer(us(1), to, 1250), Verdict::Held);
+    }
+    assert_eq!(host.reports(us(1)), [], "nothing is to be permitted");
+    assert_eq!(
+        host.departures(us(1)),
+        [(us(11), 4), (us(21), 5), (us(31), 4)]
+    );
+    // 6250 bytes in a window make a destination large.
+    host.offer(us(50), 4, 1250);
+    let rates = |reports: &[Report]| reports.iter().map(|r| r.rates.clone()).collect::<Vec<_>>();
+    let reports = host.reports(us(50));
+    assert_eq!(rates(&reports), [vec![]; 0], "5000 bytes are not");
+    host.offer(us(70), 4, 1250);
+    let reports = host.reports(us(70));
+    assert_eq!(rates(&reports), [[(4, Rate::from_mbps(50))]]);
+    // Its link nears congestion: what is queued is backlog now, and waits for a slot.
+    host.offer(us(70), 4, 1250);
+    host.hold(us(75), 0, &[], Held::Only(vec![4]));
+    assert_eq!(host.departures(us(80)), []);
+    let reports = host.reports(us(80));
+    assert_eq!(reports.last().map(|r| &r.backlog[..]), Some(&[4][..]));
+    assert_eq!(host.offer(us(90), 5, 1250), Verdict::Pass);
+    host.hold(
+        us(100),
+        1,
+        &[(4, PermitKind::Slot, us(200), Rate::from_gbps(1))],
+        Held::Only(vec![4]),
+    );
+    assert_eq!(host.departures(us(100)), [(us(100), 4)]);
 }

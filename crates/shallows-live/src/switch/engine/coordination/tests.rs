@@ -60,6 +60,7 @@ fn engine(key: &ClusterKey) -> Engine {
             framing: Framing::ETHERNET,
             gate: GateConfig::default(),
             protocol: Protocol::default(),
+            on_demand: None,
         };
         let coordinator = Coordinator::new(config, key.host(host), Time::ZERO).unwrap();
         let link = engine.uplink(host as usize).unwrap();
