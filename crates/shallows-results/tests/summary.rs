@@ -63,7 +63,7 @@ fn facts() -> RunFacts {
         ],
         latencies: Vec::new(),
         levels: Vec::new(),
-        longest_wait: Some(us(123)),
+        longest_wait: Some(Time::from_us(123)),
         utilisation: vec![
             Utilisation {
                 links: "host to leaf".to_owned(),
