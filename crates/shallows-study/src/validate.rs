@@ -21,6 +21,8 @@ use shallows_sim::workload::{FlowSpec, Workload, list};
 
 /// The flows and what the authors' simulator made of them.
 const FLOWS: &str = include_str!("../../../data/validation/mq-ecn/flows.csv");
+/// What further runs of the authors' simulator came to, with starts that were moved as ours are.
+const SPREAD: &str = include_str!("../../../data/validation/mq-ecn/spread.csv");
 /// The fabric and the transport of the authors' simulator.
 const SCENARIO: &str = include_str!("../../../scenarios/mq-ecn-as-simulated.toml");
 
@@ -30,6 +32,9 @@ const JITTER: Time = Time::from_ns(1000);
 /// The authors' bins: small below 100 KiB, large above 10 MiB.
 const SMALL: u64 = 100 * 1024;
 const LARGE: u64 = 10 * 1024 * 1024;
+/// A small flow that takes longer has waited for a retransmission timeout, the least of which this
+/// is, in microseconds.
+const TIMEOUT: f64 = 5_000.0;
 
 /// A marking scheme that both simulators have.
 struct Reference {
@@ -75,6 +80,8 @@ pub struct SchemeAgreement {
     pub label: &'static str,
     /// The authors' run.
     pub theirs: Outcome,
+    /// Theirs with moved starts.
+    pub spread: Vec<Outcome>,
     /// Ours, the first with the starts as they are.
     pub ours: Vec<Outcome>,
     /// Completion times of each flow in microseconds: theirs, and ours of the first run.
@@ -95,6 +102,8 @@ pub struct Outcome {
     pub medium: f64,
     /// Mean of large flows.
     pub large: f64,
+    /// Small flows that waited for a timeout.
+    pub waited: u32,
     /// Timeouts of all flows.
     pub timeouts: u32,
 }
@@ -118,6 +127,7 @@ pub fn mq_ecn(
         let mut agreement = SchemeAgreement {
             label: reference.label,
             theirs: Outcome::of(&sizes, &theirs, reference.timeouts),
+            spread: spread(reference.column)?,
             ours: Vec::new(),
             flows: Vec::new(),
         };
@@ -194,6 +204,30 @@ fn column(name: &str) -> Result<Vec<f64>, Failure> {
     Ok(lines.map(read).collect::<anyhow::Result<_>>()?)
 }
 
+/// The authors' runs with moved starts for the scheme of a column.
+fn spread(column: &str) -> Result<Vec<Outcome>, Failure> {
+    let scheme = column.trim_end_matches("_us");
+    let rows = SPREAD.lines().filter_map(|line| line.split_once(','));
+    let rows = rows.filter(|(name, _)| *name == scheme);
+    let read = |(_, row): (_, &str)| -> anyhow::Result<Outcome> {
+        let numbers = row.split(',').map(str::parse);
+        let numbers: Vec<f64> = numbers.collect::<Result<_, _>>().context("spread.csv")?;
+        let [all, small, small_p99, medium, large, waited, timeouts] = numbers[..] else {
+            anyhow::bail!("spread.csv: {row:?} has not seven numbers");
+        };
+        Ok(Outcome {
+            all,
+            small,
+            small_p99,
+            medium,
+            large,
+            waited: waited as u32,
+            timeouts: timeouts as u32,
+        })
+    };
+    Ok(rows.map(read).collect::<anyhow::Result<_>>()?)
+}
+
 impl Outcome {
     fn of(sizes: &[u64], fcts: &[f64], timeouts: u32) -> Self {
         let class = |wanted: fn(u64) -> bool| -> Vec<f64> {
@@ -209,6 +243,7 @@ impl Outcome {
             small_p99: small[99 * small.len() / 100],
             medium: mean(&class(|bytes| (SMALL..=LARGE).contains(&bytes))),
             large: mean(&class(|bytes| bytes > LARGE)),
+            waited: small.iter().filter(|&&fct| fct > TIMEOUT).count() as u32,
             timeouts,
         }
     }
@@ -246,13 +281,14 @@ impl Validation {
 
 impl Outcome {
     /// The rows of the table.
-    fn rows(&self) -> [(&'static str, f64); 6] {
+    fn rows(&self) -> [(&'static str, f64); 7] {
         [
             ("all, mean", self.all),
             ("small, mean", self.small),
             ("small, p99", self.small_p99),
             ("medium, mean", self.medium),
             ("large, mean", self.large),
+            ("small, waited", f64::from(self.waited)),
             ("timeouts", f64::from(self.timeouts)),
         ]
     }
@@ -277,29 +313,44 @@ impl SchemeAgreement {
     }
 }
 
+/// Least, median and most of a row of several runs.
+fn range(outcomes: &[Outcome], row: usize) -> Option<[f64; 3]> {
+    let values = outcomes.iter().map(|outcome| outcome.rows()[row].1);
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    Some([*values.first()?, values[values.len() / 2], *values.last()?])
+}
+
 impl Display for Validation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for scheme in &self.schemes {
-            let runs = scheme.ours.len();
-            writeln!(f, "{} ({runs} runs)", scheme.label)?;
+            let (theirs, ours) = (scheme.spread.len(), scheme.ours.len());
+            writeln!(f, "{}", scheme.label)?;
             writeln!(
                 f,
-                "  {:<14}{:>12}{:>12}{:>9}   our runs from, to",
-                "FCT in us", "authors", "ours", ""
+                "  {:<14}{:>11}   {:<24}{:>11}{:>9}   {ours} runs of ours from, to",
+                "FCT in us",
+                "authors",
+                format!("{theirs} runs of theirs"),
+                "ours",
+                "",
             )?;
-            for (row, (name, theirs)) in scheme.theirs.rows().into_iter().enumerate() {
-                let ours = scheme.ours.iter().map(|outcome| outcome.rows()[row].1);
-                let mut ours: Vec<f64> = ours.collect();
-                ours.sort_unstable_by(f64::total_cmp);
-                let median = ours[ours.len() / 2];
-                let difference = match theirs {
-                    0.0 => String::new(),
-                    _ => format!("{:+.1}%", 100.0 * (median / theirs - 1.0)),
+            for (row, (name, first)) in scheme.theirs.rows().into_iter().enumerate() {
+                let Some([least, median, most]) = range(&scheme.ours, row) else {
+                    continue;
                 };
-                let (least, most) = (ours[0], ours[ours.len() - 1]);
+                let spread = range(&scheme.spread, row);
+                let (centre, spread) = match spread {
+                    Some([least, centre, most]) => (centre, format!("{least:.1} to {most:.1}")),
+                    None => (first, String::new()),
+                };
+                let difference = match centre {
+                    0.0 => String::new(),
+                    _ => format!("{:+.1}%", 100.0 * (median / centre - 1.0)),
+                };
                 writeln!(
                     f,
-                    "  {name:<14}{theirs:>12.1}{median:>12.1}{difference:>9}   {least:.1}, {most:.1}"
+                    "  {name:<14}{centre:>11.1}   {spread:<24}{median:>11.1}{difference:>9}   {least:.1} to {most:.1}"
                 )?;
             }
             writeln!(
@@ -312,7 +363,7 @@ impl Display for Validation {
         }
         writeln!(
             f,
-            "ours is the median of the runs, which differ by at most 1 us in each flow's start"
+            "medians of runs that differ by at most 1 us in each flow's start; one run of theirs where there are no more"
         )
     }
 }
@@ -333,6 +384,7 @@ mod tests {
                 small_p99: 10.0,
                 medium: 30.0,
                 large: 90.0,
+                waited: 0,
                 timeouts: 3,
             }
         );
@@ -358,11 +410,22 @@ mod tests {
     }
 
     #[test]
+    fn the_spread_of_the_authors_runs_is_read() {
+        for reference in &REFERENCES {
+            for outcome in spread(reference.column).unwrap() {
+                assert!(outcome.small < outcome.medium && outcome.medium < outcome.large);
+                assert!(outcome.waited <= outcome.timeouts);
+            }
+        }
+    }
+
+    #[test]
     fn flows_agree_by_hand() {
         let outcome = Outcome::of(&[1_460, 102_400, 10_485_761], &[1.0, 1.0, 1.0], 0);
         let scheme = SchemeAgreement {
             label: "",
             theirs: outcome,
+            spread: Vec::new(),
             ours: vec![outcome],
             flows: vec![
                 (100.0, 100.009),
