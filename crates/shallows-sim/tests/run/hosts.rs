@@ -176,7 +176,11 @@ fn levels_are_chosen_in_one_way() {
     };
     let increasing = "['512B', '10KB']";
     for (levels, rest, message) in [
-        ("['10KB', '512B']", "automatic = {}", "must increase"),
+        (
+            "['10KB', '512B']",
+            "automatic = {}",
+            "must have more bytes each",
+        ),
         (
             increasing,
             "automatic = { patience = 0 }",

@@ -256,10 +256,10 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
                 "--set",
                 "until=1s",
                 "--set",
-                "application=[{ clients = 0, servers = 1, run.short-connections = {} }]",
+                "workload={ udp = { src = 0, dst = 1, stream.send.message = { size = \"10B\", interval = \"1ms\" } } }",
             ],
-            "short connections are simulated only",
-            "leave it out",
+            "says in its first 20 bytes which one it is",
+            "make it longer",
         ),
         (
             "live.toml",
