@@ -162,12 +162,16 @@ impl Column {
             there.map(|there| there.iter().copied().map(i16::from).collect());
         let levels = levels.as_deref();
         match (&self.data, writer) {
-            (Data::UInt64(cells), ColumnWriter::Int64ColumnWriter(writer)) => {
-                writer.write_batch(&kept(cells, there, |&cell| cell as i64), levels, None)?
-            }
-            (Data::UInt32(cells), ColumnWriter::Int32ColumnWriter(writer)) => {
-                writer.write_batch(&kept(cells, there, |&cell| cell as i32), levels, None)?
-            }
+            (Data::UInt64(cells), ColumnWriter::Int64ColumnWriter(writer)) => writer.write_batch(
+                &kept(cells, there, |&cell| cell.cast_signed()),
+                levels,
+                None,
+            )?,
+            (Data::UInt32(cells), ColumnWriter::Int32ColumnWriter(writer)) => writer.write_batch(
+                &kept(cells, there, |&cell| cell.cast_signed()),
+                levels,
+                None,
+            )?,
             (Data::UInt16(cells), ColumnWriter::Int32ColumnWriter(writer)) => {
                 writer.write_batch(&kept(cells, there, |&cell| cell.into()), levels, None)?
             }

@@ -212,10 +212,10 @@ pub enum XcoError {
 impl Keyed for XcoError {
     fn keys(&self) -> Vec<Cow<'_, str>> {
         let key = match self {
-            Self::Settings(SettingsError::Zero(key)) => key,
+            Self::Settings(SettingsError::Zero(key) | SettingsError::Percentage(key, _))
+            | Self::NotInHierarchy(key) => key,
             Self::Settings(SettingsError::TooQuiet { .. }) => "silence",
             Self::Settings(SettingsError::Drift(_)) => "drift",
-            Self::Settings(SettingsError::Percentage(key, _)) => key,
             Self::Settings(SettingsError::Thresholds { .. }) => {
                 return vec!["leave".into(), "enter".into()];
             }
@@ -227,7 +227,6 @@ impl Keyed for XcoError {
             Self::NoSuchHost { .. } => "controller",
             Self::Hierarchy(HierarchyError::Share(_)) => "root-share",
             Self::Hierarchy(_) => "pod-hosts",
-            Self::NotInHierarchy(key) => key,
             Self::StandbyInFabric(_) => return vec!["standby".into(), "controller".into()],
             Self::Settings(SettingsError::Weight(_))
             | Self::WeightOfNobody { .. }
