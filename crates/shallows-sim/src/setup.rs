@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use shallows_core::application::Protocol;
 use shallows_core::host::qjump::LimiterConfig;
 use shallows_core::host::udp::{self, UdpConfig};
@@ -15,7 +16,7 @@ use crate::control::{AgentSetup, Carriage, Channel, HostAgent};
 use crate::hosts::QjumpError;
 use crate::partition::Partition;
 use crate::paths::Paths;
-use crate::routing::Selection;
+use crate::routing::{Place, Router, Selection};
 use crate::shard::{
     AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart,
 };
@@ -225,8 +226,9 @@ impl Setup {
         let mut paths = Paths::default();
         let mut routes = Vec::with_capacity(self.workload.flows.len());
         let mut links = Vec::new();
-        for (flow, spec) in self.workload.flows.iter().enumerate() {
-            let selector = self.router.flow_selector(flow as u32, spec.src, spec.dst);
+        let flows = &self.workload.flows;
+        let selectors = selectors(&self.router, flows, self.connections);
+        for (flow, (spec, selector)) in flows.iter().zip(selectors).enumerate() {
             let mut find = |from, to| {
                 let found = self.router.path(from, to, selector, &mut links);
                 found.map_err(|reason| SetupError::NoPath { flow, reason })?;
@@ -284,4 +286,24 @@ pub(crate) fn take_hosts(
     let own = (0..).zip(places).filter(|(_, place)| place.part == part);
     own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))
         .collect()
+}
+
+/// The selector of each flow's paths. Where connections are kept, a flow that opens one although
+/// its hosts had one before has found it busy.
+pub(crate) fn selectors(
+    router: &Router,
+    flows: &[FlowSpec],
+    connections: Connections,
+) -> impl Iterator<Item = u64> {
+    let kept = connections != Connections::PerFlow;
+    let may_differ = kept && router.selection() == Selection::Connection;
+    let mut met = FxHashSet::default();
+    (0..).zip(flows).map(move |(flow, spec)| {
+        let place = if may_differ && !met.insert((spec.src, spec.dst, spec.service)) {
+            Place::Added
+        } else {
+            Place::First
+        };
+        router.flow_selector(flow, spec.src, spec.dst, place)
+    })
 }

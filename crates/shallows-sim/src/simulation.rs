@@ -21,7 +21,7 @@ use crate::parallel::Crew;
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router};
-use crate::setup::{places, take_hosts};
+use crate::setup::{places, selectors, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
 use crate::topology::{Fabric, Node};
 use crate::transport::TransportOverride;
@@ -396,10 +396,10 @@ impl Simulation {
             self.paths = shard.paths().clone();
         }
         let mut links = Vec::new();
-        let flows = (0..).zip(&self.world.workload.flows);
-        for ((flow, spec), routes) in flows.zip(&mut self.routes) {
+        let flows = &self.world.workload.flows;
+        let selectors = selectors(&self.router, flows, self.world.connections);
+        for ((spec, selector), routes) in flows.iter().zip(selectors).zip(&mut self.routes) {
             let ways = [(spec.src, spec.dst), (spec.dst, spec.src)];
-            let selector = self.router.flow_selector(flow, spec.src, spec.dst);
             for ((from, to), route) in ways.into_iter().zip(routes) {
                 // Without another way packets go where they went, and are lost there.
                 if self.router.path(from, to, selector, &mut links).is_ok() {

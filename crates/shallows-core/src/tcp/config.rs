@@ -162,6 +162,12 @@ pub enum Recovery {
     Sack,
     /// By duplicate and partial ACKs (RFC 6582).
     NewReno,
+    /// By selective ACKs as ns-2's `FullTcp/Sack` does, which the simulations of MQ-ECN ran: what
+    /// was lost counts as in the network until an ACK of any kind comes, so repair is slower; the
+    /// window is halved, not what is in flight; there is no rescue retransmission, and no second
+    /// recovery before an ACK beyond the first; a timeout after a reduction for marks keeps the
+    /// threshold.
+    FullTcp,
 }
 
 /// What becomes of the congestion window if nothing was sent for longer than the retransmission

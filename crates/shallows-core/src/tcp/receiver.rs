@@ -215,7 +215,7 @@ impl Receiver {
     #[inline]
     fn sack_blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if !self.out_of_order.is_empty() && self.recovery == Recovery::Sack {
+        if !self.out_of_order.is_empty() && self.recovery != Recovery::NewReno {
             self.report(&mut blocks);
         }
         blocks

@@ -34,7 +34,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     ];
     (
         prop::sample::select(controllers),
-        prop::sample::select(vec![Recovery::Sack, Recovery::NewReno]),
+        prop::sample::select(vec![Recovery::Sack, Recovery::NewReno, Recovery::FullTcp]),
         prop::option::of(2..4_u32),
         (1..12_u32, 12..40_u32),
         any::<[bool; 4]>(),

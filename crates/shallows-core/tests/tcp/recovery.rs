@@ -120,6 +120,51 @@ fn the_rescue_retransmission_saves_a_tail_behind_a_loss() {
 }
 
 #[test]
+fn full_tcp_has_no_rescue() {
+    // As above, but what is behind the last selective ACK waits for the timer, which the partial
+    // ACK at 200 us has started anew.
+    let mut pair = Pair::new(&with(Recovery::FullTcp)).dropping([0, 9]);
+    pair.write(10_000);
+    assert_eq!(pair.finish(), us(5_300));
+    assert_eq!(pair.sender.stats().timeouts, 1);
+}
+
+#[test]
+fn full_tcp_repairs_once_until_an_ack_beyond() {
+    // Segments 0 and 10 are lost, 10 being the first that the recovery of 0 has released. The ACK of
+    // 0 to 9 ends that recovery without being beyond it, so three duplicates of it do not count.
+    let timeouts = |recovery| {
+        let mut pair = Pair::new(&with(recovery)).dropping([0, 11]);
+        pair.write(20_000);
+        pair.finish();
+        assert_eq!(
+            pair.rounds(1_000)[1],
+            (us(100), vec![0, 10, 11, 12, 13]),
+            "{recovery:?}"
+        );
+        pair.sender.stats().timeouts
+    };
+    assert_eq!(timeouts(Recovery::Sack), 0);
+    assert_eq!(timeouts(Recovery::FullTcp), 1);
+}
+
+#[test]
+fn full_tcp_takes_what_was_lost_for_on_its_way() {
+    // Six of ten are lost. RFC 6675 knows after three duplicates that nothing but the fourth flies;
+    // FullTcp takes 7, 6 and no fewer to be on their way, more than its window of 5, and sends
+    // nothing but the first until that is answered.
+    let repaired = |recovery| {
+        let mut pair = Pair::new(&with(recovery)).dropping([0, 1, 2, 3, 4, 5]);
+        pair.write(10_000);
+        pair.finish();
+        assert_eq!(pair.sender.stats().timeouts, 0);
+        pair.rounds(1_000)[1].1.clone()
+    };
+    assert_eq!(repaired(Recovery::FullTcp), [0]);
+    assert_eq!(repaired(Recovery::Sack), numbers(0..=4));
+}
+
+#[test]
 fn timeouts_double_until_an_answer() {
     let mut pair = Pair::new(&plain()).dropping([0, 1, 2]);
     pair.write(1_000);

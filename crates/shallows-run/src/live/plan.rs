@@ -186,7 +186,7 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
     let mut settings = vec![
         set("tcp_ecn", on(transport.echo() != EcnEcho::Off)),
         set("tcp_rto_min_us", minimum.max(1).to_string()),
-        set("tcp_sack", on(transport.recovery == Recovery::Sack)),
+        set("tcp_sack", on(transport.recovery != Recovery::NewReno)),
         set(
             "tcp_slow_start_after_idle",
             on(transport.after_idle != AfterIdle::Keep),

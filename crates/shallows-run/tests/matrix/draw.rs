@@ -170,7 +170,7 @@ fn transport() -> impl Strategy<Value = String> {
     let switches = [any::<bool>(), any::<bool>(), any::<bool>()];
     let choices = (
         select(CONTROLLERS.to_vec()),
-        select(vec!["sack", "new-reno"]),
+        select(vec!["sack", "new-reno", "full-tcp"]),
         select(vec!["never", "in-bursts"]),
         select(vec!["", "delayed-ack = { every = 2, timeout = '500us' }"]),
         select(vec!["restart", "keep", "initial-window"]),

@@ -62,6 +62,15 @@ pub enum Selection {
     Connection,
 }
 
+/// Which connection of two hosts one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The one that they have from the start.
+    First,
+    /// One that was added while all others were busy.
+    Added,
+}
+
 /// Whether a link carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -124,15 +133,18 @@ impl Router {
         }
     }
 
-    /// The selector of both directions of a flow from `src` to `dst`.
-    pub fn flow_selector(&self, flow: u32, src: u32, dst: u32) -> u64 {
-        match self.selection() {
-            Selection::Connection => {
+    /// The selector of both directions of a flow from `src` to `dst`. `place` says which connection
+    /// of its hosts it would be on if it opened one.
+    pub fn flow_selector(&self, flow: u32, src: u32, dst: u32, place: Place) -> u64 {
+        match (self.selection(), place) {
+            (Selection::Connection, Place::First) => {
                 // Pairs in the order of MQ-ECN's script: by destination, then source.
                 let others = self.racks.len() as u64 - 1;
                 u64::from(dst) * others + u64::from(src) - u64::from(src > dst)
             }
-            Selection::Flow | Selection::Packet | Selection::Pair => u64::from(flow),
+            // The script gives those that it adds no number.
+            (Selection::Connection, Place::Added) => 0,
+            (Selection::Flow | Selection::Packet | Selection::Pair, _) => u64::from(flow),
         }
     }
 

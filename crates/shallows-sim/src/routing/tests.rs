@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use shallows_core::units::{Rate, Time};
 
 use super::*;
+use crate::setup::selectors;
+use crate::simulation::Connections;
 use crate::topology::{Cable, Node, Nodes, TopologyConfig};
+use crate::workload::FlowSpec;
 
 fn leaf_spine(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
     let config = TopologyConfig::LeafSpine {
@@ -96,16 +99,36 @@ fn a_pair_keeps_its_path_and_both_directions_have_one_connection() {
     let router = router(&fabric, &RoutingConfig::Ns2Hash);
     assert_eq!(router.selection(), Selection::Connection);
     // The first pairs of the script are (1, 0), (2, 0), ..., then (0, 1), (2, 1), ...
-    assert_eq!(router.flow_selector(77, 1, 0), 0);
-    assert_eq!(router.flow_selector(77, 143, 0), 142);
-    assert_eq!(router.flow_selector(77, 0, 1), 143);
-    assert_eq!(router.flow_selector(77, 2, 1), 144);
-    let connection = router.flow_selector(0, 15, 108);
-    assert_eq!(connection, router.flow_selector(1, 15, 108));
+    assert_eq!(router.flow_selector(77, 1, 0, Place::First), 0);
+    assert_eq!(router.flow_selector(77, 143, 0, Place::First), 142);
+    assert_eq!(router.flow_selector(77, 0, 1, Place::First), 143);
+    assert_eq!(router.flow_selector(77, 2, 1, Place::First), 144);
+    let connection = router.flow_selector(0, 15, 108, Place::First);
+    assert_eq!(connection, router.flow_selector(1, 15, 108, Place::First));
     let crosses = |src, dst| spine(&fabric, &path(&router, src, dst, connection));
     let expected = |src, dst| Node::Switch(12 + ns2_hash(src, dst, connection as u32) % 12);
     assert_eq!(crosses(15, 108), expected(15, 108));
     assert_eq!(crosses(108, 15), expected(108, 15));
+    // Those that are added have number 0 between whichever hosts.
+    assert_eq!(router.flow_selector(77, 15, 108, Place::Added), 0);
+}
+
+#[test]
+fn a_kept_pair_has_one_path_and_another_for_what_is_added() {
+    let fabric = leaf_spine(12, 12, 12);
+    let router = router(&fabric, &RoutingConfig::Ns2Hash);
+    let flow = |src, dst| FlowSpec {
+        start: Time::ZERO,
+        src,
+        dst,
+        bytes: 1,
+        service: 0,
+    };
+    let flows = [flow(15, 108), flow(15, 108), flow(108, 15)];
+    let [first, back] = [108 * 143 + 15, 15 * 143 + 107];
+    let of = |connections| selectors(&router, &flows, connections).collect::<Vec<_>>();
+    assert_eq!(of(Connections::Persistent), [first, 0, back]);
+    assert_eq!(of(Connections::PerFlow), [first, first, back]);
 }
 
 #[test]

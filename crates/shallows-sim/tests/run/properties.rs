@@ -169,7 +169,7 @@ const CONTROLLERS: [&str; 8] = [
 fn transport() -> impl Strategy<Value = String> {
     (
         select(CONTROLLERS.to_vec()),
-        select(vec!["sack", "new-reno"]),
+        select(vec!["sack", "new-reno", "full-tcp"]),
         select(vec!["never", "in-bursts"]),
         select(vec![
             "",

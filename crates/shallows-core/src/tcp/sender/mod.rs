@@ -467,17 +467,26 @@ impl Sender {
 
     /// Starts over from the last ACK after a timeout (RFC 5681 §3.1, RFC 6582 §3.2 step 4).
     fn start_over(&mut self) {
+        let full_tcp = self.rules.recovery == Recovery::FullTcp;
         let loss = Loss {
-            flight: self.max - self.una,
-            answered: self.timeouts_in_row > 0,
+            flight: if full_tcp {
+                self.window.cwnd() as u64
+            } else {
+                self.max - self.una
+            },
+            answered: if full_tcp {
+                self.cut_by_mark
+            } else {
+                self.timeouts_in_row > 0
+            },
             next: self.una,
         };
         self.controller.on_timeout(&mut self.window, &loss);
         self.timeouts_in_row = self.timeouts_in_row.saturating_add(1);
         self.next = self.una;
         self.sample_after = self.una;
-        self.reduced_until = self.una;
-        self.cut_by_mark = false;
+        self.cut_by_mark &= full_tcp;
+        self.reduced_until = if self.cut_by_mark { self.max } else { self.una };
         self.recover = self.max;
         self.phase = Phase::Resend;
         self.retransmit_now = false;

@@ -1,4 +1,5 @@
-//! Loss recovery: NewReno (RFC 6582), selective ACKs (RFC 6675), and the slow way after a timeout.
+//! Loss recovery: NewReno (RFC 6582), selective ACKs (RFC 6675, or as ns-2's `FullTcp/Sack` has
+//! them), and the slow way after a timeout.
 //!
 //! RFC 6675 in its own names: HighACK is `una - 1`, HighData `max - 1`, RecoveryPoint `recover - 1`;
 //! HighRxt is kept as the number after it, `high_rxt`. Since everything not SACKed below a lost byte
@@ -104,7 +105,7 @@ impl Sender {
                 }
             }
             Phase::NewReno { .. } => self.usable += u64::from(self.rules.segment),
-            Phase::Sack => self.set_pipe(),
+            Phase::Sack => self.note_arrivals(1),
             Phase::Resend | Phase::Closed | Phase::SynSent { .. } => {}
         }
     }
@@ -132,7 +133,11 @@ impl Sender {
             }
             Phase::Sack => {
                 self.restart_timer(now);
-                self.set_pipe();
+                // FullTcp takes a partial ACK for two packets: the retransmission and what was lost.
+                self.note_arrivals(2);
+                if complete && self.rules.recovery == Recovery::FullTcp {
+                    self.grow(sample, signal);
+                }
             }
             Phase::Open | Phase::Closed | Phase::SynSent { .. } => {}
         }
@@ -181,9 +186,10 @@ impl Sender {
 
     pub(super) fn poll_sack(&mut self, now: Time) -> Option<Segment> {
         let segment = u64::from(self.rules.segment);
+        let full_tcp = self.rules.recovery == Recovery::FullTcp;
         if std::mem::take(&mut self.retransmit_now) {
             let retransmission = self.retransmit(now, self.una);
-            self.set_pipe();
+            self.note_arrivals(0);
             return Some(retransmission);
         }
         // §5 step C: as long as a whole segment fits.
@@ -194,13 +200,18 @@ impl Sender {
             .sack
             .scoreboard
             .gap_from(self.sack.high_rxt.max(self.una));
-        let sent = if hole < self.sack.lost_below {
+        let lost_below = if full_tcp && next_sacked.is_some() {
+            self.max
+        } else {
+            self.sack.lost_below
+        };
+        let sent = if hole < lost_below {
             self.retransmit(now, hole)
         } else if let Some(len) = self.new_data() {
             self.emit_next(now, len)
         } else if next_sacked.is_some() {
             self.retransmit(now, hole)
-        } else if !self.sack.rescued {
+        } else if !self.sack.rescued && !full_tcp {
             self.sack.rescued = true;
             let (start, end) = self.sack.rescue(self.una, self.max, segment);
             self.emit(now, start, end - start)
@@ -239,6 +250,10 @@ impl Sender {
                 self.sack.find_lost(self.una, thresh, self.rules.segment);
                 self.duplicate_acks >= thresh || self.sack.lost_below > self.una
             }
+            Recovery::FullTcp => {
+                let repaired = self.una > self.recover || self.recover == 0;
+                self.duplicate_acks == thresh && (repaired || self.cut_by_mark)
+            }
         }
     }
 
@@ -247,7 +262,10 @@ impl Sender {
         self.stats.fast_recoveries += 1;
         let loss = Loss {
             // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
-            flight: (self.max - self.una).min(self.window.cwnd() as u64),
+            flight: match self.rules.recovery {
+                Recovery::FullTcp => self.window.cwnd() as u64,
+                _ => (self.max - self.una).min(self.window.cwnd() as u64),
+            },
             answered: self.cut_by_mark && self.una <= self.reduced_until,
             next: self.next,
         };
@@ -264,7 +282,7 @@ impl Sender {
                 self.usable += u64::from(self.rules.duplicate_acks) * segment;
                 self.phase = Phase::NewReno { partial: false };
             }
-            Recovery::Sack => {
+            Recovery::Sack | Recovery::FullTcp => {
                 self.sack.high_rxt = self.una;
                 self.sack.rescued = false;
                 self.phase = Phase::Sack;
@@ -287,8 +305,24 @@ impl Sender {
         self.phase = Phase::NewReno { partial: true };
     }
 
+    /// An ACK came in: RFC 6675 reckons anew, `FullTcp` takes `packets` to have left the network.
+    fn note_arrivals(&mut self, packets: u64) {
+        if self.rules.recovery == Recovery::FullTcp {
+            let left = packets * u64::from(self.rules.segment);
+            self.sack.pipe = self.sack.pipe.saturating_sub(left);
+        } else {
+            self.set_pipe();
+        }
+    }
+
     fn set_pipe(&mut self) {
         let rules = self.rules;
+        if rules.recovery == Recovery::FullTcp {
+            let sacked = self.sack.scoreboard.count(self.una, self.max);
+            self.sack.lost_below = self.una;
+            self.sack.pipe = self.max - self.una - sacked;
+            return;
+        }
         self.sack
             .find_lost(self.una, rules.duplicate_acks, rules.segment);
         self.sack.set_pipe(self.una, self.max);
