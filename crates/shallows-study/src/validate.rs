@@ -30,6 +30,9 @@ const JITTER: Time = Time::from_ns(1000);
 /// The authors' bins: small below 100 KiB, large above 10 MiB.
 const SMALL: u64 = 100 * 1024;
 const LARGE: u64 = 10 * 1024 * 1024;
+/// A small flow that takes longer has waited for a retransmission timeout, the least of which this
+/// is, in microseconds.
+const TIMEOUT: f64 = 5_000.0;
 
 /// A marking scheme that both simulators have.
 struct Reference {
@@ -95,6 +98,8 @@ pub struct Outcome {
     pub medium: f64,
     /// Mean of large flows.
     pub large: f64,
+    /// Small flows that waited for a timeout.
+    pub waited: u32,
     /// Timeouts of all flows.
     pub timeouts: u32,
 }
@@ -209,6 +214,7 @@ impl Outcome {
             small_p99: small[99 * small.len() / 100],
             medium: mean(&class(|bytes| (SMALL..=LARGE).contains(&bytes))),
             large: mean(&class(|bytes| bytes > LARGE)),
+            waited: small.iter().filter(|&&fct| fct > TIMEOUT).count() as u32,
             timeouts,
         }
     }
@@ -246,13 +252,14 @@ impl Validation {
 
 impl Outcome {
     /// The rows of the table.
-    fn rows(&self) -> [(&'static str, f64); 6] {
+    fn rows(&self) -> [(&'static str, f64); 7] {
         [
             ("all, mean", self.all),
             ("small, mean", self.small),
             ("small, p99", self.small_p99),
             ("medium, mean", self.medium),
             ("large, mean", self.large),
+            ("small, waited", f64::from(self.waited)),
             ("timeouts", f64::from(self.timeouts)),
         ]
     }
@@ -333,9 +340,12 @@ mod tests {
                 small_p99: 10.0,
                 medium: 30.0,
                 large: 90.0,
+                waited: 0,
                 timeouts: 3,
             }
         );
+        let late = Outcome::of(&[1_460, 1_460, 102_400, 10_485_761], &[5_001.0; 4], 4);
+        assert_eq!(late.waited, 2);
     }
 
     #[test]
