@@ -21,8 +21,6 @@ use shallows_sim::workload::{FlowSpec, Workload, list};
 
 /// The flows and what the authors' simulator made of them.
 const FLOWS: &str = include_str!("../../../data/validation/mq-ecn/flows.csv");
-/// What further runs of the authors' simulator came to, with starts that were moved as ours are.
-const SPREAD: &str = include_str!("../../../data/validation/mq-ecn/spread.csv");
 /// The fabric and the transport of the authors' simulator.
 const SCENARIO: &str = include_str!("../../../scenarios/mq-ecn-as-simulated.toml");
 
@@ -80,8 +78,6 @@ pub struct SchemeAgreement {
     pub label: &'static str,
     /// The authors' run.
     pub theirs: Outcome,
-    /// Theirs with moved starts.
-    pub spread: Vec<Outcome>,
     /// Ours, the first with the starts as they are.
     pub ours: Vec<Outcome>,
     /// Completion times of each flow in microseconds: theirs, and ours of the first run.
@@ -127,7 +123,6 @@ pub fn mq_ecn(
         let mut agreement = SchemeAgreement {
             label: reference.label,
             theirs: Outcome::of(&sizes, &theirs, reference.timeouts),
-            spread: spread(reference.column)?,
             ours: Vec::new(),
             flows: Vec::new(),
         };
@@ -202,30 +197,6 @@ fn column(name: &str) -> Result<Vec<f64>, Failure> {
         field.parse().with_context(|| format!("{name}: {field:?}"))
     };
     Ok(lines.map(read).collect::<anyhow::Result<_>>()?)
-}
-
-/// The authors' runs with moved starts for the scheme of a column.
-fn spread(column: &str) -> Result<Vec<Outcome>, Failure> {
-    let scheme = column.trim_end_matches("_us");
-    let rows = SPREAD.lines().filter_map(|line| line.split_once(','));
-    let rows = rows.filter(|(name, _)| *name == scheme);
-    let read = |(_, row): (_, &str)| -> anyhow::Result<Outcome> {
-        let numbers = row.split(',').map(str::parse);
-        let numbers: Vec<f64> = numbers.collect::<Result<_, _>>().context("spread.csv")?;
-        let [all, small, small_p99, medium, large, waited, timeouts] = numbers[..] else {
-            anyhow::bail!("spread.csv: {row:?} has not seven numbers");
-        };
-        Ok(Outcome {
-            all,
-            small,
-            small_p99,
-            medium,
-            large,
-            waited: waited as u32,
-            timeouts: timeouts as u32,
-        })
-    };
-    Ok(rows.map(read).collect::<anyhow::Result<_>>()?)
 }
 
 impl Outcome {
@@ -313,44 +284,29 @@ impl SchemeAgreement {
     }
 }
 
-/// Least, median and most of a row of several runs.
-fn range(outcomes: &[Outcome], row: usize) -> Option<[f64; 3]> {
-    let values = outcomes.iter().map(|outcome| outcome.rows()[row].1);
-    let mut values: Vec<f64> = values.collect();
-    values.sort_unstable_by(f64::total_cmp);
-    Some([*values.first()?, values[values.len() / 2], *values.last()?])
-}
-
 impl Display for Validation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for scheme in &self.schemes {
-            let (theirs, ours) = (scheme.spread.len(), scheme.ours.len());
-            writeln!(f, "{}", scheme.label)?;
+            let runs = scheme.ours.len();
+            writeln!(f, "{} ({runs} runs)", scheme.label)?;
             writeln!(
                 f,
-                "  {:<14}{:>11}   {:<24}{:>11}{:>9}   {ours} runs of ours from, to",
-                "FCT in us",
-                "authors",
-                format!("{theirs} runs of theirs"),
-                "ours",
-                "",
+                "  {:<14}{:>12}{:>12}{:>9}   our runs from, to",
+                "FCT in us", "authors", "ours", ""
             )?;
-            for (row, (name, first)) in scheme.theirs.rows().into_iter().enumerate() {
-                let Some([least, median, most]) = range(&scheme.ours, row) else {
-                    continue;
-                };
-                let spread = range(&scheme.spread, row);
-                let (centre, spread) = match spread {
-                    Some([least, centre, most]) => (centre, format!("{least:.1} to {most:.1}")),
-                    None => (first, String::new()),
-                };
-                let difference = match centre {
+            for (row, (name, theirs)) in scheme.theirs.rows().into_iter().enumerate() {
+                let ours = scheme.ours.iter().map(|outcome| outcome.rows()[row].1);
+                let mut ours: Vec<f64> = ours.collect();
+                ours.sort_unstable_by(f64::total_cmp);
+                let median = ours[ours.len() / 2];
+                let difference = match theirs {
                     0.0 => String::new(),
-                    _ => format!("{:+.1}%", 100.0 * (median / centre - 1.0)),
+                    _ => format!("{:+.1}%", 100.0 * (median / theirs - 1.0)),
                 };
+                let (least, most) = (ours[0], ours[ours.len() - 1]);
                 writeln!(
                     f,
-                    "  {name:<14}{centre:>11.1}   {spread:<24}{median:>11.1}{difference:>9}   {least:.1} to {most:.1}"
+                    "  {name:<14}{theirs:>12.1}{median:>12.1}{difference:>9}   {least:.1}, {most:.1}"
                 )?;
             }
             writeln!(
@@ -363,7 +319,7 @@ impl Display for Validation {
         }
         writeln!(
             f,
-            "medians of runs that differ by at most 1 us in each flow's start; one run of theirs where there are no more"
+            "ours is the median of the runs, which differ by at most 1 us in each flow's start"
         )
     }
 }
@@ -388,6 +344,8 @@ mod tests {
                 timeouts: 3,
             }
         );
+        let late = Outcome::of(&[1_460, 1_460, 102_400, 10_485_761], &[5_001.0; 4], 4);
+        assert_eq!(late.waited, 2);
     }
 
     #[test]
@@ -410,22 +368,11 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_of_the_authors_runs_is_read() {
-        for reference in &REFERENCES {
-            for outcome in spread(reference.column).unwrap() {
-                assert!(outcome.small < outcome.medium && outcome.medium < outcome.large);
-                assert!(outcome.waited <= outcome.timeouts);
-            }
-        }
-    }
-
-    #[test]
     fn flows_agree_by_hand() {
         let outcome = Outcome::of(&[1_460, 102_400, 10_485_761], &[1.0, 1.0, 1.0], 0);
         let scheme = SchemeAgreement {
             label: "",
             theirs: outcome,
-            spread: Vec::new(),
             ours: vec![outcome],
             flows: vec![
                 (100.0, 100.009),
