@@ -32,7 +32,7 @@ pub(crate) const HOSTS_NICE: i32 = -10;
 pub struct Experiment {
     /// The hosts.
     pub lab: LabPlan,
-    /// The switch, whose port `n` is [`lab::port`](crate::lab::port)`(n)`.
+    /// The switch, whose port `n` is [`lab::port`]`(n)`.
     pub switch: SwitchConfig,
     /// The flows.
     pub flows: Vec<Flow>,

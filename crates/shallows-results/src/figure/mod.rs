@@ -262,15 +262,19 @@ impl Figure {
         words: &Words,
     ) -> Result<Vec<PathBuf>, ResultsError> {
         let path = |extension: &str| directory.join(format!("{name}.{extension}"));
-        let mut paths = vec![path("svg"), path("csv")];
+        let paths = vec![
+            path("svg"),
+            #[cfg(feature = "png")]
+            path("png"),
+            path("csv"),
+        ];
         write_text(&paths[0], &self.to_svg_with(words))?;
-        write_text(&paths[1], &self.to_csv())?;
         #[cfg(feature = "png")]
-        {
-            let png = path("png");
-            write_bytes(&png, &write_named(&png, || Ok(self.to_png_with(words)?))?)?;
-            paths.insert(1, png);
-        }
+        write_bytes(
+            &paths[1],
+            &write_named(&paths[1], || Ok(self.to_png_with(words)?))?,
+        )?;
+        write_text(&path("csv"), &self.to_csv())?;
         Ok(paths)
     }
 
