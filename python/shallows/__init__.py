@@ -17,7 +17,7 @@ from __future__ import annotations
 from ._errors import ScenarioError
 from ._run import Figure, Run, Table, run
 from ._marker import marker
-from ._scenario import Scenario, Section, schema
+from ._scenario import Scenario, Section, example, examples, schema
 from ._sweep import sweep
 from ._workload import Flow, workload
 
@@ -29,6 +29,8 @@ __all__ = [
     "ScenarioError",
     "Section",
     "Table",
+    "example",
+    "examples",
     "marker",
     "run",
     "schema",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
 from . import _native
+from ._json import encode
 from ._marker import MARKERS, Marker
 from ._scenario import Scenario
 from ._workload import WORKLOADS, Workload, with_lists, write_list
@@ -118,6 +119,11 @@ class Run:
     def _repr_svg_(self) -> str:
         return self._native.figure()
 
+    def __repr__(self) -> str:
+        classes = self.summary.get("classes", {})
+        flows = classes.get("all", {}).get("flows", 0)
+        return f"<shallows.Run of {flows} flows; print() shows its summary>"
+
     def __str__(self) -> str:
         return str(self._native)
 
@@ -130,6 +136,9 @@ class Figure:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+    def __repr__(self) -> str:
+        return f"<shallows.Figure of {len(self.svg)} bytes of SVG>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the figure into a file."""
@@ -144,17 +153,18 @@ def run(
     flows: Any = None,
     threads: int = 1,
 ) -> Run:
-    """Simulates a scenario: the path of a TOML file, a dict like one, or a :class:`Scenario`.
+    """Simulates a scenario: the path of a TOML file or the name of an example, a dict like a file,
+    or a :class:`Scenario`.
 
     ``set`` changes keys, such as ``{"workload.poisson.load": 0.8}``; ``seed`` is short for one of
     them. ``flows`` replaces the workload: a data frame (pandas, polars, pyarrow) or the path of a
     CSV file with the columns ``start_s, src, dst, bytes, service``, or an iterable of such rows.
     Other threads of Python run meanwhile, and Ctrl-C ends it.
 
-    >>> run("scenarios/incast.toml", set={"workload.incast.rounds": 2}).summary["partial"]
+    >>> run("incast", set={"workload.incast.rounds": 2}).summary["partial"]
     False
     >>> two = [(0.0, 1, 0, 20_000), (1e-6, 2, 0, 20_000)]
-    >>> len(run("scenarios/incast.toml", flows=two).flows)
+    >>> len(run("incast", flows=two).flows)
     2
     """
     path, text = source(scenario)
@@ -175,27 +185,28 @@ def simulate(
     threads: int = 1,
     markers: Mapping[str, Marker] = MARKERS,
     workloads: Mapping[str, Workload] = WORKLOADS,
+    stop: _native.Stop | None = None,
 ) -> _native.NativeRun:
-    """Simulates a scenario as :func:`source` gives it, with keys changed."""
+    """Simulates a scenario as :func:`source` gives it, with keys changed, until ``stop`` is set."""
     with contextlib.ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory
         lists = lambda: stack.enter_context(temporary(prefix="shallows-"))
         changes = with_lists(path, text, changes, workloads, markers, lists)
-        return _native.run(path, text, settings(changes), dict(markers), threads)
+        return _native.run(path, text, settings(changes), dict(markers), threads, stop)
 
 
 def source(scenario: Source) -> tuple[str, str | None]:
     """A scenario as the native module takes it."""
     if isinstance(scenario, Scenario):
-        return scenario.name or "scenario", json.dumps(scenario.to_dict())
+        return scenario.name or "scenario", encode(scenario.to_dict())
     if isinstance(scenario, Mapping):
-        return "scenario", json.dumps(scenario)
+        return "scenario", encode(scenario)
     return os.fspath(scenario), None
 
 
 def settings(changes: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Keys and values as the native module takes them."""
-    return [(key, json.dumps(value)) for key, value in changes.items()]
+    return [(key, encode(value)) for key, value in changes.items()]
 
 
 def _flow_list(flows: Any, directory: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Union
 
 from . import _native
 from ._errors import ScenarioError
+from ._json import encode
 from ._marker import MARKERS
 
 #: Names of tables and positions in lists, from the root of a scenario.
@@ -25,11 +26,36 @@ def schema() -> dict[str, Any]:
     return described
 
 
+def example(name: str, set: Mapping[str, Any] | None = None) -> Scenario:
+    """A scenario that is built in, with some keys changed; :func:`examples` lists them.
+
+    >>> example("incast", set={"workload.incast.rounds": 2}).workload.incast.rounds
+    2
+    """
+    keys: dict[str, Any] = json.loads(_native.example(name))
+    keys.setdefault("name", name.rpartition("/")[2])
+    scenario = Scenario(keys)
+    for key, value in (set or {}).items():
+        scenario._assign(tuple(key.split(".")), value)
+    return scenario
+
+
+def examples() -> dict[str, str]:
+    """Names of the scenarios that are built in, with a sentence about each.
+
+    >>> examples()["quickstart"]
+    'Sixteen hosts, web-search traffic at 60% load, eight services.'
+    """
+    return dict(_native.examples())
+
+
 class Section(MutableMapping[str, Any]):
     """A table of a scenario, with its keys as attributes too: ``-`` is written ``_``.
 
     It is a view: what is assigned is checked and set in the scenario. Keys that the scenario leaves
     out have their defaults, or ``None``; assigning ``None`` or deleting a key leaves it out again.
+    A key comes before a method of its name: ``mq_ecn.update`` is the key, not
+    ``MutableMapping.update``.
     """
 
     _scenario: Scenario
@@ -59,6 +85,13 @@ class Section(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._table())
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            key = name.replace("_", "-")
+            if key in self._table():
+                return self[key]
+        return super().__getattribute__(name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -121,7 +154,7 @@ class Scenario(Section):
     :class:`ScenarioError` with the key and a hint, and changes nothing. What several keys must
     agree on, such as services and queues, :meth:`check` tells.
 
-    >>> scenario = Scenario.load("scenarios/quickstart.toml")
+    >>> scenario = Scenario.load("quickstart")
     >>> scenario.transport.initial_window
     16
     >>> scenario.transport.initial_window = 10
@@ -141,22 +174,22 @@ class Scenario(Section):
     def __init__(self, keys: Mapping[str, Any], name: str | None = None) -> None:
         super().__init__(self, ())
         object.__setattr__(self, "_keys", {})
-        self._replace(name or "scenario", json.dumps(_plain(keys)), [])
+        self._replace(name or "scenario", encode(_plain(keys)), [])
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], set: Mapping[str, Any] | None = None
     ) -> Scenario:
-        """Reads a TOML file, with some keys changed."""
+        """Reads a TOML file, or an example by its name, with some keys changed."""
         scenario = cls.__new__(cls)
         Section.__init__(scenario, scenario, ())
-        settings = [(key, json.dumps(value)) for key, value in (set or {}).items()]
+        settings = [(key, encode(value)) for key, value in (set or {}).items()]
         scenario._replace(os.fspath(path), None, settings)
         return scenario
 
     def check(self) -> None:
         """Raises :class:`ScenarioError` if it cannot be run."""
-        _native.check(self.name or "scenario", json.dumps(self.to_dict()), [], MARKERS)
+        _native.check(self.name or "scenario", encode(self.to_dict()), [], MARKERS)
 
     def _replace(self, path: str, text: str | None, settings: list[tuple[str, str]]) -> None:
         keys = json.loads(_native.resolve(path, text, settings, MARKERS))
@@ -186,9 +219,9 @@ class Scenario(Section):
                 table = table[step]
             table.pop(path[-1], None)
         else:
-            settings.append((key, json.dumps(value)))
+            settings.append((key, encode(value)))
         try:
-            self._replace(self.name or "scenario", json.dumps(keys), settings)
+            self._replace(self.name or "scenario", encode(keys), settings)
         except ScenarioError as error:
             error.key = key
             raise

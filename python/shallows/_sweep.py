@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
+import numbers
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from . import _native
+from ._json import encode
 from ._marker import MARKERS
 from ._run import Changes, Source, simulate, source
 from ._workload import WORKLOADS
@@ -41,7 +44,7 @@ def sweep(
     The data frame is of pandas, or else of polars, or else a pyarrow table, with one row a run:
     the axis values, the seed and the metrics.
 
-    >>> frame = sweep("scenarios/incast.toml", {"workload.incast.block": ["100KB", "200KB"]},
+    >>> frame = sweep("incast", {"workload.incast.block": ["100KB", "200KB"]},
     ...               metrics=["all.mean"], set={"workload.incast.rounds": 2})
     >>> len(frame)
     2
@@ -49,36 +52,41 @@ def sweep(
     if chunk < 1:
         raise ValueError(f"chunk is {chunk}; a submission makes at least one run")
     path, text = source(scenario)
-    if text is None:
-        # Workers may have another working directory.
+    if text is None and os.path.exists(path):
+        # Workers may have another working directory. Names of examples are the same everywhere.
         path = os.path.abspath(path)
     keys = list(axes)
-    chosen = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
+    chosen = _seeds(seeds)
+    _check_axes(axes, set or {})
     rows: list[dict[str, Any]] = []
     jobs: list[Job] = []
     for values in itertools.product(*axes.values()):
         varied: dict[str, Any] = {}
         for key, value in zip(keys, values):
-            several = isinstance(key, tuple)
-            varied.update(zip(key, value) if several else [(key, value)])
+            varied.update(zip(key, value) if isinstance(key, tuple) else [(key, value)])
         for seed in chosen:
             rows.append({**varied, "seed": seed})
             jobs.append((path, text, {**(set or {}), **varied, "seed": seed}))
     chunks = [jobs[start : start + chunk] for start in range(0, len(jobs), chunk)]
     functions = _named_functions(path, text, jobs)
-    own = None
+    own: ThreadPoolExecutor | None = None
+    more: tuple[_native.Stop, ...] = ()
+    # Ctrl-C reaches the main thread only, so the others look at this.
+    stop = _native.Stop()
     if executor is None:
         own = executor = ThreadPoolExecutor(os.cpu_count())
+        more = (stop,)
     futures: list[Any] = []
     try:
         # submitit's executors make one job array of what is submitted within their `batch`.
         with getattr(executor, "batch", contextlib.nullcontext)():
             for of_chunk in chunks:
-                futures.append(executor.submit(_measure, of_chunk, list(metrics), *functions))
+                futures.append(executor.submit(_measure, of_chunk, list(metrics), *functions, *more))
         measured = itertools.chain.from_iterable(future.result() for future in futures)
         for row, values in zip(rows, measured):
             row.update(values)
     except BaseException:
+        stop.set()
         for future in futures:
             future.cancel()
         raise
@@ -88,8 +96,37 @@ def sweep(
     for row in rows:
         for key, value in row.items():
             if isinstance(value, (dict, list)):
-                row[key] = json.dumps(value)
+                row[key] = encode(value)
     return _frame(rows)
+
+
+def _seeds(seeds: Any) -> list[int]:
+    """The seeds from 1 to a number, or those of a list, each once."""
+    if isinstance(seeds, numbers.Integral):
+        chosen = list(range(1, int(seeds) + 1))
+    else:
+        chosen = [operator.index(seed) for seed in seeds]
+    if not chosen:
+        raise ValueError(f"seeds is {seeds!r}; a sweep needs one at least")
+    if len({*chosen}) < len(chosen):
+        # Equal runs would make an interval look narrower than it is.
+        raise ValueError(f"seeds is {seeds!r}; write each seed once")
+    return chosen
+
+
+def _check_axes(axes: Mapping[Any, Sequence[Any]], fixed: Mapping[str, Any]) -> None:
+    """Refuses axes that would make no runs, or other runs than they say."""
+    for key, values in axes.items():
+        several = key if isinstance(key, tuple) else (key,)
+        if "seed" in several:
+            raise ValueError("seeds are no axis: every point runs with all of them; write seeds=[5, 6]")
+        if len(values) == 0:
+            raise ValueError(f"the axis {key!r} has no values")
+        for value in values:
+            if isinstance(key, tuple) and len(value) != len(key):
+                raise ValueError(f"{value!r} has {len(value)} values for the {len(key)} keys {key!r}")
+    if "seed" in fixed:
+        raise ValueError("the seeds of a sweep are those of seeds; write seeds=[7]")
 
 
 def _measure(
@@ -97,11 +134,12 @@ def _measure(
     metrics: list[str],
     markers: dict[str, Callable[..., Any]],
     workloads: dict[str, Callable[..., Any]],
+    stop: _native.Stop | None = None,
 ) -> list[dict[str, float | None]]:
     """Some runs, wherever the executor has them done."""
     measured = []
     for path, text, changes in jobs:
-        run = simulate(path, text, changes, markers=markers, workloads=workloads)
+        run = simulate(path, text, changes, markers=markers, workloads=workloads, stop=stop)
         measured.append({metric: run.metric(metric) for metric in metrics})
     return measured
 
@@ -116,7 +154,7 @@ def _named_functions(
     """
     if not MARKERS and not WORKLOADS:
         return {}, {}
-    words = json.dumps([changes for _, _, changes in jobs])
+    words = encode([changes for _, _, changes in jobs])
     if text is None:
         with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
             text = file.read()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Union
 
 from . import _native
+from ._json import encode
 from ._errors import ScenarioError
 
 
@@ -49,7 +50,7 @@ def workload(function: Workload) -> Workload:
     ...     for wave in range(5):
     ...         for sender in random.sample(range(1, hosts), senders):
     ...             yield shallows.Flow(wave * 1e-3, sender, 0, size)
-    >>> run = shallows.run("scenarios/incast.toml", set={"workload": {"waves": {"senders": 8}}})
+    >>> run = shallows.run("incast", set={"workload": {"waves": {"senders": 8}}})
     >>> len(run.flows)
     40
     """
@@ -68,8 +69,10 @@ def with_lists(
     """The changes with workloads in Python replaced by the lists of their flows."""
     if not workloads:
         return changes
-    settings = [(key, json.dumps(value)) for key, value in changes.items()]
+    # A seed may exceed the integers of TOML, in which the keys are read.
+    settings = [(key, encode(value)) for key, value in changes.items() if key != "seed"]
     keys = json.loads(_native.keys(path, text, settings))
+    seed = changes.get("seed", keys.get("seed", 1))
     written = keys.get("workload", [])
     entries = written if isinstance(written, list) else [written]
 
@@ -88,7 +91,7 @@ def with_lists(
             continue
         parameters = entry[name] if isinstance(entry, dict) else {}
         # Equal seeds have equal flows, and workloads of one run numbers of their own.
-        numbers = random.Random(f"{keys.get('seed', 1)} {index}")
+        numbers = random.Random(f"{seed} {index}")
         flows = _call(name, workloads[name], hosts, numbers, parameters)
         file = os.path.join(directory(), f"{name}-{index}.csv")
         if write_list(flows, file) == 0:

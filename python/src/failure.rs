@@ -10,7 +10,7 @@ pub(crate) fn exception(py: Python<'_>, failure: &Failure) -> PyErr {
         Failure::Scenario(diagnostic) => {
             of_diagnostic(py, diagnostic).unwrap_or_else(|error| error)
         }
-        Failure::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Failure::Interrupted | Failure::NotBegun => PyKeyboardInterrupt::new_err(()),
         Failure::File(_) | Failure::Run(_) => {
             let message = failure.to_string();
             let message = message.strip_prefix("error: ").unwrap_or(&message);

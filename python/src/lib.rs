@@ -3,7 +3,10 @@
 //! The package around it, in `python/shallows`, has the names that users see.
 
 #![forbid(unsafe_code)]
+// They panic when nobody reads the pipe or the disk of a log is full.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod command;
 mod failure;
 mod marker;
 mod run;
@@ -16,9 +19,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::run::{NativeRun, run};
+    use super::command::command;
     #[pymodule_export]
-    use super::scenario::{check, hosts, keys, resolve, schema};
+    use super::run::{NativeRun, Stop, run};
+    #[pymodule_export]
+    use super::scenario::{check, example, examples, hosts, keys, resolve, schema};
     #[pymodule_export]
     use super::table::NativeTable;
 }

@@ -8,12 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shallows_results::flows::record_batch;
 use shallows_results::record::Completeness;
-use shallows_run::{Failure, FlowRecords, Observer, Options, run_built};
-use shallows_sim::Progress;
+use shallows_run::{Failure, FlowRecords, Interrupt, Options, run_built};
 use shallows_study::overview::{MeasuredRun, overview};
 
 use crate::failure::exception;
-use crate::marker::registry;
+use crate::marker::{Problem, registry};
 use crate::scenario::scenario;
 use crate::table::NativeTable;
 
@@ -93,7 +92,7 @@ impl NativeRun {
 /// Runs a scenario: from a file, or from a text in JSON. Settings are keys with values in JSON.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-#[pyo3(signature = (path, text, settings, markers, threads=1))]
+#[pyo3(signature = (path, text, settings, markers, threads=1, stop=None))]
 pub(crate) fn run(
     py: Python<'_>,
     path: &str,
@@ -101,23 +100,28 @@ pub(crate) fn run(
     settings: Vec<(String, String)>,
     markers: &Bound<'_, PyDict>,
     threads: u32,
+    stop: Option<&Stop>,
 ) -> PyResult<NativeRun> {
-    let problem = Arc::default();
+    let problem: Arc<Problem> = Arc::default();
+    let stop = stop.map(|stop| &stop.0);
     let registry = registry(markers, &problem)?;
     let result = py.detach(|| {
         let scenario = scenario(path, text, &settings, &registry)?;
-        let built = scenario.build()?;
-        let interrupted = AtomicBool::new(false);
+        let asked = || {
+            problem.interrupted.load(Ordering::Relaxed)
+                || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+                // Only the main thread hears of Ctrl-C.
+                || Python::attach(|py| py.check_signals().is_err())
+        };
+        let interrupted = Interrupt::Ask(&asked);
+        let built = scenario.build_unless(interrupted)?;
         let options = Options {
             out: None,
             threads,
-            interrupted: &interrupted,
+            interrupted,
             flows: FlowRecords::InMemory,
         };
-        let mut signals = Signals {
-            interrupted: &interrupted,
-        };
-        let record = run_built(&scenario, &built, &options, &mut [&mut signals])?.record;
+        let record = run_built(&scenario, &built, &options, &mut [])?.record;
         let is_partial =
             |of: &shallows_results::summary::Summary| of.completeness == Completeness::Partial;
         if record.summary.as_ref().is_some_and(is_partial) {
@@ -130,21 +134,24 @@ pub(crate) fn run(
             scenario: resolved,
         })
     });
-    if let Some(error) = problem.lock().ok().and_then(|mut problem| problem.take()) {
+    if let Some(error) = problem.take() {
         return Err(error);
     }
     result.map_err(|failure| exception(py, &failure))
 }
 
-/// Ends the run at Ctrl-C.
-struct Signals<'a> {
-    interrupted: &'a AtomicBool,
-}
+/// Ends runs on other threads than the main one, which alone hears of Ctrl-C.
+#[pyclass(frozen)]
+pub(crate) struct Stop(Arc<AtomicBool>);
 
-impl Observer for Signals<'_> {
-    fn progress(&mut self, _: &Progress) {
-        if Python::attach(|py| py.check_signals().is_err()) {
-            self.interrupted.store(true, Ordering::Relaxed);
-        }
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

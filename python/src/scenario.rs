@@ -1,6 +1,5 @@
 //! Scenarios from Python: files or dicts, with settings on top.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,8 +7,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shallows_core::registry::Registry;
-use shallows_run::Failure;
+use shallows_run::examples::{Example, ExampleKind, read_text};
 use shallows_run::scenario::{Scenario, Setting};
+use shallows_run::{Diagnostic, Failure};
 
 use crate::failure::exception;
 use crate::marker::registry;
@@ -34,16 +34,25 @@ pub(crate) fn scenario(
 
 fn in_toml(settings: &[(String, String)]) -> Result<Vec<Setting>, Failure> {
     let setting = |(key, json): &(String, String)| {
-        let value: serde_json::Value = serde_json::from_str(json).map_err(failure)?;
-        let value = toml::Value::try_from(value).map_err(failure)?;
+        let wrong = || no_value(&format!("{key}: {json}"));
+        let value: serde_json::Value = serde_json::from_str(json).map_err(|_| wrong())?;
+        // Seeds are larger than any integer of TOML.
+        if let serde_json::Value::Number(number) = value {
+            return Ok(Setting::new(format!("{key}={number}")));
+        }
+        let value = toml::Value::try_from(value).map_err(|_| wrong())?;
         Ok(Setting::new(format!("{key}={value}")))
     };
     settings.iter().map(setting).collect()
 }
 
 fn text_in_toml(json: &str) -> Result<String, Failure> {
-    let value: serde_json::Value = serde_json::from_str(json).map_err(failure)?;
-    toml::to_string(&value).map_err(failure)
+    let value: serde_json::Value = serde_json::from_str(json).map_err(|_| no_value(json))?;
+    toml::to_string(&value).map_err(|error| no_value(&error.to_string()))
+}
+
+fn no_value(what: &str) -> Failure {
+    Failure::Scenario(Diagnostic::new(format!("{what} is no value of a scenario")))
 }
 
 fn failure(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
@@ -64,7 +73,7 @@ pub(crate) fn keys(
         let settings = in_toml(&settings)?;
         let text = match text {
             Some(json) => text_in_toml(json)?,
-            None => fs::read_to_string(path).unwrap_or_default(),
+            None => read_text(Path::new(path)).unwrap_or_default().into_owned(),
         };
         let keys = Scenario::keys(Path::new(path), &text, &settings)?;
         serde_json::to_string(&keys).map_err(failure)
@@ -119,6 +128,32 @@ pub(crate) fn check(
     let scenario = scenario(path, text, &settings, &registry);
     let checked = scenario.and_then(|scenario| Ok(scenario.build().map(drop)?));
     checked.map_err(|failure| exception(py, &failure))
+}
+
+/// The keys of a scenario that is built in, as JSON.
+#[pyfunction]
+pub(crate) fn example(py: Python<'_>, name: &str) -> PyResult<String> {
+    let keys = || -> Result<String, Failure> {
+        let example = Example::find(name).filter(|of| of.kind == ExampleKind::Scenario);
+        let example = example.ok_or_else(|| {
+            let names: Vec<&str> = examples().into_iter().map(|(name, _)| name).collect();
+            let names = names.join(", ");
+            Diagnostic::new(format!("there is no example {name:?}; there are: {names}"))
+        })?;
+        let keys = Scenario::keys(Path::new(name), example.text, &[])?;
+        serde_json::to_string(&keys).map_err(failure)
+    };
+    keys().map_err(|failure| exception(py, &failure))
+}
+
+/// Names and first sentences of the scenarios that are built in.
+#[pyfunction]
+pub(crate) fn examples() -> Vec<(&'static str, String)> {
+    let all = Example::ALL.iter();
+    let scenarios = all.filter(|example| example.kind == ExampleKind::Scenario);
+    scenarios
+        .map(|example| (example.name, example.summary()))
+        .collect()
 }
 
 /// The JSON schema of scenarios.

@@ -43,3 +43,12 @@ def command():
     if not os.path.exists(path):
         pytest.skip("there is no shallows to compare with; set SHALLOWS")
     return str(path)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """With SHALLOWS_REQUIRE_ALL=1 a skipped test is a failure, as in the tests in Rust."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", [])
+    if os.environ.get("SHALLOWS_REQUIRE_ALL") == "1" and skipped and exitstatus == 0:
+        reporter.write_line(f"{len(skipped)} skipped, and SHALLOWS_REQUIRE_ALL=1")
+        session.exitstatus = 1

@@ -152,3 +152,102 @@ def test_a_marker_in_python_is_one_like_ours(tiny):
 
     with pytest.raises(ZeroDivisionError, match="of mine"):
         shallows.run(tiny, set={"ports.switch.marker.scheme": {"broken": {}}})
+
+
+@pytest.mark.filterwarnings("ignore:markers in Python")
+def test_a_marker_has_parameters(tiny):
+    @shallows.marker
+    def above(queue, limit=7500):
+        return queue > limit
+
+    def marks(scheme):
+        return shallows.run(tiny, set={"ports.switch.marker.scheme": scheme}).metric("marks")
+
+    for limit in (1500, 4500, 7500):
+        assert marks({"above": {"limit": limit}}) == marks({"per-queue": {"threshold": f"{limit}B"}})
+    assert marks({"above": {}}) == marks({"above": {"limit": 7500}})
+    assert marks({"above": {"limit": 10**9}}) == 0
+    with pytest.raises(shallows.ScenarioError, match="marker above has no parameter full; it takes limit"):
+        marks({"above": {"full": 1}})
+
+    @shallows.marker
+    def needy(queue, limit):
+        return queue > limit
+
+    with pytest.raises(shallows.ScenarioError, match="needs the parameter limit"):
+        marks({"needy": {}})
+
+
+@pytest.mark.filterwarnings("ignore:markers in Python")
+def test_a_marker_sees_what_it_asks_for(tiny):
+    seen = []
+
+    @shallows.marker
+    def curious(packets, time, port, queue, number, dscp, pool):
+        seen.append((packets, time, port, queue, number, dscp, pool))
+        return False
+
+    shallows.run(tiny, set={"ports.switch.marker.scheme": {"curious": {}}})
+    times = [time for _, time, *_ in seen]
+    assert 0 < min(times) and max(times) < 1
+    assert all(packets >= 1 and 0 < queue <= port <= pool for packets, _, port, queue, _, _, pool in seen)
+    assert {number for *_, number, _, _ in seen} == {dscp for *_, dscp, _ in seen} == {0, 1}
+
+
+@pytest.mark.filterwarnings("ignore:markers in Python")
+def test_a_marker_by_sojourn_is_tcn(tiny):
+    @shallows.marker
+    def waited(sojourn, most=5e-6):
+        return sojourn > most
+
+    python = shallows.run(tiny, set={"ports.switch.marker.scheme": {"waited": {"most": 5e-6}}})
+    rust = shallows.run(tiny, set={"ports.switch.marker.scheme": {"tcn": {"sojourn": "5us"}}})
+    assert python.metric("marks") == rust.metric("marks") > 0
+    assert python.flows.to_arrow().equals(rust.flows.to_arrow())
+
+
+@pytest.mark.filterwarnings("ignore:markers in Python")
+def test_each_port_has_its_own_instance_of_a_class(tiny):
+    made = []
+
+    @shallows.marker
+    class Once:
+        def __init__(self, above=1500):
+            self.above, self.calls = above, 0
+            made.append(self)
+
+        def __call__(self, queue):
+            self.calls += 1
+            return self.calls == 1
+
+    shallows.run(tiny, set={"ports.switch.marker.scheme": {"Once": {"above": 3000}}})
+    used = [marker for marker in made if marker.calls]
+    assert len(used) > 1
+    assert {marker.above for marker in made} == {3000}
+    with pytest.raises(shallows.ScenarioError, match="marker Once has no parameter below; it takes above"):
+        shallows.run(tiny, set={"ports.switch.marker.scheme": {"Once": {"below": 1}}})
+
+
+def test_a_marker_that_raises_ends_the_run(tiny):
+    calls = []
+
+    @shallows.marker
+    def broken(queue, port):
+        calls.append(queue)
+        raise LookupError("no such queue")
+
+    with pytest.raises(LookupError, match="no such queue"):
+        shallows.run(tiny, set={"ports.switch.marker.scheme": {"broken": {}}})
+    assert len(calls) == 1
+
+
+def test_what_is_no_value_is_a_scenario_error(tiny):
+    for value in (float("nan"), float("inf"), None, "\ud800", object()):
+        with pytest.raises(shallows.ScenarioError):
+            shallows.run(tiny, set={"workload.poisson.load": value})
+    with pytest.raises(shallows.ScenarioError):
+        shallows.Scenario(5)
+
+
+def test_seeds_have_64_bits(tiny):
+    assert len(shallows.run(tiny, seed=2**64 - 1).flows) == 50

@@ -5,7 +5,7 @@ import shallows
 
 @pytest.fixture
 def quickstart():
-    return shallows.Scenario.load("scenarios/quickstart.toml", set={"workload.poisson.flows": 30})
+    return shallows.Scenario.load("quickstart", set={"workload.poisson.flows": 30})
 
 
 def test_keys_are_attributes(quickstart):
@@ -59,6 +59,15 @@ def test_a_choice_replaces_the_one_before(quickstart):
     scheme["per-queue"] = {"threshold": "20pkts"}
     assert list(quickstart.ports.switch.marker.scheme) == ["per-queue"]
     quickstart.check()
+
+
+def test_a_key_comes_before_a_method_of_its_name(quickstart):
+    quickstart.ports.switch.marker.scheme = {"mq-ecn": {"threshold": "30KB"}}
+    scheme = quickstart.ports.switch.marker.scheme.mq_ecn
+    assert scheme.update == "every-sample"
+    scheme.update = {"interval": "10us"}
+    assert scheme.update.interval == "10us"
+    assert list(scheme.keys())[0] in scheme
 
 
 def test_keys_without_a_value_are_none_and_can_be_left_out_again(quickstart):

@@ -1,3 +1,7 @@
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
@@ -62,3 +66,49 @@ def test_a_dask_cluster_gives_the_same(tiny):
 def test_an_error_ends_the_sweep(tiny):
     with pytest.raises(shallows.ScenarioError, match="load is -1"):
         shallows.sweep(tiny, {"workload.poisson.load": [0.5, -1]})
+
+
+def test_seeds_are_each_there_once_and_no_axis(tiny):
+    for seeds in (0, -5, [], [1, 1, 2]):
+        with pytest.raises(ValueError, match="seeds is"):
+            shallows.sweep(tiny, {}, seeds=seeds)
+    with pytest.raises(ValueError, match="seeds are no axis"):
+        shallows.sweep(tiny, {"seed": [5, 6]})
+    with pytest.raises(ValueError, match="seeds are no axis"):
+        shallows.sweep(tiny, {("seed", "workload.poisson.load"): [(5, 0.1)]})
+    with pytest.raises(ValueError, match="write seeds="):
+        shallows.sweep(tiny, {}, set={"seed": 7})
+
+
+def test_axes_without_values_and_of_other_lengths_are_refused(tiny):
+    with pytest.raises(ValueError, match="no values"):
+        shallows.sweep(tiny, {"workload.poisson.load": []})
+    keys = ("workload.poisson.load", "workload.poisson.flows")
+    with pytest.raises(ValueError, match="1 values for the 2 keys"):
+        shallows.sweep(tiny, {keys: [(0.5,)]})
+
+
+def test_numbers_of_numpy_are_numbers(tiny):
+    numpy = pytest.importorskip("numpy")
+    axes = {"workload.poisson.load": numpy.array([0.1, 0.2], dtype="float32")}
+    frame = shallows.sweep(tiny, axes, seeds=numpy.arange(1, 3))
+    assert len(frame) == 4
+    assert len(shallows.sweep(tiny, {}, seeds=numpy.int64(2))) == 2
+
+
+def test_ctrl_c_ends_a_sweep():
+    child = subprocess.Popen([sys.executable, "-c", SWEEP], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "begun\n"
+    time.sleep(1)
+    begun = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) != 0
+    # A run of it takes much longer.
+    assert time.monotonic() - begun < 10
+
+
+SWEEP = """
+import shallows
+print("begun", flush=True)
+shallows.sweep("scenarios/incast.toml", {}, seeds=4, set={"workload.incast.rounds": 1_000_000})
+"""

@@ -87,21 +87,44 @@ static __always_inline void on_init(struct sock *sk, const int hears)
 		start(sk, control_of(sk), p);
 }
 
+/*
+ * Whether the receiver may have held this ACK back, waiting for a second segment (RFC 1122): one of
+ * a lone segment that was short or the last in flight. Its delay says nothing about queues.
+ */
+static __always_inline bool maybe_delayed(struct tcp_sock *tp, __u32 acked, __u32 segments)
+{
+	return segments <= 1 && (acked < tp->mss_cache || tp->snd_una == tp->snd_nxt);
+}
+
 /* EAR §4.1: whether the segment that this ACK answers was late. */
 static __always_inline bool judge_delay(struct tcp_sock *tp, struct control *c,
-					const struct parameters *p)
+					const struct parameters *p, __u32 acked, __u32 segments)
 {
-	__u32 rtt_us = c->rtt_us;
+	struct delay d = {
+		.kind = DELAY_RTT,
+		.ticks = c->rtt_us,
+		.unit_us = 1,
+		.full = acked >= tp->mss_cache,
+		.now_ms = tp->tcp_mstamp / 1000,
+	};
 
 	c->rtt_us = 0;
+	if (maybe_delayed(tp, acked, segments))
+		return false;
 	if (p->delay == DELAY_ONE_WAY && tp->rx_opt.rcv_tsecr) {
 		bool usec = bpf_core_field_exists(tp->tcp_usec_ts) &&
 			    BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts);
+		__u32 unit_us = usec ? 1 : 1000;
 
-		return late(c, tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr, DELAY_ONE_WAY,
-			    usec ? 1 : 1000, p->t_us);
+		/* Two clocks of whole ticks disagree by one at times; below a tick T cannot be told. */
+		if (unit_us <= p->t_us) {
+			d.kind = DELAY_ONE_WAY;
+			d.ticks = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
+			d.unit_us = unit_us;
+			return late(c, p, &d);
+		}
 	}
-	return rtt_us && late(c, rtt_us, DELAY_RTT, 1, p->t_us);
+	return d.ticks && late(c, p, &d);
 }
 
 /* RFC 5681 eq. 4: half of what is in flight. */
@@ -159,7 +182,7 @@ static __always_inline void on_ack(struct sock *sk, const int hears)
 	bool signal = false;
 
 	if (acked) {
-		bool is_late = (hears & DELAY) && judge_delay(tp, c, p);
+		bool is_late = (hears & DELAY) && judge_delay(tp, c, p, acked, segments);
 
 		signal = ((hears & MARKS) && marked) || is_late;
 		if (hears & FRACTION)

@@ -139,6 +139,7 @@ struct tcp_sock {
 	__u32 rcv_nxt;
 	__u32 rcv_wup;
 	__u32 lsndtime;
+	__u64 tcp_mstamp; /* microseconds */
 	__u32 srtt_us;
 	__u32 packets_out;
 	__u32 retrans_out;

@@ -24,6 +24,7 @@ struct parameters {
 	__u32 initial_alpha;
 	__u32 t_us;
 	__u32 delay; /* enum delay_kind */
+	__u32 base_lifetime_ms; /* 0: the base never expires */
 };
 
 /* A connection's state, in its icsk_ca_priv. Read by user space. */
@@ -33,7 +34,7 @@ struct control {
 	__u32 acked; /* bytes of this window of data */
 	__u32 marked;
 	__u32 reduced_until; /* if reduced: one reduction a window of data */
-	__u32 base; /* least delay, if base_known */
+	__u32 base; /* least delay of a full segment, if base_known */
 	__u32 over_us; /* latest delay less the base */
 	__u32 rtt_us; /* of the segment that this ACK answers; 0 if unknown */
 	__u32 una; /* as of the ACK before: */
@@ -46,12 +47,15 @@ struct control {
 	__u32 loss_cwnd; /* before the latest loss */
 	__u32 loss_ssthresh;
 	__u32 rcv_nxt; /* receiver: before the latest segment */
+	__u32 late_since_ms; /* if all_late: since when every full segment was late, */
+	__u32 least_late; /* and the least delay among them */
 	__u8 ce; /* receiver: whether that was marked */
 	__u8 state; /* icsk_ca_state as of the ACK before */
 	__u8 ready;
 	__u8 reduced;
 	__u8 base_known;
 	__u8 base_kind; /* enum delay_kind */
+	__u8 all_late;
 };
 
 _Static_assert(sizeof(struct control) <= sizeof(((struct inet_connection_sock *)0)->icsk_ca_priv),
@@ -88,20 +92,67 @@ static __always_inline bool may_reduce(struct control *c, __u32 una, __u32 nxt, 
 	return true;
 }
 
+/* One measured delay. */
+struct delay {
+	enum delay_kind kind;
+	/* In ticks of unit_us. May have a constant offset and wrap around: only differences count. */
+	__u32 ticks;
+	__u32 unit_us;
+	bool full; /* the ACK covers a full segment; a shorter one takes less time on each link */
+	__u32 now_ms;
+};
+
 /*
- * EAR eq. 2: delay > base + T. The delay is in ticks of unit_us and may have a constant offset and
- * wrap around, so only differences have a meaning.
+ * The base expires where every full segment was late for its lifetime: the path has become longer.
+ * A queue of our own would have drained by then. Returns whether it has.
  */
-static __always_inline bool late(struct control *c, __u32 delay, enum delay_kind kind,
-				 __u32 unit_us, __u32 t_us)
+static __always_inline bool expired(struct control *c, const struct parameters *p,
+				    const struct delay *d, bool is_late)
 {
-	if (!c->base_known || c->base_kind != kind || after(c->base, delay)) {
-		c->base = delay;
-		c->base_kind = kind;
+	if (!is_late) {
+		c->all_late = false;
+		return false;
+	}
+	if (!c->all_late || after(c->least_late, d->ticks))
+		c->least_late = d->ticks;
+	if (!c->all_late)
+		c->late_since_ms = d->now_ms;
+	c->all_late = true;
+	if (d->now_ms - c->late_since_ms < p->base_lifetime_ms)
+		return false;
+	c->base = c->least_late;
+	c->all_late = false;
+	return true;
+}
+
+static __always_inline bool over(struct control *c, const struct parameters *p,
+				 const struct delay *d)
+{
+	c->over_us = after(d->ticks, c->base) ? (d->ticks - c->base) * d->unit_us : 0;
+	return c->over_us > p->t_us;
+}
+
+/* EAR eq. 2: delay > base + T, where the base is the least delay of a full segment. */
+static __always_inline bool late(struct control *c, const struct parameters *p,
+				 const struct delay *d)
+{
+	bool is_late;
+
+	if (c->base_kind != d->kind) {
+		c->base_known = false;
+		c->all_late = false;
+	}
+	if (d->full && (!c->base_known || after(c->base, d->ticks))) {
+		c->base = d->ticks;
+		c->base_kind = d->kind;
 		c->base_known = true;
 	}
-	c->over_us = (delay - c->base) * unit_us;
-	return c->over_us > t_us;
+	if (!c->base_known)
+		return false;
+	is_late = over(c, p, d);
+	if (d->full && p->base_lifetime_ms && expired(c, p, d, is_late))
+		return over(c, p, d);
+	return is_late;
 }
 
 /*

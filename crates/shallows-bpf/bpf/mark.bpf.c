@@ -2,7 +2,7 @@
 /*
  * Gives the sockets of a cgroup a QJUMP level: their priority, the DSCP that goes with it, and a
  * small send buffer, for early back-pressure (§4). A socket is marked as it is made, bound,
- * connected or accepted.
+ * connected or accepted, and as it sends a datagram to an address.
  */
 #include "kernel.h"
 
@@ -15,6 +15,8 @@
 #define SO_PRIORITY 12
 #define IP_TOS 1
 #define IPV6_TCLASS 67
+#define SOL_TCP 6
+#define TCP_BPF_SNDCWND_CLAMP 1002
 #define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
 #define BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB 5
 
@@ -39,6 +41,8 @@ struct mark {
 	int priority;
 	int traffic_class;
 	int send_buffer; /* 0 for the kernel's own */
+	/* The most segments in flight, which also bounds GSO packets; 0 for the kernel's own. */
+	int window;
 };
 
 struct {
@@ -108,11 +112,35 @@ int connect6(struct bpf_sock_addr *ctx)
 	return 1;
 }
 
+SEC("cgroup/sendmsg4")
+int sendmsg4(struct bpf_sock_addr *ctx)
+{
+	apply(ctx, AF_INET);
+	return 1;
+}
+
+SEC("cgroup/sendmsg6")
+int sendmsg6(struct bpf_sock_addr *ctx)
+{
+	apply(ctx, AF_INET6);
+	return 1;
+}
+
 SEC("sockops")
 int established(struct bpf_sock_ops *ctx)
 {
-	if (ctx->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB ||
-	    ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
-		apply(ctx, ctx->family);
+	__u32 zero = 0;
+	struct mark *m;
+	int value;
+
+	if (ctx->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
+	    ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		return 1;
+	apply(ctx, ctx->family);
+	m = bpf_map_lookup_elem(&marks, &zero);
+	if (m && m->window) {
+		value = m->window;
+		bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &value, sizeof(value));
+	}
 	return 1;
 }

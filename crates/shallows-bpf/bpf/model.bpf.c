@@ -11,6 +11,8 @@ struct step {
 	__u32 acked;
 	__u32 marked;
 	__u32 delay_us; /* 0: listen to marks only */
+	__u32 full; /* whether acked is a full segment or more */
+	__u32 now_ms;
 	__u32 alpha;
 	__u32 reduced;
 	__u32 cwnd;
@@ -68,8 +70,17 @@ int model(void *ctx)
 		c->ready = true;
 	}
 	signal = s->marked;
-	if (s->delay_us && late(c, s->delay_us, DELAY_RTT, 1, p->t_us))
-		signal = true;
+	if (s->delay_us) {
+		struct delay d = {
+			.kind = DELAY_RTT,
+			.ticks = s->delay_us,
+			.unit_us = 1,
+			.full = s->full,
+			.now_ms = s->now_ms,
+		};
+
+		signal |= late(c, p, &d);
+	}
 	count(c, p->g, s->una, s->nxt, s->acked, signal);
 	s->reduced = may_reduce(c, s->una, s->nxt, signal);
 	if (s->reduced)

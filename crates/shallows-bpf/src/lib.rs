@@ -11,10 +11,13 @@
 //! both over the same ACKs. `bpf/compile` makes `objects/` of them, which are committed: to build and
 //! to load takes neither clang nor libbpf.
 //!
+//! [`Redirect`] hands the frames of a device to an AF_XDP socket.
 //! [`qjump`] has QJUMP's rate limiter for the egress of a device, [`mark`] gives the sockets of
 //! unmodified programs a level.
 
 #![deny(unsafe_code)]
+// They panic when nobody reads the pipe or the disk of a log is full.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod controller;
 mod counters;
@@ -32,6 +35,7 @@ pub use error::Error;
 pub use kernel::{
     Held, check, counters, hold, is_loaded, load, parameters, set_parameters, sockets, unload,
 };
+pub use loader::Redirect;
 pub use parameters::{Delay, ParameterError, Parameters};
 pub use socket::{Socket, TcpState};
 

@@ -19,7 +19,8 @@ use serde::Serialize;
 use shallows_core::units::Bytes;
 use thiserror::Error as ThisError;
 
-pub use crate::kernel::mark::{run, run_apart};
+pub use crate::kernel::mark::{clean, run, run_apart};
+use crate::qjump::priority_of;
 
 /// The library that is injected.
 const LIBRARY: &str = "libshallows_preload.so";
@@ -27,12 +28,15 @@ const LIBRARY: &str = "libshallows_preload.so";
 /// What the sockets of a program get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Their level, which is `SO_PRIORITY`.
+    /// Their level, which [`SO_PRIORITY`](crate::qjump::priority_of) carries.
     pub level: u8,
     /// Their DSCP, in `IP_TOS` and `IPV6_TCLASS`.
     pub dscp: u8,
     /// `SO_SNDBUF`, of which the kernel makes twice as much; its own choice if not given.
     pub send_buffer: Option<Bytes>,
+    /// The most segments that a TCP connection has in flight, so that none of its packets (GSO)
+    /// exceeds the level; not by a library.
+    pub window: Option<u32>,
 }
 
 impl Mark {
@@ -72,9 +76,6 @@ pub enum Error {
          shallows-preload`", .0.display()
     )]
     NoLibrary(PathBuf),
-    /// Priority 7 is the kernel's own.
-    #[error("level 7 needs root: without it the kernel takes priorities up to 6")]
-    Level7,
     /// No such process, or not ours.
     #[error("cannot look at process {pid}")]
     Process {
@@ -87,9 +88,6 @@ pub enum Error {
 
 /// Has `command` and what it starts load the library that marks sockets.
 pub fn preloaded(mark: &Mark, command: &mut Command) -> Result<(), Error> {
-    if mark.level > 6 && !nix::unistd::geteuid().is_root() {
-        return Err(Error::Level7);
-    }
     let program = std::env::current_exe().unwrap_or_default();
     let directory = program.parent().unwrap_or(Path::new("."));
     let places = [
@@ -106,6 +104,7 @@ pub fn preloaded(mark: &Mark, command: &mut Command) -> Result<(), Error> {
     command
         .env("LD_PRELOAD", preload)
         .env("SHALLOWS_LEVEL", mark.level.to_string())
+        .env("SHALLOWS_PRIORITY", priority_of(mark.level).to_string())
         .env("SHALLOWS_TOS", mark.traffic_class().to_string());
     match mark.send_buffer {
         Some(bytes) => command.env("SHALLOWS_SNDBUF", bytes.get().to_string()),

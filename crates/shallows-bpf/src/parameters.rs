@@ -18,7 +18,8 @@ pub enum Delay {
     #[default]
     Rtt,
     /// From the TCP timestamps of both ends, whose clocks must run at one speed: namespaces of one
-    /// machine. Without timestamps the round-trip time is taken.
+    /// machine. Without timestamps, or where T is less than their tick (1 ms without `tcp_usec_ts`),
+    /// the round-trip time is taken.
     OneWay,
 }
 
@@ -44,21 +45,25 @@ pub struct Parameters {
     pub threshold: Time,
     /// What the delay is.
     pub delay: Delay,
+    /// Time without a delay near the base after which the base expires; never if not given.
+    pub base_lifetime: Option<Time>,
 }
 
 impl Default for Parameters {
-    /// Those of the simulated controllers.
+    /// Those of the simulated controllers, but for a base delay that expires: real routes change.
     fn default() -> Self {
         let DelayDctcpConfig {
             t,
             g,
             initial_alpha,
+            base_lifetime: _,
         } = DelayDctcpConfig::default();
         Self {
             g,
             initial_alpha,
             threshold: t,
             delay: Delay::default(),
+            base_lifetime: Some(Time::from_secs(10)),
         }
     }
 }
@@ -127,6 +132,19 @@ impl Parameters {
                     _ => return Err(wrong("rtt or one-way")),
                 };
             }
+            "base-lifetime" if controller.hears_delay() => {
+                let time = || {
+                    Time::from_str(value)
+                        .ok()
+                        .filter(|&t| whole_ms(t).is_some())
+                };
+                self.base_lifetime = if value == "never" {
+                    None
+                } else {
+                    let expected = "whole milliseconds from 1ms to 1h, such as 10s, or never";
+                    Some(time().ok_or_else(|| wrong(expected))?)
+                };
+            }
             _ => {
                 let known = self.of(controller);
                 let keys: Vec<_> = known.iter().map(|(key, _)| *key).collect();
@@ -154,6 +172,11 @@ impl Parameters {
         if controller.hears_delay() {
             known.push(("threshold", self.threshold.to_string()));
             known.push(("delay", self.delay.to_string()));
+            let lifetime = self.base_lifetime.map(|lifetime| lifetime.to_string());
+            known.push((
+                "base-lifetime",
+                lifetime.unwrap_or_else(|| "never".to_owned()),
+            ));
         }
         known
     }
@@ -167,6 +190,12 @@ fn number(text: &str) -> Option<f64> {
 pub(crate) fn whole_us(time: Time) -> Option<u32> {
     let us = Time::from_us(1).ps();
     (time.ps().is_multiple_of(us) && time <= Time::from_secs(3600)).then(|| (time.ps() / us) as u32)
+}
+
+/// Whole milliseconds, at least one, if the kernel's counter of them has room.
+pub(crate) fn whole_ms(time: Time) -> Option<u32> {
+    let ms = whole_us(time)?;
+    (ms > 0 && ms.is_multiple_of(1000)).then_some(ms / 1000)
 }
 
 /// 1.0 in the programs' fixed point.
@@ -198,6 +227,9 @@ mod tests {
         let t = set(ear, "threshold=7.2ms").unwrap().threshold;
         assert_eq!(t, Time::from_us(7_200));
         assert_eq!(set(ear, "delay=one-way").unwrap().delay, Delay::OneWay);
+        let lifetime = |setting| set(ear, setting).unwrap().base_lifetime;
+        assert_eq!(lifetime("base-lifetime=2s"), Some(Time::from_secs(2)));
+        assert_eq!(lifetime("base-lifetime=never"), None);
     }
 
     #[test]
@@ -210,6 +242,9 @@ mod tests {
             (Controller::Ear, "threshold=144", "such as 144us"),
             (Controller::Ear, "threshold=1ns", "whole microseconds"),
             (Controller::Ear, "delay=owd", "one-way"),
+            (Controller::Ear, "base-lifetime=0s", "1ms to 1h"),
+            (Controller::Ear, "base-lifetime=1500us", "or never"),
+            (Controller::Dctcp, "base-lifetime=1s", "g, initial-alpha"),
             (Controller::Dctcp, "threshold=144us", "g, initial-alpha"),
             (Controller::EcnStar, "g=0.5", "it has none"),
         ] {

@@ -210,7 +210,7 @@ fn test_packet(queue: usize) -> Descriptor {
         dscp: queue as u8,
         ecn: Ecn::Ect0,
         remaining: 1500,
-        tag: 0,
+        ..Descriptor::default()
     }
 }
 

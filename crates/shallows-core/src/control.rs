@@ -22,4 +22,18 @@ pub trait Agent {
 
     /// The time of [`timeout`](Self::timeout) has come. Being early is harmless.
     fn handle_timeout(&mut self, now: Time);
+
+    /// Tells an agent that knows the fabric that a link has gone down or come back.
+    fn link_changed(&mut self, now: Time, link: u32, state: LinkState) {
+        let _ = (now, link, state);
+    }
+}
+
+/// Whether a link carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It does.
+    Up,
+    /// It does not, and no path leads over it.
+    Down,
 }

@@ -9,6 +9,7 @@
 //! | [`units`] | picoseconds, bits per second and bytes, exact between each other |
 //! | [`packet`] | what a mechanism may know of a packet |
 //! | [`port`] | the egress port: classifier, buffer, marker, scheduler, shaper, pause |
+//! | [`application`] | applications: who sends which message when, and how long it took |
 //! | [`control`] | the contract of agents that exchange control messages |
 //! | [`keyed`] | errors that say which key of a configuration they are about |
 //! | [`host`] | what a host does before it sends: gates, QJUMP's limiter, ML-ECN's stage tags, UDP |

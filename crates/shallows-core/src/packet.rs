@@ -45,6 +45,12 @@ pub trait Packet: Copy {
     fn remaining(&self) -> u64 {
         0
     }
+
+    /// The virtual machines that the packet goes from and to, numbered by the driver: XCo's V2V flow.
+    /// Zeros where hosts have none.
+    fn machines(&self) -> (u8, u8) {
+        (0, 0)
+    }
 }
 
 /// A plain [`Packet`] for tests, benches and drivers that keep the payload elsewhere.
@@ -60,6 +66,8 @@ pub struct Descriptor {
     pub ecn: Ecn,
     /// See [`Packet::remaining`].
     pub remaining: u64,
+    /// See [`Packet::machines`].
+    pub machines: (u8, u8),
     /// Whatever the driver needs to find the payload again, such as a frame's index.
     pub tag: u64,
 }
@@ -91,5 +99,9 @@ impl Packet for Descriptor {
 
     fn remaining(&self) -> u64 {
         self.remaining
+    }
+
+    fn machines(&self) -> (u8, u8) {
+        self.machines
     }
 }

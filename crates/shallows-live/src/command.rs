@@ -2,7 +2,8 @@
 //!
 //! Whatever a program does, the run goes on: its output is read to its end but kept up to a limit
 //! only, it has a longest time, and when that or the run is over its process group is terminated and
-//! then killed. What it leaves behind outside its group goes with the namespaces of the lab.
+//! then killed. What it leaves behind outside its group goes with the namespaces of the lab; outside
+//! of them it is known by a mark in its environment.
 
 use std::collections::VecDeque;
 use std::env;
@@ -41,16 +42,16 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// A program to run at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPlan {
-    /// Where.
+    /// Host that runs the command.
     pub host: usize,
-    /// When it starts.
+    /// Start time.
     pub start: Time,
     /// A line for the shell. `{h3}` is the address of host 3, `{netns}` the name of its own host's
     /// namespace, `{shallows}` this program.
     pub line: String,
     /// Whether the run waits for its end. What still runs then is terminated.
     pub awaited: bool,
-    /// How long it may take.
+    /// Time limit.
     pub timeout: Time,
     /// Who it runs as.
     pub user: CommandUser,
@@ -157,7 +158,10 @@ impl From<ExitStatus> for Ending {
 impl CommandPlan {
     /// The line with the addresses of hosts, the namespace of its own and the path of this program.
     fn resolved(&self, host: &Namespace) -> String {
-        let program = env::current_exe().unwrap_or_else(|_| "shallows".into());
+        // The command of the Python package runs in an interpreter, and says what it is.
+        let named = env::var_os("SHALLOWS_PROGRAM").map(PathBuf::from);
+        let program = named.or_else(|| env::current_exe().ok());
+        let program = program.unwrap_or_else(|| "shallows".into());
         let program = program.display().to_string();
         let line = self.line.replace("{shallows}", &program);
         let mut line = line.replace("{netns}", host.name());
@@ -259,6 +263,8 @@ impl CommandPlan {
         words.extend(["sh", "-c", &self.resolved(host)].map(str::to_owned));
         Command::new(&words[0])
             .args(&words[1..])
+            // What it leaves behind outside of the namespaces is known by this.
+            .env(lab::MARK, host.lab())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -105,8 +105,12 @@ pub enum ExperimentError {
 }
 
 impl Experiment {
-    /// Builds the lab, runs everything and removes the lab. Ends early when `interrupted`.
-    pub fn run(&self, interrupted: &AtomicBool) -> Result<Observed, ExperimentError> {
+    /// Builds the lab, runs everything and removes the lab. Ends early when
+    /// `interrupted` answers with true.
+    pub fn run(
+        &self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Observed, ExperimentError> {
         thread::scope(|scope| {
             // On a thread of its own, because it is pinned and so is all that it starts.
             let run = scope.spawn(|| self.run_here(interrupted));
@@ -114,7 +118,10 @@ impl Experiment {
         })
     }
 
-    fn run_here(&self, interrupted: &AtomicBool) -> Result<Observed, ExperimentError> {
+    fn run_here(
+        &self,
+        interrupted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Observed, ExperimentError> {
         self.lab.cpus.pin_to_hosts()?;
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         sharpen_timers();
@@ -156,7 +163,7 @@ impl Experiment {
         switch: &RunningSwitch,
         xco: Option<XcoLab>,
         departures: &Arc<Departures>,
-        interrupted: &AtomicBool,
+        interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Seen, ExperimentError> {
         let streams = (&self.streams, departures);
         let traffic = Traffic::prepare(lab, &self.flows, &self.barriers, streams)?;
@@ -166,7 +173,7 @@ impl Experiment {
         for (host, plan) in &self.probes {
             probers.push(Prober::start(lab.host(*host), *plan, epoch)?);
         }
-        let go_on = || !interrupted.load(Ordering::Relaxed) && !switch.has_ended();
+        let go_on = || !interrupted() && !switch.has_ended();
         let until = self.until;
         let over = AtomicBool::new(false);
         let directory = self.outputs.as_deref();

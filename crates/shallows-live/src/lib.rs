@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`frame`] | what the switch reads of an Ethernet frame, CE marking, frame memory |
-//! | [`io`] | frames in and out of network devices: AF_PACKET and TAP |
+//! | [`io`] | frames in and out of network devices: AF_PACKET, AF_XDP and TAP |
 //! | [`switch`] | the userspace switch: configuration, forwarding, the loop, its counters |
 //! | [`lab`] | hosts as network namespaces, cabled to a switch and removed on every way out |
 //! | [`traffic`] | flows over persistent connections between the hosts of a lab, and ping |
@@ -11,6 +11,10 @@
 //! | [`experiment`] | one run of all that |
 //! | [`xco`] | XCo's controller and agent, as daemons and in a lab |
 //! | [`mod@bench`] | how many frames a second the switch carries |
+
+#![deny(unsafe_code)]
+// They panic when nobody reads the pipe or the disk of a log is full.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bench;
 pub mod command;

@@ -1,7 +1,8 @@
 //! The sockets of a program that loads this library get a QJUMP level (§4), without root.
 //!
-//! `shallows exec` sets `LD_PRELOAD` to it, and `SHALLOWS_LEVEL` (`SO_PRIORITY`), `SHALLOWS_TOS`
-//! (`IP_TOS`, `IPV6_TCLASS`) and, if wanted, `SHALLOWS_SNDBUF` (`SO_SNDBUF`). The C library's
+//! `shallows exec` sets `LD_PRELOAD` to it, and `SHALLOWS_PRIORITY` (`SO_PRIORITY`, which needs
+//! root), `SHALLOWS_TOS` (`IP_TOS`, `IPV6_TCLASS`, which carries the level without root) and, if
+//! wanted, `SHALLOWS_SNDBUF` (`SO_SNDBUF`). The C library's
 //! `socket`, `connect`, `accept` and `accept4` are called as before; then the socket is marked.
 //! Programs that make their system calls themselves, as static and Go programs do, escape it.
 
@@ -43,7 +44,7 @@ macro_rules! original {
 /// What sockets get.
 #[derive(Clone, Copy)]
 struct Mark {
-    level: Option<c_int>,
+    priority: Option<c_int>,
     traffic_class: Option<c_int>,
     send_buffer: Option<c_int>,
 }
@@ -54,7 +55,7 @@ impl Mark {
         MARK.get_or_init(|| {
             let number = |name: &str| env::var(name).ok()?.parse().ok();
             Self {
-                level: number("SHALLOWS_LEVEL"),
+                priority: number("SHALLOWS_PRIORITY"),
                 traffic_class: number("SHALLOWS_TOS"),
                 send_buffer: number("SHALLOWS_SNDBUF"),
             }
@@ -80,7 +81,7 @@ fn mark(socket: c_int) {
         }
         set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, mark.send_buffer);
         // Last, because setting IP_TOS changes it.
-        set(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, mark.level);
+        set(socket, libc::SOL_SOCKET, libc::SO_PRIORITY, mark.priority);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

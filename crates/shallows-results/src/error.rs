@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use shallows_core::units::{Bytes, Time};
+use shallows_core::units::Bytes;
 use thiserror::Error;
 
 /// Why results could not be summarized, written or read.
@@ -66,11 +66,6 @@ pub(crate) enum ContentError {
     EmptyCells { column: String },
     #[error("column {column} has a value that is not a time: {value}")]
     NotATime { column: String, value: f64 },
-    #[error(
-        "{column} = {time} is too long to keep its picoseconds in a double; write CSV instead, \
-         which has no limit"
-    )]
-    TimeTooLong { column: String, time: Time },
     #[error("flow {id} says finished = {finished}, but its fct_us says the opposite")]
     Finished { id: u64, finished: bool },
 }

@@ -95,7 +95,8 @@ impl NewFile {
             .file
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)?;
-        file.persist(&self.path)?;
+        // The error would keep the temporary file for as long as it lives.
+        file.persist(&self.path).map_err(|refused| refused.error)?;
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 //! | [`size_class`] | small, medium and large flows |
 //! | [`flows`] | writing and reading flow records |
 //! | [`run_record`] | everything that a run left, as a directory |
+//! | [`directory`] | how that directory comes into being, and what the next run may replace |
 //! | [`ports`] | what the numbers of ports stand for |
 //! | [`probes`] | queues, throughput, windows, round-trip and sojourn times: file by file |
 //! | [`latencies`] | how long operations of applications took |
@@ -61,6 +62,7 @@
 mod columns;
 pub mod compare;
 mod decimal;
+pub mod directory;
 mod error;
 pub mod figure;
 mod file;
@@ -81,6 +83,7 @@ pub mod statistics;
 pub mod summary;
 mod table;
 
+pub use directory::ResultDirectory;
 pub use error::ResultsError;
 pub use file::{Format, write_bytes, write_text};
 pub use run_record::RunRecord;

@@ -2,12 +2,10 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::file::{read_named, write_named};
+use crate::file::read_named;
 use crate::flows::{read_flows, write_flows};
 use crate::latencies::{self, Operation, read_operations, write_operations};
 use crate::ports::{self, PortRecord, read_ports, write_ports};
@@ -71,8 +69,8 @@ impl RunRecord {
         }
     }
 
-    /// Writes the record into a directory that [`clear`] has made ready. What is there already
-    /// under the names of its files, such as tables that were streamed, is replaced or kept.
+    /// Writes the record into a directory, such as one that is [in the
+    /// making](crate::directory::ResultDirectory). Tables that were streamed there are kept.
     pub fn write(&self, directory: &Path, format: Format) -> Result<(), ResultsError> {
         self.write_with(directory, format, &self.flows)
     }
@@ -147,84 +145,4 @@ fn existing(directory: &Path, name: &str) -> Option<PathBuf> {
     let formats = [Format::Parquet, Format::Csv];
     let paths = formats.map(|format| directory.join(name).with_extension(format.extension()));
     paths.into_iter().find(|path| path.is_file())
-}
-
-/// Files that a run may leave, without the extensions of tables.
-const TABLES: [&str; 10] = [
-    FLOWS,
-    "queues",
-    "throughput",
-    "goodput",
-    "pings",
-    "flows-cwnd",
-    "flows-rtt",
-    "sojourn",
-    "latencies",
-    "queue-goodput",
-];
-const OTHERS: [&str; 6] = [
-    SUMMARY,
-    latencies::FILE,
-    ports::FILE,
-    "capture.pcapng",
-    "live.json",
-    "result.json",
-];
-
-/// Makes a directory ready for one run: creates it, and removes the files of a run before and what
-/// a killed one left half written. Other files stay. A directory or file that is a symbolic link is
-/// refused, because what it leads to may be anybody's.
-pub fn clear(directory: &Path) -> Result<(), ResultsError> {
-    write_named(directory, || {
-        refuse_link(directory)?;
-        fs::create_dir_all(directory)?;
-        for entry in fs::read_dir(directory)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().into_string() else {
-                continue;
-            };
-            if is_of_a_run(&name) {
-                // The link goes, and not what it leads to.
-                remove(&entry.path())?;
-            }
-        }
-        refuse_link(&directory.join("inputs"))?;
-        // What the commands of a live run wrote.
-        let commands = directory.join("commands");
-        refuse_link(&commands)?;
-        match fs::remove_dir_all(&commands) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(()),
-        }
-    })
-}
-
-fn refuse_link(path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => Err(format!(
-            "{} is a symbolic link; write to where it leads",
-            path.display()
-        )
-        .into()),
-        _ => Ok(()),
-    }
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
-fn is_of_a_run(name: &str) -> bool {
-    let path = Path::new(name);
-    let (stem, extension) = (path.file_stem(), path.extension());
-    let stem = stem.unwrap_or_default().to_string_lossy();
-    let is_table = TABLES.contains(&&*stem) || stem.starts_with("rtt-");
-    match extension.and_then(OsStr::to_str) {
-        Some("parquet" | "csv") if is_table => true,
-        Some("tmp") => name.starts_with('.'),
-        _ => OTHERS.contains(&name),
-    }
 }

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 
-/// Which of n sorted values a percentile is. No rule invents a value between two others.
+/// Rule that picks a percentile from n sorted values, without interpolation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

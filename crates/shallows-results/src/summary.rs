@@ -104,6 +104,9 @@ pub struct RunFacts {
     pub packet_hops: u64,
     /// Events handled.
     pub events: u64,
+    /// The engine that simulated it, and why it was this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// What the run took on this machine. It is in no file, because it is never the same twice.
     #[serde(skip)]
     pub wall: Option<Duration>,

@@ -1,13 +1,13 @@
 //! A summary for people: made for a terminal of 100 columns.
 
-use std::fmt::{self, Display, Formatter};
-use std::ops::{Range, RangeInclusive};
+use std::fmt::{self, Display, Formatter, Write as _};
+use std::ops::Range;
 
 use shallows_core::units::Time;
 
 use crate::record::Completeness;
 use crate::size_class::ClassCounts;
-use crate::statistics::{PercentileRule, Statistics};
+use crate::statistics::PercentileRule;
 use crate::summary::{PauseSummary, ReasonCounts, Summary, World};
 
 impl Display for Summary {
@@ -25,8 +25,17 @@ impl Display for Summary {
         write_latencies(f, self)?;
         write_utilisation(f, self)?;
         writeln!(f)?;
-        write_effort(f, self)?;
-        write_definitions(f, self)
+        write_effort(f, self)
+    }
+}
+
+impl Summary {
+    /// What the columns of the table mean, in lines.
+    pub fn definitions(&self) -> String {
+        let mut text = String::new();
+        // A text takes any line.
+        let _ = write_definitions(&mut text, self);
+        text
     }
 }
 
@@ -40,23 +49,32 @@ fn write_classes(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
             classes.map(|class| grouped(class.unfinished)),
         ),
     ];
-    for (index, name) in ["mean", "p50", "p95", "p99", "p99.9"]
-        .into_iter()
-        .enumerate()
-    {
-        let ps = |fct: &Statistics<Time>| fct.values()[index].ps() as f64;
-        let ps = classes.map(|class| class.fct.as_ref().map(ps));
-        columns.push(scaled(name, ps, &TIME, 6, 0..=4));
+    let finished = classes.map(|class| class.flows - class.unfinished);
+    let values = STATISTICS.map(|(index, _, least)| {
+        let of = |at: usize| {
+            let fct = classes[at].fct.as_ref().filter(|_| finished[at] >= least)?;
+            Some(fct.values()[index].ps() as f64)
+        };
+        [of(0), of(1), of(2), of(3)]
+    });
+    let (unit, scale) = unit(values.iter().flatten().flatten(), &TIME);
+    for ((_, name, _), values) in STATISTICS.into_iter().zip(values) {
+        let cells = values.map(|value| value.map_or_else(absent, |ps| four_digits(ps / scale)));
+        columns.push(Column::new([name, unit], cells));
     }
     let slowdowns = classes.map(|class| class.slowdown.as_ref());
-    let ratio = [("", 1.0)];
-    let mean = slowdowns.map(|of| of.map(|of| of.mean));
-    columns.push(scaled("mean", mean, &ratio, 4, 1..=2));
-    let p99 = slowdowns.map(|of| of.map(|of| of.p99));
-    columns.push(scaled("p99", p99, &ratio, 4, 1..=2));
-    let rate = [("Mbps", 1e6), ("Gbps", 1e9)];
+    let shown = |value: Option<f64>| value.map_or_else(absent, four_digits);
+    let mean = slowdowns.map(|of| shown(of.map(|of| of.mean)));
+    columns.push(Column::new(["mean", ""], mean));
+    let p99 = [0, 1, 2, 3].map(|at| {
+        let of = slowdowns[at].filter(|_| finished[at] >= FOR_P99);
+        shown(of.map(|of| of.p99))
+    });
+    columns.push(Column::new(["p99", ""], p99));
     let bps = classes.map(|class| class.throughput_bps.map(|bps| bps as f64));
-    columns.push(scaled("throughput", bps, &rate, 6, 0..=4));
+    let (unit, scale) = unit_of_rates(bps.iter().flatten());
+    let rates = bps.map(|bps| shown(bps.map(|bps| bps / scale)));
+    columns.push(Column::new(["throughput", unit], rates));
 
     write_groups(
         f,
@@ -66,28 +84,54 @@ fn write_classes(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
     write_columns(f, &columns)
 }
 
-/// Picoseconds in the units that a column of times may have.
-const TIME: [(&str, f64); 2] = [("us", 1e6), ("ms", 1e9)];
+/// Flows from which there is a 99th percentile that is not simply the largest value.
+const FOR_P99: u64 = 100;
 
-/// Values in the unit that suits the largest of them, with so many digits for that one. Each larger
-/// unit is used from 10,000 of the one before.
-fn scaled(
-    name: &str,
-    values: [Option<f64>; 4],
-    units: &[(&str, f64)],
-    digits: usize,
-    decimals: RangeInclusive<usize>,
-) -> Column {
-    let largest = values.iter().flatten().copied().fold(0.0, f64::max);
+/// Place among the statistics, name, and the flows that it takes.
+const STATISTICS: [(usize, &str, u64); 5] = [
+    (0, "mean", 1),
+    (1, "p50", 1),
+    (2, "p95", 20),
+    (3, "p99", FOR_P99),
+    (4, "p99.9", 1_000),
+];
+
+/// Picoseconds in the units that a table of times may have.
+const TIME: [(&str, f64); 3] = [("us", 1e6), ("ms", 1e9), ("s", 1e12)];
+
+/// The unit for a table of values: the first in which the largest is below 10,000.
+fn unit<'a>(
+    values: impl Iterator<Item = &'a f64>,
+    units: &[(&'static str, f64)],
+) -> (&'static str, f64) {
+    let largest = values.copied().fold(0.0, f64::max);
     let fits = |(_, scale): &&(&str, f64)| largest / scale < 10_000.0;
-    let &(unit, scale) = units.iter().find(fits).unwrap_or(&units[units.len() - 1]);
-    let whole_digits = ((largest / scale) as u64).to_string().len();
-    let wanted = digits.saturating_sub(whole_digits);
-    let decimals = wanted.clamp(*decimals.start(), *decimals.end());
-    let cell = |value: Option<f64>| {
-        value.map_or_else(absent, |value| format!("{:.decimals$}", value / scale))
+    *units.iter().find(fits).unwrap_or(&units[units.len() - 1])
+}
+
+fn unit_of_rates<'a>(values: impl Iterator<Item = &'a f64>) -> (&'static str, f64) {
+    unit(values, &[("Mbps", 1e6), ("Gbps", 1e9)])
+}
+
+/// A number with four significant digits, and no more than six decimals.
+fn four_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        value if value >= 999.95 => 0,
+        value if value >= 99.995 => 1,
+        value if value >= 9.9995 => 2,
+        value if value >= 0.99995 => 3,
+        value if value >= 0.099_995 || value == 0.0 => 4,
+        value if value >= 0.009_999_5 => 5,
+        _ => 6,
     };
-    Column::new([name, unit], values.map(cell))
+    format!("{value:.decimals$}")
+}
+
+/// A time with four significant digits.
+fn short(time: Time) -> String {
+    let ps = time.ps() as f64;
+    let (unit, scale) = unit([ps].iter(), &TIME);
+    format!("{} {unit}", four_digits(ps / scale))
 }
 
 fn write_counters(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
@@ -123,17 +167,46 @@ fn write_counters(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
 }
 
 fn write_latencies(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
-    for of in &summary.facts.latencies {
-        let Some(latency) = &of.latency else { continue };
-        let (application, name) = (&of.operation.application, &of.operation.name);
-        let count = grouped(of.count);
-        writeln!(
-            f,
-            "{application} {name}: {count} times, mean {}, p50 {}, p99 {}, p99.9 {}, max {}",
-            latency.mean, latency.p50, latency.p99, latency.p99_9, latency.max
-        )?;
+    let all = summary.facts.latencies.iter();
+    let of: Vec<_> = all
+        .filter_map(|of| Some((of, of.latency.as_ref()?)))
+        .collect();
+    if of.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let ps = |index: usize, least: u64| {
+        let rows = of.iter();
+        let value = rows.map(move |(of, latency)| {
+            let value = latency.values()[index].ps() as f64;
+            (of.count >= least).then_some(value)
+        });
+        value.collect::<Vec<_>>()
+    };
+    let mut values: Vec<_> = STATISTICS
+        .into_iter()
+        .filter(|&(_, name, _)| name != "p95")
+        .map(|(index, name, least)| (name, ps(index, least)))
+        .collect();
+    let largest = of.iter().map(|(_, latency)| Some(latency.max.ps() as f64));
+    values.push(("max", largest.collect()));
+    let all = values
+        .iter()
+        .flat_map(|(_, values)| values.iter().flatten());
+    let (unit, scale) = unit(all, &TIME);
+    let name = |of: &crate::latencies::Operation| format!("{} {}", of.application, of.name);
+    let mut columns = vec![
+        Column::new(
+            ["latency", ""],
+            of.iter().map(|(of, _)| name(&of.operation)),
+        ),
+        Column::new(["count", ""], of.iter().map(|(of, _)| grouped(of.count))),
+    ];
+    for (name, values) in values {
+        let shown = |value: Option<f64>| value.map_or_else(absent, |ps| four_digits(ps / scale));
+        columns.push(Column::new([name, unit], values.into_iter().map(shown)));
+    }
+    writeln!(f)?;
+    write_columns(f, &columns)
 }
 
 fn write_utilisation(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
@@ -165,7 +238,7 @@ fn write_utilisation(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
 fn write_effort(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
     let facts = &summary.facts;
     let (hops, events) = (grouped(facts.packet_hops), grouped(facts.events));
-    let time = facts.simulated;
+    let time = short(facts.simulated);
     match facts.world {
         World::Simulated => write!(
             f,
@@ -180,7 +253,7 @@ fn write_effort(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
     writeln!(f)
 }
 
-fn write_definitions(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
+fn write_definitions(f: &mut String, summary: &Summary) -> fmt::Result {
     let bounds = summary.size_classes;
     let (small, medium) = (bounds.small_max(), bounds.medium_max());
     let rule = match summary.percentile_rule {
@@ -267,15 +340,21 @@ pub(crate) fn write_groups(
             .sum::<usize>()
     };
     let mut written = 0;
+    let mut line = String::new();
     for (range, name) in groups {
         // The gap before the first of them is the one that the table's first column has not.
         let start = width(&columns[..range.start]);
         let span = width(&columns[range.clone()]) - GAP;
         let name = format!(" {name} ");
-        write!(f, "{:indent$}{name:-^span$}", "", indent = start - written)?;
+        write!(
+            line,
+            "{:indent$}{name:-^span$}",
+            "",
+            indent = start - written
+        )?;
         written = start + span;
     }
-    writeln!(f)
+    writeln!(f, "{}", line.trim_end())
 }
 
 fn absent() -> String {
@@ -315,27 +394,19 @@ mod tests {
     }
 
     #[test]
-    fn a_column_has_one_unit_and_six_digits_for_its_largest_value() {
-        let column = |us: [u64; 4]| {
-            let ps = us.map(|us| Some(us as f64 * 1e6));
-            let column = scaled("p99", ps, &TIME, 6, 0..=4);
-            (column.heads[1].clone(), column.cells.join(" "))
-        };
+    fn numbers_have_four_digits_and_a_table_has_one_unit() {
+        let numbers = [
+            12_345.6, 999.96, 123.45, 12.345, 1.2345, 0.12345, 0.012_345, 0.0012, 0.0,
+        ];
         assert_eq!(
-            column([86, 7, 8, 9]),
-            ("us".to_owned(), "86.0000 7.0000 8.0000 9.0000".to_owned())
+            numbers.map(four_digits),
+            [
+                "12346", "1000", "123.5", "12.35", "1.234", "0.1235", "0.01235", "0.001200",
+                "0.0000"
+            ]
         );
-        assert_eq!(
-            column([9_999, 86, 0, 1]),
-            ("us".to_owned(), "9999.00 86.00 0.00 1.00".to_owned())
-        );
-        assert_eq!(
-            column([10_000, 86, 0, 1]),
-            ("ms".to_owned(), "10.0000 0.0860 0.0000 0.0010".to_owned())
-        );
-        assert_eq!(
-            column([2_000_000, 86, 0, 1]),
-            ("ms".to_owned(), "2000.00 0.09 0.00 0.00".to_owned())
-        );
+        let name = |us: f64| unit([us * 1e6, 1.0].iter(), &TIME).0;
+        assert_eq!([9_999.0, 10_000.0, 1e8].map(name), ["us", "ms", "s"]);
+        assert_eq!(short(Time::from_us(183_405)), "183.4 ms");
     }
 }

@@ -58,7 +58,10 @@ fn reproduction() -> Reproduction {
         ours: "3.9%".to_owned(),
         spread: Some("3.1 to 4.4%".to_owned()),
         values: vec![3.9],
+        points: Vec::new(),
         verdict,
+        note: None,
+        marks: Vec::new(),
         authors_code: None,
         explanation: None,
         live: None,
@@ -163,6 +166,43 @@ fn a_figure_without_data_is_still_a_figure() {
 }
 
 #[test]
+fn rows_of_very_different_values_are_each_drawn_at_their_own_place() {
+    let mut figure = figure();
+    let row = |value: f64| Row {
+        label: format!("{value} senders"),
+        value,
+        low: value,
+        high: value,
+    };
+    let values = [487.0, 249.0, 132.0, 60.0, 30.0, 15.0];
+    figure.panels = vec![Panel {
+        title: "Goodput".to_owned(),
+        x: axis("Mbps", Extent::Data),
+        y: axis("", Extent::Data),
+        plot: Plot::Rows(values.map(row).to_vec()),
+    }];
+    let svg = figure.to_svg();
+    let marks = svg.split("class=\"mark ").skip(1);
+    let places: Vec<f64> = marks
+        .map(|mark| {
+            let (_, path) = mark.split_once(" d=\"M").unwrap();
+            let (x, _) = path.split_once(' ').unwrap();
+            x.parse().unwrap()
+        })
+        .collect();
+    assert_eq!(places.len(), values.len());
+    // Equal ratios are equal distances, and nothing is moved to the edge.
+    assert!(
+        places.windows(2).all(|pair| pair[1] < pair[0] - 10.0),
+        "{places:?}"
+    );
+    assert!(
+        (places[4] - places[5] - (places[3] - places[4])).abs() < 0.1,
+        "{places:?}"
+    );
+}
+
+#[test]
 fn boxes_and_logarithmic_axes_are_drawn() {
     let mut figure = figure();
     let values: Vec<f64> = (1..=1000).map(|n| f64::from(n) / 10.0).collect();
@@ -249,6 +289,7 @@ fn with_a_live_figure() -> Reproduction {
         spread: None,
         values: vec![4.0],
         verdict: Verdict::SameDirection,
+        note: None,
     });
     reproduction.figures.push(live);
     reproduction

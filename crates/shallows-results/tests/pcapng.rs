@@ -8,6 +8,7 @@ use shallows_core::packet::Ecn;
 use shallows_core::tcp::{Ack, Receiver, SackBlocks, Segment, TcpConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_results::pcapng::{Capture, Content, Interface, Packet};
+use shallows_testing::{missing_program, skipped};
 
 fn links() -> [Interface; 2] {
     [("leaf0 to spine1", 10), ("h1 to leaf0", 40)].map(|(name, gbps)| Interface {
@@ -145,6 +146,10 @@ fn capture(path: &Path, packets: &[(Time, usize, Packet)]) {
 
 /// What tshark prints, or `None` with a reason if there is none on this machine.
 fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
+    if let Some(reason) = missing_program(&["tshark"]) {
+        skipped(&reason);
+        return None;
+    }
     let mut command = Command::new("tshark");
     command.arg("-r").arg(path).args(arguments);
     for preference in [
@@ -154,17 +159,10 @@ fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     ] {
         command.args(["-o", preference]);
     }
-    match command.output() {
-        Ok(output) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{errors}");
-            Some(String::from_utf8(output.stdout).unwrap())
-        }
-        Err(error) => {
-            println!("skipped: tshark cannot be run ({error}); install Wireshark's tshark");
-            None
-        }
-    }
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 /// The fields of every packet, separated by spaces; those with several values have commas.

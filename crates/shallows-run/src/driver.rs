@@ -1,16 +1,20 @@
 //! The one loop that every simulation runs in, and who can look on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use shallows_core::units::Time;
 use shallows_results::record::Completeness;
-use shallows_sim::{Observation, Progress, Simulation, Status};
+use shallows_sim::{Interrupt, Observation, Progress, Simulation, Status};
 
 use crate::failure::Failure;
+use crate::platform::Stopwatch;
 
-/// Events between two looks at the clock and at Ctrl-C: well below a second, even without
-/// optimization.
-const EVENTS_AT_A_TIME: u64 = 200_000;
+/// Events between two looks at the clock and at Ctrl-C: at first, and at most.
+const FIRST_EVENTS: u64 = 10_000;
+const MOST_EVENTS: u64 = 1_000_000;
+
+/// Between two looks at Ctrl-C there are about as many events as take this long.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The end of any run: 200 of the clock's 213 days, so that what is timed from then on fits.
 const END: Time = Time::from_secs(200 * 24 * 3600);
@@ -51,6 +55,17 @@ pub enum Step {
     End,
 }
 
+/// Events of the next piece, after one that took a time.
+fn next_piece(piece: u64, took: Duration) -> u64 {
+    if took > 2 * LOOK_EVERY {
+        (piece / 2).max(1)
+    } else if took < LOOK_EVERY {
+        (piece * 2).min(MOST_EVENTS)
+    } else {
+        piece
+    }
+}
+
 /// Instants at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticks {
@@ -80,27 +95,32 @@ impl Ticks {
     }
 }
 
-/// Runs a simulation to its end, or `until` then, or until `interrupted` is true or an observer has
-/// seen enough. Without observers it cannot be interrupted. Samples end with the last flow: after it there are timers of no interest, for a long
-/// time.
+/// Runs a simulation to its end, or `until` then, or until it is interrupted or an observer has
+/// seen enough. Without observers it cannot be interrupted. Samples end with the last flow: after it
+/// there are timers of no interest, for a long time.
 pub fn drive(
     simulation: &mut Simulation,
     until: Option<Time>,
     observers: &mut [&mut dyn Observer],
-    interrupted: &AtomicBool,
+    interrupted: Interrupt<'_>,
 ) -> Result<Completeness, Failure> {
     let end = until.unwrap_or(END).min(END);
     let flows = simulation.flows().len();
     // Several threads come together for every piece: no pieces where nobody looks on.
-    let piece = match observers {
+    let mut piece = match observers {
         [] => u64::MAX,
-        _ => EVENTS_AT_A_TIME,
+        _ => FIRST_EVENTS,
     };
     let completeness = loop {
         let done = flows > 0 && simulation.progress().done == flows;
         let next = observers.iter().filter_map(|of| of.next_sample()).min();
         let sample = next.filter(|&at| at <= end && !done);
+        let clock = Stopwatch::start();
         let status = simulation.run(sample.unwrap_or(end), piece);
+        piece = match status {
+            Status::Running if !observers.is_empty() => next_piece(piece, clock.elapsed()),
+            _ => piece,
+        };
         let seen = simulation.take_observations();
         let progress = simulation.progress();
         for observer in &mut *observers {
@@ -124,7 +144,7 @@ pub fn drive(
             }
             (Status::Running, _) => {}
         }
-        if interrupted.load(Ordering::Relaxed) {
+        if interrupted.is_set() {
             break Completeness::Partial;
         }
         for observer in &mut *observers {

@@ -17,6 +17,9 @@ pub enum Failure {
     /// The run, or writing its results, went wrong.
     #[error("error: {0:#}")]
     Run(#[from] anyhow::Error),
+    /// Ctrl-C before the run began.
+    #[error("interrupted before the run began; there are no results")]
+    NotBegun,
     /// Ctrl-C; what was complete has been kept.
     #[error("interrupted: the results are partial")]
     Interrupted,

@@ -18,9 +18,10 @@ use shallows_core::units::{Bytes, Rate, Time};
 use shallows_sim::routing::{NoPath, Router};
 use shallows_sim::topology::Fabric;
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, PortSetup, TransportOverride};
+use shallows_sim::{Completion, Interrupt, PortSetup, TransportOverride};
 
-use crate::scenario::{Built, Diagnostic, Scenario};
+use crate::failure::Failure;
+use crate::scenario::{Built, Scenario};
 
 /// Computes ideal flow completion times.
 #[derive(Debug)]
@@ -47,9 +48,9 @@ pub(crate) enum Handshake {
 pub(crate) fn fcts(
     scenario: &Scenario,
     built: &Built,
-    handshake: Handshake,
-    completion: Completion,
-) -> Result<Vec<Time>, Diagnostic> {
+    (handshake, completion): (Handshake, Completion),
+    interrupt: Interrupt<'_>,
+) -> Result<Vec<Time>, Failure> {
     let ideal = |(number, flow)| {
         let usual = &scenario.config.transport;
         let transport = TransportOverride::choose(&built.overrides, usual, flow);
@@ -64,9 +65,17 @@ pub(crate) fn fcts(
         };
         ideal.fct(number, flow)
     };
-    let flows = (0..).zip(&built.workload.flows);
-    let fcts: Result<_, _> = flows.map(ideal).collect();
-    fcts.map_err(|error| scenario.error("workload", error.to_string()))
+    let flows = &built.workload.flows;
+    let mut fcts = Vec::with_capacity(flows.len());
+    for flow in (0..).zip(flows) {
+        let is_given_up = interrupt.check_at(fcts.len()).is_err();
+        if is_given_up {
+            return Err(Failure::NotBegun);
+        }
+        let fct = ideal(flow).map_err(|error| scenario.error("workload", error.to_string()))?;
+        fcts.push(fct);
+    }
+    Ok(fcts)
 }
 
 impl Ideal<'_> {
@@ -347,16 +356,13 @@ mod tests {
         let scenario = Scenario::parse(std::path::Path::new("lone.toml"), &text, &[]);
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
         let built = scenario.build().unwrap_or_else(|error| panic!("{error}"));
-        let ideal = fcts(
-            &scenario,
-            &built,
-            if handshake {
-                Handshake::Syn
-            } else {
-                Handshake::None
-            },
-            scenario.config.completion,
-        );
+        let handshake = if handshake {
+            Handshake::Syn
+        } else {
+            Handshake::None
+        };
+        let moments = (handshake, scenario.config.completion);
+        let ideal = fcts(&scenario, &built, moments, Interrupt::Never);
         let mut simulation = scenario
             .simulation(&built, 1)
             .unwrap_or_else(|error| panic!("{error}"));

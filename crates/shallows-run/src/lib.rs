@@ -27,9 +27,14 @@
 //! The live world needs Linux and the feature `live`; without either, the crate simulates only.
 
 #![forbid(unsafe_code)]
+// They panic when nobody reads the pipe or the disk of a log is full.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod driver;
+pub mod examples;
 mod failure;
+#[cfg(test)]
+mod honoured;
 mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
@@ -41,14 +46,21 @@ pub mod scenario;
 mod schema;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod sights;
+mod underway;
 
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
-pub use run::{Finished, FlowRecords, Options, ideal_fcts, run, run_built};
+pub use platform::{program, read_file};
+pub use run::{Finished, FlowRecords, Options, run, run_built};
 pub use shallows_results::RunRecord;
+pub use shallows_sim::Interrupt;
 
 pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};
 pub use schema::schema;
 
-/// Changes with the code that decides what a run shows: a kept run is good for equal ones only.
+/// A hash of the code and data that decide the results of a simulated run and their statistics:
+/// kept runs are valid for equal ids only.
 pub const BUILD_ID: &str = env!("SHALLOWS_BUILD_ID");
+
+/// The same for what decides live runs besides that: the live world and its BPF programs.
+pub const LIVE_BUILD_ID: &str = env!("SHALLOWS_LIVE_BUILD_ID");

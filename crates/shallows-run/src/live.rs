@@ -1,6 +1,8 @@
 //! Scenarios on this machine: hosts are network namespaces, switches are ours.
 
+mod admit;
 mod controller;
+mod difference;
 mod output;
 mod plan;
 mod record;
@@ -8,7 +10,7 @@ mod results;
 mod scale;
 mod xco;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -19,11 +21,10 @@ use shallows_live::experiment::Observed;
 use shallows_results::RunRecord;
 use shallows_results::latencies::{Latency, TABLE, collect};
 use shallows_results::record::{Completeness, FlowRecord};
-use shallows_results::run_record::clear;
 use shallows_results::summary::{RunFacts, Summary};
 
 use crate::failure::Failure;
-use crate::run::{Options, nothing, write_resolved};
+use crate::run::{Options, begin_output, nothing};
 use crate::scenario::{Built, LiveCommand, Scenario, ScenarioConfig};
 use controller::Chosen;
 pub use output::latencies;
@@ -60,39 +61,65 @@ pub fn run(
     let Some((out, format)) = options.out else {
         return Err(anyhow!("a live run needs a directory for its results").into());
     };
-    clear(out)?;
-    experiment.outputs = Some(out.join("commands"));
+    let output = begin_output(out, scenario)?;
+    experiment.outputs = Some(output.path().join("commands"));
 
     let begun = Instant::now();
-    let observed = experiment.run(options.interrupted);
-    let observed = observed.map_err(anyhow::Error::from)?;
+    let observed = match experiment.run(&|| options.interrupted.is_set()) {
+        Ok(observed) => observed,
+        Err(error) => {
+            // What commands have printed may say why.
+            output.publish()?;
+            return Err(anyhow::Error::from(error).into());
+        }
+    };
     let wall = begun.elapsed();
-    let completeness = if options.interrupted.load(Ordering::Relaxed) {
+    let completeness = if options.interrupted.is_set() {
         Completeness::Partial
     } else {
         Completeness::Complete
     };
 
-    results::write(out, &observed, built)?;
+    results::write(output.path(), &observed, built)?;
     if let Some(seen) = &observed.xco {
-        xco::write(out, seen)?;
+        xco::write(output.path(), seen)?;
     }
-    write_resolved(out, scenario)?;
     let records = records(&observed, built, &ideal);
     let latencies = latencies(&observed, scenario, &built.fabric)?;
     if records.is_empty() && latencies.is_empty() && experiment.commands.is_empty() {
-        return Err(nothing("started", scenario).into());
+        output.publish()?;
+        return Err(match completeness {
+            Completeness::Complete => nothing("started", scenario).into(),
+            Completeness::Partial => Failure::Interrupted,
+        });
     }
     let facts = facts(&observed, built, &records, wall);
     let mut record = summarized(scenario, built, completeness, records, facts, &latencies)?;
     record::add_tables(&mut record, &observed, built)?;
-    record.write(out, format)?;
+    record.write(output.path(), format)?;
+    let mut observed = observed;
+    for command in &mut observed.commands {
+        for stream in [&mut command.stdout, &mut command.stderr] {
+            move_into(&mut stream.file, output.path(), output.target());
+        }
+    }
+    output.publish()?;
     Ok(LiveFinished {
         record,
         completeness,
-        report: results::report(&observed, scenario, built),
+        report: difference::describe(scenario) + &results::report(&observed, scenario, built),
         observed,
     })
+}
+
+/// The place of a file of the results once they are complete.
+fn move_into(file: &mut Option<PathBuf>, from: &Path, to: &Path) {
+    let within = file
+        .as_deref()
+        .and_then(|file| file.strip_prefix(from).ok());
+    if let Some(within) = within {
+        *file = Some(to.join(within));
+    }
 }
 
 /// The record of a live run: its flows, what applications and programs did, and what all that comes
@@ -126,17 +153,39 @@ pub fn summarized(
 /// A scenario that can run live, with its rates and times scaled.
 pub fn scaled(mut scenario: Scenario, factor: Option<f64>) -> Result<(Scenario, Built), Failure> {
     let built = scenario.build()?;
-    plan::refuse(&scenario, &built, factor)?;
+    admit::refuse(&scenario, &built, factor)?;
     let Some(factor) = factor else {
         return Ok((scenario, built));
     };
     let scale = Scale::new(factor).context("--scale")?;
     // Flows are those of the scenario itself, so that scaling changes when but never what.
     let workload = scale.workload(Arc::unwrap_or_clone(built.workload))?;
-    scenario.config = scale.scenario(&scenario.config)?;
+    let config = scale.scenario(&scenario.config)?;
+    scenario.replace(config)?;
     let fabric = scenario.fabric()?;
     let built = scenario.build_with(fabric, workload)?;
     Ok((scenario, built))
+}
+
+/// Everything that a live run of a scenario would start from, in words.
+#[cfg(test)]
+pub(crate) fn plan_of(scenario: &Scenario) -> Result<String, crate::Diagnostic> {
+    let built = scenario.build()?;
+    admit::refuse(scenario, &built, None)?;
+    let wanted = controller::Wanted::of(scenario)?;
+    let planned = plan::experiment(scenario, &built, &Chosen::named("reno"));
+    let experiment = match planned {
+        Ok(experiment) => experiment,
+        Err(Failure::Scenario(diagnostic)) => return Err(diagnostic),
+        Err(failure) => panic!("{failure}"),
+    };
+    let config = &scenario.config;
+    let commands = config.live.commands.iter();
+    let latencies: Vec<_> = commands.map(|of| of.latencies).collect();
+    Ok(format!(
+        "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?}",
+        built.size_classes, config.report.percentiles, config.name
+    ))
 }
 
 /// Runs a scenario that [`scaled`] has let pass. What commands print goes to files in `outputs`.
@@ -149,7 +198,8 @@ pub fn observe(
     let controller = Chosen::new(scenario)?;
     let mut experiment = plan::experiment(scenario, built, &controller)?;
     experiment.outputs = outputs;
-    Ok(experiment.run(interrupted).map_err(anyhow::Error::from)?)
+    let observed = experiment.run(&|| interrupted.load(Ordering::Relaxed));
+    Ok(observed.map_err(anyhow::Error::from)?)
 }
 
 /// Refuses results of a run in which a command failed, or that the machine was too busy for.
@@ -157,6 +207,13 @@ pub fn believe(observed: &Observed) -> anyhow::Result<()> {
     let mut commands = observed.commands.iter();
     if let Some(failed) = commands.find(|outcome| outcome.failed() && !outcome.plan.may_fail) {
         return Err(failure(failed));
+    }
+    let mut devices = observed.report.snapshot.devices.iter();
+    if let Some((name, _)) = devices.find(|(_, counters)| counters.losses > 0) {
+        return Err(anyhow!(
+            "the switch lost its port {name} during the run, so these results are not to be \
+             believed; leave its device alone"
+        ));
     }
     let verdict = observed.report.snapshot.verdict;
     if !verdict.faithful {
@@ -208,4 +265,46 @@ pub fn describe_commands(scenario: &ScenarioConfig) -> String {
         format!("  host {host}{outside}{root}: {}\n", command.run)
     };
     commands.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use shallows_core::port::marker::{Marking, PortContext, Seen};
+    use shallows_core::port::{ConfigError, MarkReason, Queues};
+    use shallows_core::registry::{Parameters, Registry};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Never;
+
+    impl Marking for Never {
+        fn decide(&mut self, _: Seen, _: &Queues) -> Option<MarkReason> {
+            None
+        }
+    }
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a registry takes makers that can fail"
+    )]
+    fn never(_: &Parameters, _: &PortContext<'_>) -> Result<Box<dyn Marking>, ConfigError> {
+        Ok(Box::new(Never))
+    }
+
+    #[test]
+    fn a_scaled_scenario_keeps_the_schemes_of_its_registry() {
+        let text = r#"
+            topology.star = { hosts = 3, rate = "1Gbps", delay = "5us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo", marker = { scheme = { never = {} } } }
+            workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
+        "#;
+        let mut registry = Registry::default();
+        registry.marker("never", never);
+        let path = Path::new("x.toml");
+        let scenario = Scenario::parse_in(path, text, &[], Path::new(""), &registry).unwrap();
+        scaled(scenario, Some(0.2)).unwrap();
+    }
 }

@@ -4,9 +4,21 @@
 //! is. Linux is tested; on macOS the memory is unknown, and on `wasm32` the clock too. Neither of
 //! these two targets has been built so far.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::num::NonZero;
-use std::thread;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{env, io, thread};
+
+/// The program that other processes of a run start: this one, or what `SHALLOWS_PROGRAM` names where
+/// this is an interpreter (the command of the Python package).
+pub fn program() -> io::Result<PathBuf> {
+    match env::var_os("SHALLOWS_PROGRAM") {
+        Some(program) => Ok(program.into()),
+        None => env::current_exe(),
+    }
+}
 
 /// How many threads can run at once.
 pub(crate) fn cpus() -> usize {
@@ -34,4 +46,20 @@ impl Stopwatch {
     pub(crate) fn elapsed(&self) -> Duration {
         self.0.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
+}
+
+/// Bytes of the longest text that a command reads as a whole.
+const LONGEST_TEXT: u64 = 64_000_000;
+
+/// The text of a file, such as a scenario. One that is too long to be meant is refused, because a
+/// device may have no end.
+pub fn read_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = File::open(path)?.take(LONGEST_TEXT + 1);
+    io::BufReader::new(file).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_TEXT {
+        let problem = format!("it has more than {} MB", LONGEST_TEXT / 1_000_000);
+        return Err(io::Error::other(problem));
+    }
+    Ok(text)
 }

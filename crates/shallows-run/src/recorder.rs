@@ -20,6 +20,7 @@ use shallows_sim::{CapturedPacket, Content, Observation, Simulation};
 use crate::driver::{Observer, Step, Ticks};
 use crate::failure::Failure;
 use crate::scenario::{Built, Sampled, Scenario, link_name};
+use crate::underway::Underway;
 
 /// Where the tables of probes go.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,12 @@ pub(crate) struct Recorder<'a> {
     /// Bytes that the queues of the sampled ports had sent at the last sample.
     sent: Vec<Vec<u64>>,
     windows: Option<Sampler<'a, WindowSample>>,
+    /// The flows whose windows are sampled.
+    senders: Underway,
     goodput: Option<Sampler<'a, GoodputSample>>,
+    /// The flows that may still deliver something, and what the others have, by service.
+    receivers: Underway,
+    delivered: BTreeMap<u16, u64>,
     rtts: Option<SampleWriter<RttSample>>,
     sojourns: Option<SojournTimes>,
     capture: Option<Captured>,
@@ -90,9 +96,14 @@ impl<'a> Recorder<'a> {
             }
             _ => None,
         };
+        let flows = &built.workload.flows;
+        let sampled = probes.flows.as_ref().map_or(&[][..], |of| &of.of);
         Ok(Self {
             built,
             place,
+            senders: Underway::new(sampled.iter().copied(), flows),
+            receivers: Underway::new(0..flows.len() as u32, flows),
+            delivered: flows.iter().map(|flow| (flow.service, 0)).collect(),
             queues: Sampler::create(probes.queues.as_ref(), place)?,
             throughput: Sampler::create(probes.throughput.as_ref(), place)?,
             sent,
@@ -154,17 +165,22 @@ impl<'a> Recorder<'a> {
         let Some(windows) = due(&mut self.windows, now) else {
             return Ok(());
         };
-        for &flow in &windows.sampled.of {
-            if let Some(sender) = simulation.sender(flow) {
-                windows.writer.write(&WindowSample {
-                    time: now,
-                    flow: flow.into(),
-                    cwnd: Bytes::new(sender.cwnd as u64),
-                    alpha: sender.alpha,
-                })?;
-            }
-        }
-        Ok(())
+        let mut problem = None;
+        let flows = &self.built.workload.flows;
+        self.senders.visit(now, flows, |flow| {
+            let Some(sender) = simulation.sender(flow) else {
+                return simulation.flow(flow).1.fct.is_some();
+            };
+            let written = windows.writer.write(&WindowSample {
+                time: now,
+                flow: flow.into(),
+                cwnd: Bytes::new(sender.cwnd as u64),
+                alpha: sender.alpha,
+            });
+            problem = problem.take().or(written.err());
+            false
+        });
+        problem.map_or(Ok(()), Err)
     }
 
     fn sample_goodput(&mut self, now: Time, simulation: &Simulation) -> Result<(), ResultsError> {
@@ -172,11 +188,20 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         let mut arrived: BTreeMap<u16, u64> = BTreeMap::new();
-        for (flow, outcome) in simulation.flows() {
-            *arrived.entry(flow.service).or_default() += match outcome.fct {
-                Some(_) if flow.bytes != FlowSpec::ENDLESS => flow.bytes,
-                _ => outcome.delivered,
+        let (flows, delivered) = (&self.built.workload.flows, &mut self.delivered);
+        self.receivers.visit(now, flows, |number| {
+            let (flow, outcome) = simulation.flow(number);
+            let is_over = outcome.fct.is_some() && flow.bytes != FlowSpec::ENDLESS;
+            let (sum, bytes) = if is_over {
+                (&mut *delivered, flow.bytes)
+            } else {
+                (&mut arrived, outcome.delivered)
             };
+            *sum.entry(flow.service).or_default() += bytes;
+            is_over
+        });
+        for (service, bytes) in &self.delivered {
+            *arrived.entry(*service).or_default() += bytes;
         }
         for (service, bytes) in arrived {
             goodput.writer.write(&GoodputSample {

@@ -94,6 +94,7 @@ pub fn facts(
         simulated,
         packet_hops: progress.packet_hops,
         events: progress.events,
+        engine: Some(simulation.engine().to_string()),
         wall: Some(wall),
         marks: marks(simulation, &built.fabric, counts.marks),
         drops: drops(simulation, built),

@@ -2,15 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
 use shallows_results::latencies::{TABLE, collect};
-use shallows_results::run_record::clear;
+use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
-use shallows_results::{Format, RunRecord, write_bytes, write_text};
-use shallows_sim::Connections;
+use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
+use shallows_sim::{Connections, Interrupt};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
@@ -23,12 +22,13 @@ use crate::scenario::{Built, Scenario};
 /// How a scenario is run, beyond what it says itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Directory of the results and format of its tables; none are written without.
+    /// Directory of the results and format of its tables; none are written without. What it may
+    /// hold before is said at [`ResultDirectory::begin`].
     pub out: Option<(&'a Path, Format)>,
     /// Threads to use, at most one for each CPU; results do not depend on it.
     pub threads: u32,
-    /// Ends the run early once it is true, with partial results.
-    pub interrupted: &'a AtomicBool,
+    /// Ends the run early, with partial results if it has begun.
+    pub interrupted: Interrupt<'a>,
     /// Where the records of flows are afterwards.
     pub flows: FlowRecords,
 }
@@ -57,7 +57,7 @@ pub fn run(scenario: &Scenario, observers: &mut [&mut dyn Observer]) -> Result<R
     let options = Options {
         out: None,
         threads: 1,
-        interrupted: &AtomicBool::new(false),
+        interrupted: Interrupt::Never,
         flows: FlowRecords::InMemory,
     };
     Ok(run_built(scenario, &scenario.build()?, &options, observers)?.record)
@@ -70,15 +70,17 @@ pub fn run_built(
     options: &Options<'_>,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Finished, Failure> {
-    let ideal = ideal_fcts(scenario, built)?;
+    let interrupted = options.interrupted;
+    let ideal = ideal_fcts(scenario, built, interrupted)?;
     // Threads wait for each other all the time: without a CPU each they would wait for a slice.
     let threads = options.threads.min(platform::cpus() as u32);
-    let mut simulation = scenario.simulation(built, threads)?;
-    let place = match options.out {
-        Some((directory, format)) => {
-            clear(directory)?;
-            Place::Directory(directory, format)
-        }
+    let mut simulation = scenario.simulation_unless(built, threads, interrupted)?;
+    let output = match options.out {
+        Some((directory, format)) => Some((begin_output(directory, scenario)?, format)),
+        None => None,
+    };
+    let place = match &output {
+        Some((output, format)) => Place::Directory(output.path(), *format),
         None => Place::Memory,
     };
     let mut recorder = Recorder::create(scenario, built, place)?;
@@ -87,14 +89,23 @@ pub fn run_built(
 
     let clock = Stopwatch::start();
     let until = scenario.config.until;
-    let completeness = drive(&mut simulation, until, &mut all, options.interrupted)?;
+    let completeness = drive(&mut simulation, until, &mut all, interrupted)?;
     let wall = clock.elapsed();
 
     let records = || report::records(&simulation, &ideal);
     let rule = scenario.config.report.percentiles;
     let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
     if records().next().is_none() && latencies.is_empty() {
-        return Err(nothing("started", scenario).into());
+        if completeness == Completeness::Complete {
+            return Err(nothing("started", scenario).into());
+        }
+        let mut record = RunRecord::new(Vec::new(), None);
+        recorder.complete(&mut record)?;
+        if let Some((output, format)) = output {
+            record.write(output.path(), format)?;
+            output.publish()?;
+        }
+        return Err(Failure::Interrupted);
     }
     let completion = scenario.config.completion;
     let mut facts = report::facts(&simulation, built, records(), completion, wall);
@@ -111,16 +122,20 @@ pub fn run_built(
     if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
         record.insert(TABLE, table);
     }
-    if let Some((directory, format)) = options.out {
-        write_resolved(directory, scenario)?;
-        record.write_with(directory, format, records())?;
-        record = record.with_tables_in(directory);
+    if let Some((output, format)) = output {
+        record.write_with(output.path(), format, records())?;
+        record = record.with_tables_in(output.target());
+        output.publish()?;
     }
     Ok(Finished { record, probes })
 }
 
 /// What the flows of a simulated run would take alone.
-pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failure> {
+fn ideal_fcts(
+    scenario: &Scenario,
+    built: &Built,
+    interrupt: Interrupt<'_>,
+) -> Result<Vec<Time>, Failure> {
     let config = &scenario.config;
     // Most flows find a connection that lasts open already.
     let handshake = if config.transport.handshake && config.connections == Connections::PerFlow {
@@ -128,23 +143,26 @@ pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failu
     } else {
         Handshake::None
     };
-    Ok(ideal::fcts(
-        scenario,
-        built,
-        handshake,
-        scenario.config.completion,
-    )?)
+    ideal::fcts(scenario, built, (handshake, config.completion), interrupt)
 }
 
-/// Writes the scenario as it was run, and copies of the files that it reads.
-pub(crate) fn write_resolved(out: &Path, scenario: &Scenario) -> Result<(), Failure> {
+/// Begins the results of a run with the scenario as it is run and copies of the files that it
+/// reads, none of which the results may replace by something else.
+pub(crate) fn begin_output(
+    directory: &Path,
+    scenario: &Scenario,
+) -> Result<ResultDirectory, Failure> {
+    let output = ResultDirectory::begin(directory)?;
+    write_resolved(output.path(), scenario)?;
+    output.refuse_inputs(scenario.files())?;
+    Ok(output)
+}
+
+/// Writes the scenario as it is run, and copies of the files that it reads.
+fn write_resolved(out: &Path, scenario: &Scenario) -> Result<(), Failure> {
     let (text, inputs) = scenario.config.resolved()?;
     for input in inputs {
         let path = out.join(&input.path);
-        // Left alone if it is there, because it may be the very file that was read.
-        if fs::read(&path).is_ok_and(|content| content == input.content) {
-            continue;
-        }
         let parent = path.parent().unwrap_or(out);
         fs::create_dir_all(parent)
             .with_context(|| format!("cannot create {}", parent.display()))?;

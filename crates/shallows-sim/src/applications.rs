@@ -31,24 +31,24 @@ use crate::workload::{HostSet, WorkloadError};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ApplicationEntry {
-    /// What its latencies are called; that of what it does if not given.
+    /// Name of the application in results; the kind of application if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The hosts that ask, or that all do the same.
+    /// Hosts that send requests, or all members of a symmetric application.
     pub clients: HostSet,
-    /// The hosts that answer.
+    /// Hosts that answer requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<HostSet>,
-    /// The service of its packets.
+    /// Service of the application's packets.
     #[serde(default)]
     pub service: u16,
-    /// When it begins.
+    /// Start time.
     #[serde(default)]
     pub start: Time,
-    /// When it begins nothing new any more, if before the end of the run.
+    /// Time after which no new operation starts; the end of the run if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// What it does.
+    /// The kind of application and its parameters.
     pub run: ApplicationConfig,
 }
 
@@ -57,7 +57,7 @@ pub struct ApplicationEntry {
 pub struct ApplicationSetup {
     /// What its latencies are called.
     pub name: String,
-    /// The service of its packets.
+    /// Service of the application's packets.
     pub service: u16,
     /// The host of each member.
     pub hosts: Vec<u32>,
@@ -92,6 +92,7 @@ impl Keyed for ApplicationEntryError {
                 }
                 ApplicationError::Zero(name) | ApplicationError::TooLarge { name, .. } => name,
                 ApplicationError::Share(_) => "get-share",
+                ApplicationError::UnusedConnections { .. } => "connections",
             },
             Self::ToItself(_) => "servers",
             Self::StopsBeforeStart => "stop",

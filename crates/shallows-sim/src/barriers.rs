@@ -1,40 +1,45 @@
 //! Flows that wait for others.
 
-use rustc_hash::FxHashMap;
-
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::workload::Barrier;
 
 /// Which flows each barrier still waits for.
 #[derive(Debug)]
 pub(crate) struct Barriers {
-    /// The barriers that wait for a flow.
-    waiting: FxHashMap<u32, Vec<usize>>,
+    /// The flows that barriers wait for, each with such a barrier, in the order of both.
+    waiting: Vec<(u32, u32)>,
     /// How many flows each barrier waits for.
-    missing: Vec<usize>,
+    missing: Vec<u32>,
 }
 
 impl Barriers {
-    pub(crate) fn new(barriers: &[Barrier]) -> Self {
-        let mut waiting: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
-        for (number, barrier) in barriers.iter().enumerate() {
+    pub(crate) fn new(barriers: &[Barrier], interrupt: Interrupt<'_>) -> Result<Self, Interrupted> {
+        let missing = barriers.iter().map(|barrier| barrier.waits_for.len());
+        let mut waiting = Vec::with_capacity(missing.clone().sum());
+        for (number, barrier) in (0..).zip(barriers) {
             for &flow in &barrier.waits_for {
-                waiting.entry(flow).or_default().push(number);
+                interrupt.check_at(waiting.len())?;
+                waiting.push((flow, number));
             }
         }
-        let missing = barriers.iter().map(|barrier| barrier.waits_for.len());
-        Self {
-            missing: missing.collect(),
+        // Rounds that follow each other are in order.
+        waiting.sort_unstable();
+        Ok(Self {
+            missing: missing.map(|count| count as u32).collect(),
             waiting,
-        }
+        })
     }
 
     /// A flow is complete; the barriers that open with it.
     pub(crate) fn completed(&mut self, flow: u32) -> Vec<usize> {
-        let mut opened = self.waiting.remove(&flow).unwrap_or_default();
-        opened.retain(|&number| {
-            self.missing[number] -= 1;
-            self.missing[number] == 0
+        let first = self.waiting.partition_point(|&(of, _)| of < flow);
+        let of_flow = self.waiting[first..].iter();
+        let of_flow = of_flow.take_while(|&&(of, _)| of == flow);
+        let opened = of_flow.filter_map(|&(_, number)| {
+            let missing = &mut self.missing[number as usize];
+            *missing -= 1;
+            (*missing == 0).then_some(number as usize)
         });
-        opened
+        opened.collect()
     }
 }

@@ -15,7 +15,7 @@ use crate::topology::Fabric;
 pub struct Control {
     /// The agents.
     pub agents: Vec<AgentSetup>,
-    /// How messages travel.
+    /// Transport of messages.
     pub carriage: Carriage,
     /// Who sends to whom where messages are packets of the fabric, because paths are found before
     /// the run. Other messages are lost.

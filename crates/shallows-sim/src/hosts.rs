@@ -10,27 +10,29 @@ use shallows_core::host::qjump::{
 use shallows_core::host::stage::StageTagger;
 use shallows_core::keyed::Keyed;
 use shallows_core::packet::Packet;
+use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
 
 use crate::topology::Fabric;
+use crate::workload::Workload;
 use crate::workload::random::{Purpose, Stream};
 
-/// All hosts are alike.
+/// Settings of all hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HostSetup {
-    /// Data carries the stage of its flow in the DSCP field, in place of the service, and ACKs the
-    /// first stage (ML-ECN, PIAS); in a table, stages of connections and tags of ACKs (EAR as
-    /// published).
+    /// Stage tags in the DSCP field instead of the service: data carries the stage of its flow,
+    /// ACKs the first stage (ML-ECN, PIAS). A table adds stages of connections and tags of ACKs
+    /// (EAR as published).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTagger>,
-    /// How much each level may send: that of a packet is its DSCP field, which is the service of
-    /// its flow unless there are stages.
+    /// QJUMP's rate limits. The DSCP field of a packet is its level; it is the service of its flow
+    /// unless there are stages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qjump: Option<QjumpConfig>,
-    /// Who may send when (XCo), by the agents of [`XcoConfig::control`](crate::XcoConfig::control).
+    /// XCo: a controller permits hosts to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xco: Option<crate::XcoConfig>,
 }
@@ -61,54 +63,54 @@ pub struct QjumpConfig {
     /// The length of an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Time>,
-    /// Bytes per epoch, for each level. A level is a service here, of which strict switches serve
+    /// Bytes per epoch on the link of a host, by its framing, for each level. A level is a service here, of which strict switches serve
     /// service 0 first: it is the paper's highest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Bytes>>,
-    /// What the epoch is computed from (eqs. 1 and 2).
+    /// Parameters from which the epoch is computed (eqs. 1 and 2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkConfig>,
     /// The throughput factor f of each level, 1 to n (eq. 4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<Vec<f64>>,
-    /// The level of a TCP flow by its size, in place of its service: level 0 up to the first size,
-    /// level 1 up to the second, and so on. Endless flows have the last level.
+    /// Level of a TCP flow by its size instead of its service: level 0 up to the first size, level
+    /// 1 up to the second, and so on. Long-lived flows have the last level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_size: Option<Vec<Bytes>>,
-    /// Levels follow from what the applications of a host send, in place of their services: the
-    /// numbers of services tell applications apart, and levels are from the top.
+    /// Levels are chosen from what the applications of a host send instead of their services.
+    /// Service numbers identify applications; level 0 is the highest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticConfig>,
-    /// Whether a level's bytes are those of all flows of a host or of each flow by itself. Flows
-    /// begin epochs of their own, and their excess is dropped.
+    /// Scope of a level's limit: all flows of a host, or each flow separately. With `flow`, each
+    /// flow has its own epochs and its excess is dropped.
     pub scope: Scope,
-    /// What happens to packets over the limit.
+    /// Treatment of packets over the limit.
     pub excess: Excess,
-    /// Bytes that may wait at each level where the excess is held. A TCP sender waits for room; other
-    /// packets that find none are dropped. Without it any number waits.
+    /// Limit of held bytes at each level. A TCP sender waits for room; other packets over the limit
+    /// are dropped. Unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Bytes>,
-    /// Where epochs begin.
+    /// Start of epochs.
     pub clock: EpochClock,
-    /// Whether all hosts begin their first epoch at time zero, or each somewhere in that epoch,
-    /// before which it sends nothing.
+    /// Alignment of epochs: all hosts start their first epoch at time zero, or each at a random
+    /// time within that epoch, before which it sends nothing.
     pub phase: Phase,
 }
 
-/// A [`Network`] of which the fabric gives what is not written.
+/// Parameters of QJUMP's equations; missing ones come from the fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// n; the hosts of the fabric if not given.
+    /// n, the number of hosts; that of the fabric if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u32>,
-    /// P.
+    /// P, the largest packet of the guaranteed level on the wire.
     pub packet: Bytes,
-    /// R; the rate of the slowest link of a host if not given.
+    /// R, the rate of the slowest host link; that of the fabric if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// ε.
+    /// ε, the processing time of a switch.
     pub processing: Time,
 }
 
@@ -181,7 +183,7 @@ impl Keyed for QjumpError {
 }
 
 impl QjumpConfig {
-    /// The limits of a host of `fabric`.
+    /// The limits of a host of `fabric`, without the framing of its port.
     ///
     /// # Errors
     /// If they make no sense.
@@ -216,6 +218,7 @@ impl QjumpConfig {
             levels,
             excess: self.excess,
             clock: self.clock,
+            framing: Framing::NONE,
         };
         config.validate()?;
         if let Some(automatic) = &self.automatic {
@@ -228,6 +231,20 @@ impl QjumpConfig {
             automatic.build(&config, self.hold_limit)?;
         }
         Ok(config)
+    }
+
+    /// Gives each TCP flow the level of its size as its service, if there is
+    /// [`by_size`](Self::by_size).
+    pub fn choose_levels(&self, workload: &mut Workload) {
+        let Some(sizes) = &self.by_size else {
+            return;
+        };
+        let mut streams = workload.datagrams.iter().map(|of| of.flow).peekable();
+        for (flow, spec) in (0..).zip(&mut workload.flows) {
+            if streams.next_if_eq(&flow).is_none() {
+                spec.service = sizes.partition_point(|size| size.get() < spec.bytes) as u16;
+            }
+        }
     }
 
     /// The gate of a host with these [limits](Self::limits).

@@ -5,8 +5,11 @@
 mod applications;
 mod barriers;
 mod control;
+mod density;
 mod engine;
 mod hosts;
+mod interrupt;
+mod layers;
 mod network;
 mod packet;
 mod parallel;
@@ -28,6 +31,8 @@ pub use control::{
     AgentSetup, Carriage, Channel, Control, ControlError, GateAgent, HostAgent, LoneAgent,
 };
 pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
+pub use interrupt::{Interrupt, Interrupted};
+pub use layers::{Engine, EngineChoice, NoLayers};
 pub use network::PortSetup;
 pub use packet::Ticket;
 pub use shard::PauseStats;

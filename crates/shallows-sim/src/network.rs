@@ -10,6 +10,7 @@ use shallows_core::port::{
 use shallows_core::units::{Bytes, Time};
 
 use crate::engine::{Arena, Class, Collision, Event, Key, SLOT, Wheel};
+use crate::layers::Line;
 use crate::packet::{Packet, Ticket};
 use crate::partition::Partition;
 use crate::topology::{Fabric, Node};
@@ -99,11 +100,11 @@ pub struct PortSetup {
     pub switches: PortConfig,
     /// Ports of hosts.
     pub hosts: PortConfig,
-    /// Ports of some links, in place of those.
+    /// Ports of specific links, which override `switch` and `host`.
     pub special: BTreeMap<u32, PortConfig>,
     /// Memory that the ports of one switch share, if their buffers do.
     pub pool: Option<Bytes>,
-    /// When switches ask their neighbours to pause, if they do.
+    /// Pause frames of switches; none if not given.
     pub pause: Option<PauseConfig>,
     /// Time that hosts take to hand an arrived packet to their transport: all the same, or each its
     /// own.
@@ -332,6 +333,37 @@ impl Network {
         None
     }
 
+    /// Hands a port packets in the order of their times, and puts what it starts to send before
+    /// `end` on its line. Returns when it sends next.
+    #[inline]
+    pub(crate) fn run_port(
+        &mut self,
+        number: u32,
+        arrivals: impl Iterator<Item = (Time, Ticket)>,
+        end: Time,
+        line: &mut Line,
+    ) -> Time {
+        let port = &mut self.ports[number as usize];
+        let pool = &mut self.pools[port.pool as usize];
+        let (delay, before) = (port.delay, line.len());
+        let departed = |finish: Time, ticket| line.push(finish.saturating_add(delay), ticket);
+        port.egress
+            .run(&mut port.due, arrivals, end, pool, departed);
+        self.hops += (line.len() - before) as u64;
+        port.due
+    }
+
+    /// Whether a port has dropped packets that are to be [taken](Self::take_dropped).
+    #[inline]
+    pub(crate) fn has_dropped(&self, port: u32) -> bool {
+        self.ports[port as usize].egress.has_dropped()
+    }
+
+    /// When a port sends the next of the packets that it holds; the greatest time if it has none.
+    pub(crate) fn due(&self, port: u32) -> Time {
+        self.ports[port as usize].due
+    }
+
     /// A port has sent what it sends by now: sets the event for the rest, if there is any.
     #[inline]
     pub(crate) fn await_ready(&mut self, events: &mut Wheel, number: u32) {
@@ -396,7 +428,8 @@ impl Port {
             to: self.to,
             queue: passage.queue,
             sojourn: passage.sojourn,
-            arrival: passage.finish + self.delay,
+            // At a few bits per second the clock ends before the packet is there.
+            arrival: passage.finish.saturating_add(self.delay),
         }
     }
 }

@@ -16,8 +16,6 @@ pub(crate) struct Packet {
     /// above it, 16 bits each; control messages have the place of their bytes. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
     /// the selective ACK.
     extra: u64,
-    /// Where its next link stands in the table of paths.
-    pub(crate) route: u32,
     pub(crate) ticket: Ticket,
     /// Bytes of data.
     len: u16,
@@ -30,6 +28,8 @@ pub(crate) struct Packet {
 pub struct Ticket {
     /// The number of the packet.
     pub(crate) packet: u32,
+    /// Where its next link stands in the table of paths.
+    pub(crate) route: u32,
     connection: u32,
     /// Bytes that the flow has left with this packet, as far as the field goes.
     remaining: u32,
@@ -95,9 +95,9 @@ impl Packet {
             seq: segment.seq,
             sent_at: segment.sent_at,
             extra: u64::from(flow),
-            route: envelope.route,
             ticket: Ticket {
                 packet: 0,
+                route: envelope.route,
                 connection: envelope.connection,
                 remaining: remaining.min(u64::from(u32::MAX)) as u32,
                 size: segment.len as u16 + envelope.header,
@@ -121,9 +121,9 @@ impl Packet {
             seq: ack.ack,
             sent_at: ack.echo,
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
-            route: envelope.route,
             ticket: Ticket {
                 packet: 0,
+                route: envelope.route,
                 connection: envelope.connection,
                 remaining: 0,
                 size: envelope.header,
@@ -142,9 +142,9 @@ impl Packet {
             seq: datagram.message,
             sent_at: datagram.sent_at,
             extra: u64::from(flow) | fragment << 32 | fragments << 48,
-            route: envelope.route,
             ticket: Ticket {
                 packet: 0,
+                route: envelope.route,
                 connection: envelope.connection,
                 remaining: u32::MAX,
                 size: datagram.size as u16,
@@ -170,9 +170,9 @@ impl Packet {
             seq: 0,
             sent_at: now,
             extra: u64::from(place) | 1 << 48,
-            route,
             ticket: Ticket {
                 packet: 0,
+                route,
                 connection,
                 remaining: 0,
                 size,
@@ -375,6 +375,6 @@ mod tests {
     #[test]
     fn packets_stay_small() {
         assert_eq!(size_of::<Packet>(), 48);
-        assert_eq!(size_of::<Ticket>(), 16);
+        assert_eq!(size_of::<Ticket>(), 20);
     }
 }

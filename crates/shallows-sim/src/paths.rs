@@ -51,6 +51,12 @@ impl Paths {
         rest.take_while(|link| link & ARRIVED == 0)
     }
 
+    /// All pairs of links that a path takes one after the other.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (u32, u32)> {
+        let pairs = self.links.windows(2).map(|pair| (pair[0], pair[1]));
+        pairs.filter(|(from, to)| (from | to) & ARRIVED == 0)
+    }
+
     /// The same paths at the same positions, with other names for their links.
     pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> Self {
         let rename = |&step: &u32| step & ARRIVED | name(step & !ARRIVED);

@@ -14,6 +14,8 @@ use shallows_core::units::{Bytes, Time};
 use crate::applications::{ApplicationPlan, PlannedConnection};
 use crate::control::{AgentSetup, Carriage, Channel, HostAgent};
 use crate::hosts::QjumpError;
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::layers::{EngineChoice, LayerPlan, NoLayers};
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::routing::{Place, Router, Selection};
@@ -56,15 +58,37 @@ impl Setup {
         self.threads
     }
 
+    /// The layers that the run goes by, or why it goes by the event queue. `fits` says what was
+    /// found before the agents moved to their hosts.
+    pub(crate) fn layers(
+        &self,
+        fits: Result<(), NoLayers>,
+        threads: u32,
+        (paths, smallest): (&Paths, u32),
+    ) -> Result<Result<LayerPlan, NoLayers>, NoLayers> {
+        let plan = fits.and_then(|()| LayerPlan::new(self, paths, smallest));
+        match self.engine {
+            EngineChoice::Events => Ok(Err(NoLayers::Demanded)),
+            EngineChoice::Layers => plan.map(Ok),
+            EngineChoice::Automatic => {
+                Ok(plan.and_then(|plan| plan.pays(self, threads).map(|()| plan)))
+            }
+        }
+    }
+
     /// The hosts that have gates.
-    pub(crate) fn gates(&self) -> Result<BTreeMap<u32, HostState>, SetupError> {
+    pub(crate) fn gates(
+        &self,
+        interrupt: Interrupt<'_>,
+    ) -> Result<BTreeMap<u32, HostState>, SetupError> {
         let mut hosts = BTreeMap::new();
         if let Some(qjump) = &self.hosts.qjump {
-            let limits = qjump.limits(&self.fabric)?;
+            let mut limits = qjump.limits(&self.fabric)?;
+            limits.framing = self.ports.hosts.framing;
             if qjump.automatic.is_some() && self.hosts.stages.is_some() {
                 return Err(QjumpError::TwoChoices("stages").into());
             }
-            self.check_levels(&limits)?;
+            self.check_levels(&limits, interrupt)?;
             for host in 0..self.fabric.hosts() {
                 let gate = Box::new(qjump.gate(&limits, host, self.seed)?);
                 let state: &mut HostState = hosts.entry(host).or_default();
@@ -77,15 +101,8 @@ impl Setup {
     /// Gives each TCP flow the level of its size, where hosts choose levels by size.
     pub(crate) fn choose_levels(&mut self) {
         let qjump = self.hosts.qjump.as_ref();
-        let Some(sizes) = qjump.and_then(|qjump| qjump.by_size.as_ref()) else {
-            return;
-        };
-        let workload = Arc::make_mut(&mut self.workload);
-        let mut streams = workload.datagrams.iter().map(|of| of.flow).peekable();
-        for (flow, spec) in (0..).zip(&mut workload.flows) {
-            if streams.next_if_eq(&flow).is_none() {
-                spec.service = sizes.partition_point(|size| size.get() < spec.bytes) as u16;
-            }
+        if let Some(qjump) = qjump.filter(|qjump| qjump.by_size.is_some()) {
+            qjump.choose_levels(Arc::make_mut(&mut self.workload));
         }
     }
 
@@ -164,11 +181,16 @@ impl Setup {
     }
 
     /// Checks that the limits let something of every flow pass at some time.
-    fn check_levels(&self, limits: &LimiterConfig) -> Result<(), SetupError> {
+    fn check_levels(
+        &self,
+        limits: &LimiterConfig,
+        interrupt: Interrupt<'_>,
+    ) -> Result<(), SetupError> {
         let qjump = self.hosts.qjump.as_ref();
         let is_automatic = qjump.is_some_and(|qjump| qjump.automatic.is_some());
         let lowest = limits.levels.len() as u16 - 1;
         for (flow, spec) in self.workload.flows.iter().enumerate() {
+            interrupt.check_at(flow)?;
             let size = match self.workload.stream(flow as u32) {
                 Some(_) => udp::IP_HEADER + 1,
                 None => self.transport(spec).header,
@@ -222,13 +244,17 @@ impl Setup {
     }
 
     /// All paths in use, and where those of each flow begin.
-    pub(crate) fn routes(&self) -> Result<(Paths, Vec<[u32; 2]>), SetupError> {
+    pub(crate) fn routes(
+        &self,
+        interrupt: Interrupt<'_>,
+    ) -> Result<(Paths, Vec<[u32; 2]>), SetupError> {
         let mut paths = Paths::default();
         let mut routes = Vec::with_capacity(self.workload.flows.len());
         let mut links = Vec::new();
         let flows = &self.workload.flows;
         let selectors = selectors(&self.router, flows, self.connections);
         for (flow, (spec, selector)) in flows.iter().zip(selectors).enumerate() {
+            interrupt.check_at(flow)?;
             let mut find = |from, to| {
                 let found = self.router.path(from, to, selector, &mut links);
                 found.map_err(|reason| SetupError::NoPath { flow, reason })?;
@@ -244,9 +270,13 @@ impl Setup {
 
     /// For each flow, how long a full segment and its ACK take on the idle fabric; nothing if
     /// connections are not warmed up.
-    pub(crate) fn warm_ups(&self, paths: &Paths, routes: &[[u32; 2]]) -> Vec<[Time; 2]> {
+    pub(crate) fn warm_ups(
+        &self,
+        (paths, routes): (&Paths, &[[u32; 2]]),
+        interrupt: Interrupt<'_>,
+    ) -> Result<Vec<[Time; 2]>, Interrupted> {
         if self.connections != Connections::WarmedUp {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let pass = |route: u32, size: u32| {
             let links = paths.links(route).map(|link| {
@@ -264,7 +294,7 @@ impl Setup {
             } = *self.transport(spec);
             [pass(forth, segment + header), pass(back, header)]
         });
-        delays.collect()
+        interrupt.collect(delays)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A run: hosts with their connections, on a network.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
@@ -14,10 +15,14 @@ use shallows_core::units::{Bytes, Time};
 use thiserror::Error;
 
 use crate::applications::{ApplicationSetup, Latency};
+use crate::barriers::Barriers;
 use crate::control::{Control, ControlError};
+use crate::density;
 use crate::hosts::{HostSetup, QjumpError};
+use crate::interrupt::{Interrupt, Interrupted};
+use crate::layers::{self, Engine, EngineChoice, NoLayers};
 use crate::network::{Network, PortSetup};
-use crate::parallel::Crew;
+use crate::parallel::{Crew, DENSE};
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router};
@@ -51,9 +56,9 @@ pub struct Setup {
     pub applications: Vec<ApplicationSetup>,
     /// What hosts have to say. Shared with who made it, because it can be most of the memory.
     pub workload: Arc<Workload>,
-    /// Where a flow's completion is taken.
+    /// End of a flow for its completion time.
     pub completion: Completion,
-    /// What is wrong with some links.
+    /// Faults of links.
     pub faults: BTreeMap<u32, Fault>,
     /// Links that go down and come back, in the order of time.
     pub changes: Vec<LinkChange>,
@@ -63,34 +68,36 @@ pub struct Setup {
     pub seed: u64,
     /// Threads to use at most. Results do not depend on it.
     pub threads: u32,
+    /// Which engine runs it. Results do not depend on it.
+    pub engine: EngineChoice,
 }
 
-/// The moment at which a flow is complete.
+/// End of a flow for its completion time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Completion {
-    /// The sender has the ACK of the last byte, as MQ-ECN measures it.
+    /// The sender receives the ACK of the last byte, as in MQ-ECN.
     #[default]
     Sender,
-    /// The receiver has the last byte, as ML-ECN measures it.
+    /// The receiver gets the last byte, as in ML-ECN.
     Receiver,
 }
 
-/// How long a connection lasts.
+/// Lifetime of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Connections {
-    /// As long as its flow.
+    /// One connection per flow.
     #[default]
     PerFlow,
-    /// For all of the run: a flow takes over the oldest connection from its source to its
-    /// destination for its service that has nothing to send, with all that it has learned, and a
-    /// new one is made when there is none (MQ-ECN's simulations).
+    /// Connections last for the whole run. A flow takes the oldest idle connection of its source,
+    /// destination and service, with its window and estimates; if all are busy, a new connection is
+    /// opened (MQ-ECN's simulations).
     Persistent,
-    /// As persistent; and before its first flow each connection has sent one full segment over the
-    /// idle fabric: it knows its base delay, and its window has grown for one ACK (EAR's
+    /// Persistent connections that have sent one full segment over the idle fabric before their
+    /// first flow: they know the base delay, and the window has grown by one ACK (EAR's
     /// simulations).
     WarmedUp,
 }
@@ -98,6 +105,9 @@ pub enum Connections {
 /// Why a run cannot start.
 #[derive(Clone, Debug, Error)]
 pub enum SetupError {
+    /// Somebody gave up waiting for it.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// A port of a switch or host.
     #[error("ports: {0}")]
     Port(#[from] PortError),
@@ -139,6 +149,9 @@ pub enum SetupError {
     /// The system gives us no threads.
     #[error("threads: {0}; ask for fewer")]
     Threads(#[from] Arc<io::Error>),
+    /// The setup demands layers, and the run does not fit.
+    #[error("layers: {0}")]
+    Layers(#[from] NoLayers),
     /// Nothing to simulate.
     #[error("the workload has no flows")]
     NoFlows,
@@ -206,7 +219,8 @@ impl FlowOutcome {
     fn merge(self, other: Self) -> Self {
         Self {
             start: self.start.min(other.start),
-            fct: self.fct.or(other.fct),
+            // Both ends may have ended it: the receiver with the last byte, and a stop of its sender.
+            fct: self.fct.into_iter().chain(other.fct).min(),
             sent: self.sent + other.sent,
             received: self.received + other.received,
             retransmits: self.retransmits + other.retransmits,
@@ -255,6 +269,7 @@ pub struct Simulation {
     uplinks: Vec<u32>,
     /// The threads, if there are several parts.
     crew: Option<Crew>,
+    engine: Engine,
     router: Router,
     /// Paths that are in use, and where those of each flow begin, while links may change.
     paths: Paths,
@@ -276,31 +291,43 @@ pub struct SenderState {
 
 impl Simulation {
     /// A run at time zero.
-    pub fn new(mut setup: Setup) -> Result<Self, SetupError> {
+    pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        Self::new_unless(setup, Interrupt::Never)
+    }
+
+    /// A run at time zero, unless it is interrupted before: many flows take a while.
+    pub fn new_unless(mut setup: Setup, interrupt: Interrupt<'_>) -> Result<Self, SetupError> {
         setup.check()?;
         setup.choose_levels();
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();
         let (applications, parts) = setup.add_applications();
-        let mut hosts = setup.gates()?;
+        let mut hosts = setup.gates(interrupt)?;
         for part in parts {
             hosts.entry(part.host).or_default().parts.push(part);
         }
         setup.control.check(&setup.fabric)?;
-        let (threads, delay) = (setup.usable_threads(), setup.control.delay());
+        let (mut threads, delay) = (setup.usable_threads(), setup.control.delay());
+        let fits = layers::refuse(&setup);
         let control = setup.add_agents(&mut hosts);
-        let partition = Partition::new(&setup.fabric, threads);
-        let (mut paths, routes) = setup.routes()?;
+        let (mut paths, routes) = setup.routes(interrupt)?;
         let is_fixed = setup.changes.is_empty();
         let smallest = setup.smallest_packet(&control, &applications);
-        let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
-        if let Some(delay) = delay {
-            (lookaheads.iter_mut().flatten()).for_each(|least| *least = delay.min(*least));
-        }
+        let (mut plan, engine) = match setup.layers(fits, threads, (&paths, smallest))? {
+            Ok(plan) => {
+                threads = 1;
+                let engine = plan.engine();
+                (Some(plan.with_letters(delay)), engine)
+            }
+            Err(reason) => (None, Engine::Events(reason)),
+        };
+        let has_others = !applications.connections.is_empty() || !control.hosts.is_empty();
+        let routed = (&paths, &routes[..], has_others);
+        let (partition, lookaheads) = divide(&setup, threads, smallest, delay, routed);
         let watched = watched_links(&setup, &partition);
         let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
-        let warm_ups = setup.warm_ups(&paths, &routes);
+        let warm_ups = setup.warm_ups((&paths, &routes), interrupt)?;
         let kept_routes = if is_fixed { Vec::new() } else { routes.clone() };
         let routing = Arc::new(Routing {
             router: setup.router.clone(),
@@ -328,7 +355,10 @@ impl Simulation {
                 partition.part_of(Node::Host(src)) == part
             };
             let stops = world.workload.stops.iter().copied();
+            let outcomes = world.workload.flows.iter().map(FlowOutcome::of);
             Ok(Shard::new(ShardSetup {
+                outcomes: interrupt.collect(outcomes)?,
+                barriers: Barriers::new(&world.workload.barriers, interrupt)?,
                 part,
                 parts: partition.parts(),
                 world: Arc::clone(&world),
@@ -342,31 +372,27 @@ impl Simulation {
                 watched: watched.clone(),
                 keeps_rtt: setup.watch.rtt,
                 pauses: pauses.take(),
+                layers: plan.take(),
                 starting: world.workload.timed().filter(local).collect(),
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
             }))
         };
-        let shards: Result<Vec<_>, PortError> = (0..partition.parts()).map(make).collect();
-        let crew = match partition.parts() {
-            1 => None,
-            _ => Some(Crew::new(&lookaheads).map_err(Arc::new)?),
-        };
-        let mut changes = setup.changes;
-        changes.sort_by_key(|change| std::cmp::Reverse(change.at));
+        let shards: Result<Vec<_>, SetupError> = (0..partition.parts()).map(make).collect();
+        let crew = Crew::new(&lookaheads, setup.engine).map_err(Arc::new)?;
+        setup.changes.sort_by_key(|change| Reverse(change.at));
         Ok(Self {
             shards: shards?,
             flows,
             applications: names,
             world,
-            uplinks: (0..setup.fabric.hosts())
-                .map(|host| setup.fabric.uplink(host))
-                .collect(),
+            uplinks: setup.fabric.uplinks(),
             partition,
             crew,
+            engine,
             router: setup.router,
             paths: if is_fixed { Paths::default() } else { paths },
             routes: kept_routes,
-            changes,
+            changes: setup.changes,
         })
     }
 
@@ -415,6 +441,7 @@ impl Simulation {
             let paths = local_paths(&self.paths, &self.partition, part);
             shard.change_link(change.link, change.state);
             shard.reroute(Arc::clone(&routing), paths);
+            shard.tell_agents(change.at, change.link, change.state);
         }
     }
 
@@ -489,9 +516,27 @@ impl Simulation {
         self.shards[part as usize].longest_wait(port)
     }
 
+    /// The engine that runs it, and why it is this one.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Makes windows longer than they may be.
+    #[cfg(test)]
+    pub(crate) fn stretch_windows(&mut self, up: Time, down: Time) {
+        for shard in &mut self.shards {
+            shard.stretch_windows(up, down);
+        }
+    }
+
     /// How many threads it uses.
     pub fn threads(&self) -> usize {
         self.shards.len()
+    }
+
+    /// Events that several threads have handled at once. Those of sparse traffic run on one.
+    pub fn shared_events(&self) -> u64 {
+        self.crew.as_ref().map_or(0, Crew::shared)
     }
 
     /// How far the run has come.
@@ -507,17 +552,19 @@ impl Simulation {
 
     /// The flows, in their order, with what became of them.
     pub fn flows(&self) -> impl ExactSizeIterator<Item = (&FlowSpec, FlowOutcome)> {
-        let specs = self.world.workload.flows[..self.flows].iter().enumerate();
-        specs.map(|(flow, spec)| {
-            let flow = flow as u32;
-            let seen = self.shards.iter().map(|shard| shard.outcome(flow));
-            let outcome = seen.reduce(FlowOutcome::merge);
-            let mut outcome = outcome.unwrap_or_else(|| FlowOutcome::of(spec));
-            if let Some(datagrams) = self.datagrams(flow) {
-                outcome.lost_messages = datagrams.lost_messages() as u32;
-            }
-            (spec, outcome)
-        })
+        (0..self.flows).map(|number| self.flow(number as u32))
+    }
+
+    /// A flow of the workload, by its number, with what became of it.
+    pub fn flow(&self, number: u32) -> (&FlowSpec, FlowOutcome) {
+        let spec = &self.world.workload.flows[number as usize];
+        let seen = self.shards.iter().map(|shard| shard.outcome(number));
+        let outcome = seen.reduce(FlowOutcome::merge);
+        let mut outcome = outcome.unwrap_or_else(|| FlowOutcome::of(spec));
+        if let Some(datagrams) = self.datagrams(number) {
+            outcome.lost_messages = datagrams.lost_messages() as u32;
+        }
+        (spec, outcome)
     }
 
     /// How many packets of its sender ports have dropped of a flow for a reason, in no order.
@@ -595,6 +642,32 @@ impl Simulation {
         let (part, port) = self.partition.place(link);
         self.shards[part as usize].network().port(port)
     }
+}
+
+/// The parts of the fabric, and how long a packet or a message from each is at least on its way to
+/// each. There is one part where several would wait for each other longer than they work.
+fn divide(
+    setup: &Setup,
+    threads: u32,
+    smallest: u32,
+    message_delay: Option<Time>,
+    (paths, routes, has_other_traffic): (&Paths, &[[u32; 2]], bool),
+) -> (Partition, Vec<Vec<Time>>) {
+    let partition = Partition::new(&setup.fabric, threads);
+    let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
+    if let Some(delay) = message_delay {
+        (lookaheads.iter_mut().flatten()).for_each(|least| *least = delay.min(*least));
+    }
+    let parts = partition.parts();
+    if parts > 1 && setup.engine == EngineChoice::Automatic {
+        let least = lookaheads.iter().flatten().copied().min();
+        let least = least.unwrap_or(Time::ZERO);
+        let packets = density::packets_in(least, setup, (paths, routes), has_other_traffic);
+        if packets < (DENSE * u64::from(parts)) as f64 {
+            return (Partition::new(&setup.fabric, 1), vec![vec![Time::MAX]]);
+        }
+    }
+    (partition, lookaheads)
 }
 
 /// The paths as a part sees them, by the numbers of its own ports.

@@ -20,9 +20,9 @@ use crate::simulation::Setup;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Fault {
-    /// Share of the packets that are lost.
+    /// Fraction of packets that are lost.
     pub loss: f64,
-    /// Share of the rest that arrive broken, and are dropped for it.
+    /// Fraction of the remaining packets that arrive corrupted and are dropped.
     pub corruption: f64,
 }
 

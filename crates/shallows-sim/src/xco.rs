@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use shallows_core::control::LinkState;
 use shallows_core::keyed::Keyed;
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
@@ -27,7 +28,7 @@ pub use hierarchy::HierarchyConfig;
 pub use outage::Outage;
 use outage::Unreliable;
 
-/// Explicit coordination (XCo): who may send when.
+/// Explicit coordination (XCo): a controller schedules the hosts' sending.
 ///
 /// ```
 /// # use shallows_sim::HostSetup;
@@ -42,47 +43,46 @@ use outage::Unreliable;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct XcoConfig {
-    /// The length of a timeslice, or how long rate limits hold.
+    /// Length of a timeslice, or interval between rate limits.
     pub slot: Time,
-    /// Timeslices, or rates for all at once.
+    /// Form of directives: timeslices or rate limits.
     pub directives: Directives,
-    /// The host that the controller is at, which then sends nothing else under control; messages
-    /// are packets of the fabric. Without it they are out of band and take `delay`.
+    /// Host of the controller, whose own traffic is not coordinated; control messages are then
+    /// packets of the fabric. If not given, messages are out of band and take `delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controller: Option<u32>,
-    /// How long messages out of band take.
+    /// Delay of out-of-band messages.
     pub delay: Time,
     /// The DSCP field of messages in the fabric.
     pub dscp: u8,
-    /// After how long in its slot a host may be moved to another destination.
+    /// Time in a slot after which a host may be switched to another destination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempt_after: Option<Time>,
-    /// How long a pair waits before others must make way for it.
+    /// Waiting time after which a pair displaces others.
     pub patience: Time,
     /// Hosts whose slots are longer than the others'.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<Weight>,
-    /// Whether there is a second controller that takes over if the first one fails. Messages are
-    /// out of band then.
+    /// Whether a standby controller takes over if the first one fails. Messages are out of band.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub standby: bool,
-    /// When controllers crash and start again.
+    /// Outages of controllers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<Outage>,
-    /// Coordinates only what crosses links near congestion.
+    /// Coordination of only the traffic that crosses links near congestion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_demand: Option<OnDemand>,
-    /// A controller for each pod and one above them, in place of one for all. Messages are out of
-    /// band then.
+    /// A controller per pod and a root controller instead of a single one. Messages are out of
+    /// band.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hierarchy: Option<HierarchyConfig>,
-    /// What coordinators do to packets.
+    /// Parameters of the coordinators' gates.
     pub gate: GateConfig,
     /// Times of the protocol.
     pub protocol: Protocol,
 }
 
-/// How much longer the slots of a host are.
+/// Factor on the slots of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -93,7 +93,7 @@ pub struct Weight {
     pub weight: u32,
 }
 
-/// The forms of directives.
+/// Form of a directive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -138,7 +138,7 @@ pub enum XcoError {
     /// The fabric.
     #[error(transparent)]
     Fabric(#[from] FabricError),
-    /// How messages travel.
+    /// Transport of messages.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// A slot that is over when its host hears of it.
@@ -180,7 +180,7 @@ pub enum XcoError {
     /// An outage that ends before it begins.
     #[error("a controller that crashes at {crash} must restart later")]
     RestartsBeforeCrash {
-        /// When it crashes.
+        /// Time of the crash.
         crash: Time,
     },
     /// Outages that overlap.
@@ -188,7 +188,7 @@ pub enum XcoError {
     CrashesTwice {
         /// The controller.
         controller: u32,
-        /// When it crashes.
+        /// Time of the crash.
         crash: Time,
     },
     /// Pods.
@@ -216,6 +216,7 @@ impl Keyed for XcoError {
             | Self::NotInHierarchy(key) => key,
             Self::Settings(SettingsError::TooQuiet { .. }) => "silence",
             Self::Settings(SettingsError::Drift(_)) => "drift",
+            Self::Settings(SettingsError::SmallShare(_)) => "small-share",
             Self::Settings(SettingsError::Thresholds { .. }) => {
                 return vec!["leave".into(), "enter".into()];
             }
@@ -268,6 +269,10 @@ impl Routes for Paths {
             }
         }
     }
+
+    fn set_link(&mut self, link: u32, state: LinkState) {
+        self.0.set_link(link, state);
+    }
 }
 
 impl XcoConfig {
@@ -318,7 +323,8 @@ impl XcoConfig {
                 controller
             } else {
                 let rate = fabric.link(fabric.uplink(host)).rate;
-                let coordinator = self.coordinator(host, &addresses, rate, &key, ports)?;
+                let coordinator =
+                    self.coordinator((host, rate), &addresses, &key, (fabric, ports))?;
                 HostAgent::Gate(Box::new(coordinator))
             };
             agents.push(AgentSetup { host, agent });
@@ -351,12 +357,14 @@ impl XcoConfig {
 
     fn coordinator(
         &self,
-        host: u32,
+        (host, rate): (u32, Rate),
         controllers: &[u32],
-        rate: Rate,
         key: &ClusterKey,
-        ports: &PortSetup,
+        (fabric, ports): (&Fabric, &PortSetup),
     ) -> Result<Coordinator<Ticket>, SettingsError> {
+        let hosts = fabric.hosts();
+        let slowest = (0..hosts).map(|host| fabric.link(fabric.downlink(host)).rate);
+        let slowest = slowest.min().unwrap_or(rate);
         let config = CoordinatorConfig {
             host,
             controllers: controllers.to_vec(),
@@ -364,6 +372,7 @@ impl XcoConfig {
             rate,
             framing: ports.hosts.framing,
             gate: self.gate,
+            budget: self.gate.budget(slowest, hosts),
             protocol: self.protocol,
             on_demand: self.on_demand,
         };
@@ -400,6 +409,7 @@ impl XcoConfig {
             preempt_after: self.preempt_after,
             patience: self.patience,
             weights: weights.map(|weight| (weight.host, weight.weight)).collect(),
+            small_share: self.gate.small_share,
             protocol: self.protocol,
             on_demand: self.on_demand,
             ..ControllerConfig::default()

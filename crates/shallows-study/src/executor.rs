@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::{fs, process, thread};
 
 use anyhow::{Context as _, anyhow};
@@ -63,6 +63,10 @@ impl Job {
         }
         hash.update(format!("{goodput:?}"));
         hash.update(BUILD_ID);
+        if scenario.has_custom_schemes() {
+            // The build id knows nothing of them.
+            hash.update(program_hash()?);
+        }
         let mut key = String::new();
         for byte in hash.finalize().iter().take(10) {
             let _ = write!(key, "{byte:02x}");
@@ -75,6 +79,17 @@ impl Job {
             keep,
         })
     }
+}
+
+/// The hash of the running program, which has the code of custom schemes.
+fn program_hash() -> anyhow::Result<&'static [u8]> {
+    static HASH: OnceLock<Vec<u8>> = OnceLock::new();
+    if let Some(hash) = HASH.get() {
+        return Ok(hash);
+    }
+    let program = std::env::current_exe().and_then(fs::read);
+    let program = program.context("cannot read the running program")?;
+    Ok(HASH.get_or_init(|| Sha256::digest(program).to_vec()))
 }
 
 fn weight(scenario: &Scenario) -> u64 {
@@ -133,6 +148,7 @@ impl Executor<'_> {
         let mut queue: Vec<&Job> = missing.into_values().collect();
         // The longest first, so that the last ones do not leave cores idle for long.
         queue.sort_by_key(|job| std::cmp::Reverse(job.weight));
+        self.remove_half_made();
         let made = self.make(&queue, runs.len())?;
         runs.extend(made.runs);
         Ok(Finished {
@@ -160,7 +176,7 @@ impl Executor<'_> {
         let done = Mutex::new(Finished::default());
         self.share(queue, |worker, job| {
             match catch_unwind(AssertUnwindSafe(|| self.make_one(job, worker))) {
-                Ok(Ok(None)) => return false,
+                Ok(Ok(None) | Err(Failure::Interrupted | Failure::NotBegun)) => return false,
                 Ok(Ok(Some(measured))) => {
                     let mut done = lock(&done);
                     done.runs.insert(job.key.clone(), Arc::new(measured));
@@ -266,12 +282,37 @@ impl Executor<'_> {
         self.store.join(&job.key)
     }
 
+    /// Removes what processes of this machine that are gone have left half made.
+    fn remove_half_made(&self) {
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        for entry in fs::read_dir(self.store).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if is_half_made(&name, host.trim())
+                .is_some_and(|process| !Path::new("/proc").join(process).exists())
+            {
+                // Another process may be faster.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
     /// Where a run is made: a place that no other process or worker has, on any machine.
     fn half_made(&self, job: &Job, worker: usize) -> PathBuf {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let (key, host, id) = (&job.key, host.trim(), process::id());
         self.store.join(format!(".{key}-{host}-{id}-{worker}"))
     }
+}
+
+/// The process that makes, or made, a run in a directory of this name on this machine.
+fn is_half_made<'a>(name: &'a str, host: &str) -> Option<&'a str> {
+    let name = name.strip_prefix('.')?;
+    let mut parts = name.strip_suffix(".old").unwrap_or(name).rsplitn(3, '-');
+    let (worker, process, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let of_host = rest.strip_suffix(host)?.strip_suffix('-')?;
+    let is_ours = is_number(worker) && is_number(process) && !of_host.is_empty();
+    is_ours.then_some(process)
 }
 
 /// The directory of a run in the making, which goes away if nothing comes of it.
@@ -297,4 +338,27 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_half_made;
+
+    #[test]
+    fn only_runs_in_the_making_on_this_machine_are_taken_for_such() {
+        assert_eq!(is_half_made(".0a1b-node-7-4211-0", "node-7"), Some("4211"));
+        assert_eq!(
+            is_half_made(".0a1b-node-7-4211-0.old", "node-7"),
+            Some("4211")
+        );
+        for other in [
+            "0a1b",
+            ".0a1b-node-8-4211-0",
+            ".git-node-7-x-0",
+            ".-node-7-1-0",
+            ".x",
+        ] {
+            assert_eq!(is_half_made(other, "node-7"), None, "{other}");
+        }
+    }
 }

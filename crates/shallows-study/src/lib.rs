@@ -1,10 +1,15 @@
 //! Many Shallows runs at once.
 //!
-//! [`sweep`] varies the keys of a scenario over seeds; [`overview`] shows one run; [`repro`] makes the figures of papers and compares their claims with what comes out;
-//! [`compare`] shows a scenario simulated and live, side by side.
+//! [`sweep`] varies the keys of a scenario over seeds; [`tune`] searches for better values of keys;
+//! [`overview`] shows one run; [`repro`] makes the figures of papers and compares their claims with what comes out; [`compare`] shows a
+//! scenario simulated and live, side by side; [`artifact`] bundles results so that others can make
+//! them again.
 
 #![forbid(unsafe_code)]
+// They panic when nobody reads the pipe or the disk of a log is full.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod artifact;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod compare;
 mod diff;
@@ -17,6 +22,7 @@ pub mod repro;
 pub mod slurm;
 pub mod sweep;
 mod table;
+pub mod tune;
 pub mod validate;
 
 pub use diff::diff;

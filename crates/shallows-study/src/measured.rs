@@ -1,5 +1,6 @@
 //! One run and what is kept of it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use shallows_core::port::{Accounting, DropReason};
 use shallows_core::units::Time;
 use shallows_results::record::{Completeness, FlowRecord};
-use shallows_results::run_record::clear;
 use shallows_results::series::{Kind, Series, Values};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::Summary;
@@ -34,7 +34,7 @@ pub(crate) struct GoodputSpec {
     pub(crate) to: u32,
     /// When the flows have settled.
     pub(crate) after: Time,
-    /// From one sample to the next.
+    /// Sampling interval.
     pub(crate) every: Time,
 }
 
@@ -143,7 +143,7 @@ impl Measured {
         progress: &mut dyn Observer,
         interrupted: &AtomicBool,
     ) -> Result<Option<Self>, Failure> {
-        let built = scenario.build()?;
+        let built = scenario.build_unless(interrupted.into())?;
         let meter = goodput.map(|spec| Meter::new(spec, scenario, &built, place));
         let mut meter = meter.transpose()?;
         let mut observers: Vec<&mut dyn Observer> = vec![progress];
@@ -151,7 +151,7 @@ impl Measured {
         let options = Options {
             out: (keep == Keep::All).then_some((place, Format::Parquet)),
             threads: 1,
-            interrupted,
+            interrupted: interrupted.into(),
             flows: FlowRecords::InMemory,
         };
         let record = run_built(scenario, &built, &options, &mut observers)?.record;
@@ -160,7 +160,8 @@ impl Measured {
             return Ok(None);
         }
         if keep == Keep::Summary {
-            clear(place)?;
+            fs::create_dir_all(place)
+                .with_context(|| format!("cannot create {}", place.display()))?;
             summary.write_json(&place.join(SUMMARY))?;
             let (text, _) = scenario.config.resolved()?;
             write_text(&place.join("scenario.toml"), &text)?;

@@ -16,16 +16,19 @@ use shallows_results::summary::{LevelSummary, Summary};
 
 use crate::measured::Measured;
 use crate::operations;
+use crate::repro::verdict::Bounded;
 
 /// A number of a run, by the name that figures have for it.
 ///
-/// A class is `all`, `small`, `medium` or `large`; a statistic `mean`, `max`, `rms` (root mean
+/// A class is `all`, `small`, `medium`, `large`, or `service.26` for the flows whose `service` is 26
+/// in the scenario; a statistic `mean`, `max`, `rms` (root mean
 /// square), or a percentile such as `p50` or `p99.9`.
 ///
 /// | name | what |
 /// |---|---|
-/// | `all.mean`, `small.p99.9` | flow completion time of a class, in ms; `rms` is `all.rms` |
+/// | `all.mean`, `small.p99.9`, `service.26.p99` | flow completion time of a class, in ms; `rms` is `all.rms` |
 /// | `all.slowdown.mean` | flow completion time over the ideal one |
+/// | `fct.host.0` | flow completion time of the first flow from a host, in ms; a bound of it if the run ended first |
 /// | `throughput.large` | mean of size over completion time of a class, in Mbps |
 /// | `rtt.mean` | round-trip time of pings, in us |
 /// | `rtt.data.p99` | round-trip time that data flows saw, in us; needs `probes.rtt` |
@@ -57,6 +60,7 @@ pub(crate) enum Metric {
     Queue(String, Statistic),
     Goodput(Option<usize>),
     FlowGoodput(u64),
+    HostFct(u32),
     Gap,
     Received(Option<u16>),
     Rate(Operation, Bytes),
@@ -77,6 +81,8 @@ pub(crate) enum Metric {
 pub(crate) enum Class {
     All,
     Only(SizeClass),
+    /// The number that the scenario has for it.
+    Service(u16),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +120,10 @@ fn parse(name: &str) -> Option<Metric> {
         "" => Some(Class::All),
         _ => part.parse::<Class>().ok(),
     };
+    let (what, part) = match (what, part.split_once('.')) {
+        ("service", Some((number, part))) => (&name[..what.len() + 1 + number.len()], part),
+        _ => (what, part),
+    };
     if let Ok(of) = what.parse::<Class>() {
         return match part.strip_prefix("slowdown.") {
             Some(part) => Some(Metric::Slowdown(of, statistic(part)?)),
@@ -139,6 +149,10 @@ fn parse(name: &str) -> Option<Metric> {
                 part.parse::<usize>().ok()?.checked_sub(1)?,
             ))),
         },
+        ("fct", _) => {
+            let host = part.strip_prefix("host.")?;
+            Some(Metric::HostFct(host.parse().ok()?))
+        }
         ("timeouts", _) => Some(Metric::Timeouts(class()?)),
         ("drops", _) => Some(Metric::Drops(class()?)),
         ("drop-rate", _) => Some(Metric::DropRate(class()?)),
@@ -193,7 +207,10 @@ impl FromStr for Class {
             "small" => Ok(Self::Only(SizeClass::Small)),
             "medium" => Ok(Self::Only(SizeClass::Medium)),
             "large" => Ok(Self::Only(SizeClass::Large)),
-            _ => Err(()),
+            _ => {
+                let number = name.strip_prefix("service.").ok_or(())?;
+                number.parse().map(Self::Service).map_err(|_| ())
+            }
         }
     }
 }
@@ -233,7 +250,8 @@ impl Metric {
             Self::Goodput(queue) => run.mean_goodput(*queue),
             Self::Gap => run.longest_gap_ms(),
             Self::Sum(metrics) => metrics.iter().map(|metric| metric.of(run)).sum(),
-            Self::Timeouts(class) => Some(class.count(&run.summary.timeouts)),
+            Self::Timeouts(class) => (class.count(&run.summary.timeouts))
+                .or_else(|| self.of_record(&*run.record()?, &run.summary)),
             Self::Drops(Class::All) => Some(total(&run.summary.facts.drops)),
             Self::Marks(Class::All) => Some(total(&run.summary.facts.marks)),
             Self::Settled(service) => {
@@ -252,10 +270,27 @@ impl Metric {
         }
     }
 
+    /// The same, or a bound of it: the completion time of a flow that the end of the run cut short is
+    /// at least the time that it had.
+    pub(crate) fn bounded(&self, run: &Measured) -> Option<Bounded> {
+        if let Some(value) = self.of(run) {
+            return Some(Bounded::exact(value));
+        }
+        let Self::HostFct(host) = self else {
+            return None;
+        };
+        let record = run.record()?;
+        let flow = record.flows.iter().find(|flow| flow.src == *host)?;
+        let had = run.summary.facts.simulated.saturating_sub(flow.start);
+        Some(Bounded::at_least(had.as_secs_f64() * 1e3))
+    }
+
     /// Its unit; empty if it is a count or a ratio.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Self::Fct(..) | Self::Gap | Self::Settled(_) | Self::LongestWait => "ms",
+            Self::Fct(..) | Self::HostFct(_) | Self::Gap | Self::Settled(_) | Self::LongestWait => {
+                "ms"
+            }
             Self::Rtt(_) | Self::DataRtt(_) | Self::Latency(..) => "us",
             Self::Throughput(_)
             | Self::Goodput(_)
@@ -277,6 +312,7 @@ impl Metric {
     /// Whether the summary of a run is enough for it.
     pub(crate) fn is_in_summary(&self) -> bool {
         match self {
+            Self::Fct(Class::Service(_), _) | Self::Timeouts(Class::Service(_)) => false,
             Self::Fct(_, statistic) => match statistic {
                 Statistic::Mean | Statistic::Max => true,
                 Statistic::Percentile(percentile) => {
@@ -339,6 +375,10 @@ impl Metric {
                     flow.fct.unwrap_or(end.saturating_sub(flow.start)),
                 )
             }
+            Self::HostFct(host) => {
+                let flow = record.flows.iter().find(|flow| flow.src == *host)?;
+                ms(flow)
+            }
             Self::Latency(operation, statistic) => {
                 statistic.of(&operations::latencies_us(record, operation)?, rule)
             }
@@ -358,11 +398,11 @@ impl Metric {
                 (sent > 0.0).then(|| 100.0 * dropped / sent)
             }
             Self::Marks(class) => sum(*class, |flow| Some(flow.marks)),
+            Self::Timeouts(class) => sum(*class, |flow| Some(flow.timeouts)),
             Self::Rtt(_)
             | Self::Goodput(_)
             | Self::Gap
             | Self::Sum(_)
-            | Self::Timeouts(_)
             | Self::Settled(_)
             | Self::LevelChanges(_)
             | Self::LongestWait
@@ -384,6 +424,7 @@ fn fct_in_summary(summary: &Summary, class: Class, statistic: Statistic) -> Opti
         Class::Only(SizeClass::Small) => &classes.small,
         Class::Only(SizeClass::Medium) => &classes.medium,
         Class::Only(SizeClass::Large) => &classes.large,
+        Class::Service(_) => return None,
     };
     let fct = of_class.fct?.map(|time| time.as_secs_f64() * 1e3);
     match statistic {
@@ -476,16 +517,20 @@ impl Class {
         match self {
             Self::All => true,
             Self::Only(class) => summary.size_classes.class_of(flow.bytes) == class,
+            Self::Service(service) => flow.service == service,
         }
     }
 
-    fn count(self, counts: &ClassCounts) -> f64 {
-        (match self {
+    /// What the summary counts; it has no counts by service.
+    fn count(self, counts: &ClassCounts) -> Option<f64> {
+        let count = match self {
             Self::All => counts.total(),
             Self::Only(SizeClass::Small) => counts.small,
             Self::Only(SizeClass::Medium) => counts.medium,
             Self::Only(SizeClass::Large) => counts.large,
-        }) as f64
+            Self::Service(_) => return None,
+        };
+        Some(count as f64)
     }
 }
 
@@ -539,7 +584,11 @@ mod tests {
         let flows = vec![
             flow(0, 10_000, 30, 10, 0),
             flow(1, 10_000, 40, 10, 1),
-            flow(2, 20_000_000, 20_000, 100, 7),
+            FlowRecord {
+                service: 3,
+                timeouts: 2,
+                ..flow(2, 20_000_000, 20_000, 100, 7)
+            },
         ];
         let facts = RunFacts {
             simulated: Time::from_ms(50),
@@ -618,7 +667,13 @@ mod tests {
             ("small.slowdown.mean", 3.5),
             // 20 MB in 20 ms.
             ("throughput.large", 8_000.0),
+            ("fct.host.0", 0.03),
             ("drops.small", 1.0),
+            ("drops.service.0", 1.0),
+            ("service.3.mean", 20.0),
+            ("service.3.slowdown.max", 2000.0),
+            ("throughput.service.3", 8_000.0),
+            ("timeouts.service.3", 2.0),
             ("drop-rate.small", 5.0),
             ("drop-rate.large", 7.0),
             ("marks.small", 3.0),
@@ -667,6 +722,9 @@ mod tests {
             "queue.p99",
             "drops.p99",
             "mice.small",
+            "service.p99",
+            "service.3",
+            "service.x.p99",
             "rtt",
             "slowdown.mean",
         ] {

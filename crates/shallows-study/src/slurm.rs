@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::{env, fs, thread};
+use std::{fs, thread};
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
@@ -348,7 +348,7 @@ impl Submission<'_> {
 
     /// A copy of this program that nobody builds anew while tasks wait, and its hash.
     fn binary(&self) -> anyhow::Result<(PathBuf, String)> {
-        let this = env::current_exe().context("cannot tell which program this is")?;
+        let this = shallows_run::program().context("cannot tell which program this is")?;
         let content = fs::read(&this).with_context(|| format!("cannot read {}", this.display()))?;
         let hash = hexadecimal(&Sha256::digest(&content));
         let path = self.directory.join(format!("bin/shallows-{}", &hash[..16]));
@@ -366,6 +366,7 @@ impl Submission<'_> {
 pub fn run_task(
     round: &Path,
     task: usize,
+    registry: &Registry,
     interrupted: &AtomicBool,
     observer: &dyn Observer,
 ) -> Result<(), Failure> {
@@ -378,8 +379,7 @@ pub fn run_task(
             .inputs
             .map_or_else(PathBuf::new, |inputs| directory.join(inputs));
         let name = PathBuf::from(format!("{}.toml", task.key));
-        let registry = Registry::default();
-        let scenario = Scenario::parse_in(&name, &task.scenario, &[], &base, &registry)?;
+        let scenario = Scenario::parse_in(&name, &task.scenario, &[], &base, registry)?;
         let job = Job::new(scenario, task.goodput, task.keep)?;
         if job.key != task.key {
             let problem = "this program is another build than the one that submitted the run";

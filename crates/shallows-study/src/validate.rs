@@ -16,13 +16,14 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_run::examples::Example;
 use shallows_run::{Failure, FlowRecords, Options, Scenario, Setting, run_built};
 use shallows_sim::workload::{FlowSpec, Workload, list};
 
 /// The flows and what the authors' simulator made of them.
-const FLOWS: &str = include_str!("../../../data/validation/mq-ecn/flows.csv");
-/// The fabric and the transport of the authors' simulator.
-const SCENARIO: &str = include_str!("../../../scenarios/mq-ecn-as-simulated.toml");
+const FLOWS: &str = include_str!("../data/validation/mq-ecn/flows.csv");
+/// The example with the fabric and the transport of the authors' simulator.
+const SCENARIO: &str = "mq-ecn-as-simulated";
 
 /// Starts are moved by less than this.
 const JITTER: Time = Time::from_ns(1000);
@@ -114,8 +115,8 @@ pub fn mq_ecn(
     let mut schemes = Vec::new();
     for reference in &REFERENCES {
         let settings: Vec<Setting> = reference.marker.map(Setting::new).into_iter().collect();
-        let path = Path::new("scenarios/mq-ecn-as-simulated.toml");
-        let scenario = Scenario::parse(path, SCENARIO, &settings)?;
+        let example = Example::find(SCENARIO).context("no such example")?;
+        let scenario = Scenario::parse(Path::new(SCENARIO), example.text, &settings)?;
         let hosts = scenario.fabric()?.hosts();
         let flows = list::parse(FLOWS, hosts).context("data/validation/mq-ecn/flows.csv")?;
         let theirs = column(reference.column)?;
@@ -160,7 +161,7 @@ fn simulate(
     let options = Options {
         out: None,
         threads: 1,
-        interrupted,
+        interrupted: interrupted.into(),
         flows: FlowRecords::InMemory,
     };
     let record = run_built(scenario, &built, &options, &mut [])?.record;

@@ -7,13 +7,13 @@
 //! but the caches and the memory.
 
 mod display;
+pub(crate) mod threads;
 
 use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::num::NonZero;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use clap::ValueEnum;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
-use shallows_run::{Scenario, drive};
+use shallows_run::{Built, Interrupt, Scenario, drive};
 use shallows_sim::Simulation;
 use shallows_sim::workload::{FlowSpec, Workload, list};
 
@@ -144,8 +144,8 @@ impl Reference {
     /// Its list of flows, unless the scenario has a workload.
     fn flows(self) -> Option<&'static str> {
         match self {
-            Self::A => Some(include_str!("../../../data/flows/permutation-10mb.csv")),
-            Self::B => Some(include_str!("../../../data/flows/web-search-60.csv")),
+            Self::A => Some(include_str!("../data/flows/permutation-10mb.csv")),
+            Self::B => Some(include_str!("../data/flows/web-search-60.csv")),
             Self::Large | Self::Idle => None,
         }
     }
@@ -193,7 +193,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
 
 /// Starts a run of a workload in another process.
 fn start(reference: Reference, threads: u32) -> anyhow::Result<Child> {
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = shallows_run::program().context("cannot tell where this program is")?;
     Command::new(program)
         .args(["bench", "--only", &reference.name().to_lowercase()])
         .args(["--threads", &threads.to_string()])
@@ -257,7 +257,7 @@ impl Measurement {
 fn measure(reference: Reference, threads: u32) -> Result<Measurement, Failure> {
     let (begun, cpu_before) = (Instant::now(), cpu_seconds());
     let mut simulation = simulation(reference, threads)?;
-    drive(&mut simulation, None, &mut [], &AtomicBool::new(false))?;
+    drive(&mut simulation, None, &mut [], Interrupt::Never)?;
     let wall_s = begun.elapsed().as_secs_f64();
     let cpu_s = match (cpu_before, cpu_seconds()) {
         (Some(before), Some(after)) => after - before,
@@ -290,18 +290,23 @@ fn measure(reference: Reference, threads: u32) -> Result<Measurement, Failure> {
 fn simulation(reference: Reference, threads: u32) -> Result<Simulation, Failure> {
     let path = format!("bench {}", reference.name());
     let scenario = Scenario::parse(Path::new(&path), reference.scenario(), &[])?;
+    let built = built(reference, &scenario)?;
+    Ok(scenario.simulation(&built, threads)?)
+}
+
+/// The parts of a workload's scenario, with its flows.
+fn built(reference: Reference, scenario: &Scenario) -> Result<Built, Failure> {
     let fabric = scenario.fabric()?;
     let flows = match (reference, reference.flows()) {
         (_, Some(flows)) => list::parse(flows, fabric.hosts()).map_err(anyhow::Error::from)?,
         (Reference::Idle, None) => idle_flows(fabric.hosts()),
-        (_, None) => return Ok(scenario.simulation(&scenario.build()?, threads)?),
+        (_, None) => return Ok(scenario.build()?),
     };
     let workload = Workload {
         flows,
         ..Workload::default()
     };
-    let built = scenario.build_with(fabric, workload)?;
-    Ok(scenario.simulation(&built, threads)?)
+    Ok(scenario.build_with(fabric, workload)?)
 }
 
 fn idle_flows(hosts: u32) -> Vec<FlowSpec> {

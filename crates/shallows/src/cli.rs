@@ -20,41 +20,47 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Simulate a scenario and summarize its flows.
     ///
-    /// Exit codes: 0 the run came to its end; 1 it failed or no flow finished; 2 the scenario or
-    /// the command line is wrong; 130 it was interrupted and its partial results are kept.
+    /// Exit codes: 0 if the run completed; 1 if it failed or no flow finished; 2 if the scenario or
+    /// the command line is wrong; 130 if it was interrupted (partial results are kept).
     Run(RunArgs),
     /// Run a study: a scenario with some keys varied, over seeds.
     ///
-    /// Finished runs are kept and not made again, so an interrupted command can be repeated and a
-    /// study can grow. Exit codes as those of `run`; 1 too if some runs failed.
+    /// Finished runs are kept and reused, so an interrupted command can be repeated and a study can
+    /// grow. Exit codes as for `run`; also 1 if some runs failed.
     Sweep(SweepArgs),
-    /// Make the runs of a task; what Slurm calls.
+    /// Search for better values of keys: a goal, bounds on other metrics, and knobs.
+    ///
+    /// Candidates are compared with the scenario as it is over the same seeds, and the choice once
+    /// more over seeds and scenarios that the search has not seen. Finished runs are kept, so an
+    /// interrupted command can be repeated. Exit codes as those of `run`.
+    Tune(crate::tune::TuneArgs),
+    /// Make the runs of a task. Called by Slurm.
     #[command(hide = true)]
     SweepTask { round: PathBuf, task: usize },
-    /// Submit what a round has left undone; what Slurm calls.
+    /// Submit the runs that a round left undone. Called by Slurm.
     #[command(hide = true)]
     SweepNext { round: PathBuf },
-    /// Show two runs, or two sweeps, side by side: what differs in the scenario and in the results.
+    /// Compare two runs or two sweeps: differences of their scenarios and results.
     Diff {
-        /// Directory of the first one's results.
+        /// Directory of the first results.
         first: PathBuf,
-        /// Directory of the second one's.
+        /// Directory of the second results.
         second: PathBuf,
     },
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Run a scenario simulated and live, and show both side by side. Needs root.
+    /// Run a scenario simulated and live, and compare both. Needs root.
     Compare(CompareArgs),
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Forward Ethernet frames between network devices, through the egress ports of a file.
+    /// Forward Ethernet frames between network devices through simulated egress ports.
     Switch(SwitchArgs),
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Run XCo's controller, which decides who of the hosts of a cluster may send when.
+    /// Run XCo's controller, which schedules the hosts of a cluster.
     Controller(crate::xco::ControllerArgs),
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Run XCo's agent, which holds the frames of this machine's VMs back until they may go.
+    /// Run XCo's agent, which holds frames of this machine's VMs until they may be sent.
     Agent(crate::xco::AgentArgs),
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Look after the network namespaces of live runs.
+    /// Manage the network namespaces of live runs.
     Lab {
         #[command(subcommand)]
         command: LabCommand,
@@ -62,32 +68,50 @@ pub(crate) enum Command {
     /// Measure the simulator on two reference workloads.
     Bench(BenchArgs),
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Congestion controllers for this machine's TCP, as BPF programs in the kernel.
+    /// Load congestion controllers (DCTCP, EAR, ...) into this machine's kernel.
     #[command(subcommand)]
     Cc(crate::cc::CcCommand),
-    /// QJUMP for this machine: plan levels, limit what devices send by them.
+    /// Plan QJUMP's levels and limit this machine's devices by them.
     #[command(subcommand)]
     Qjump(crate::qjump::QjumpCommand),
-    #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Run a command whose sockets have a QJUMP level, and those of all that it starts.
-    Exec(crate::exec::ExecArgs),
-    /// Reproduce the figures of a paper and compare its claims with what comes out.
+    /// Check, import and export the configuration of SONiC switches.
+    #[command(subcommand)]
+    Sonic(crate::sonic::SonicCommand),
+    /// Make a workload from real traffic: captures, NetFlow v9, IPFIX, sFlow v5, conn.log, ss.
     ///
-    /// Finished runs are kept and not made again, so an interrupted command can be repeated.
+    /// Exit codes: 0; 2 the source or a map cannot be read, or the command line is wrong.
+    Import(crate::import::ImportArgs),
+    /// Print a scenario's ports and transport as tc, sysctl and ip route commands.
+    Linux(crate::linux::LinuxArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    /// Run a command at a QJUMP level, including the processes that it starts.
+    Exec(crate::exec::ExecArgs),
+    /// Reproduce the figures of a paper and judge its claims.
+    ///
+    /// Finished runs are kept and reused, so an interrupted command can be repeated.
     Repro(ReproArgs),
-    /// Make the page of a reproduction: figures, claims, parameters, deviations.
+    /// Write the page of a reproduction again: figures, claims, parameters, deviations.
     Report {
         /// The directory that `shallows repro` wrote.
         #[arg(value_name = "DIR", default_value = "out/repro")]
         directory: PathBuf,
     },
-    /// Run flows that the authors of MQ-ECN simulated and compare with what their simulator gave.
+    /// Bundle runs and sweeps with scenarios, inputs and hashes for others to check.
+    Artifact(ArtifactArgs),
+    /// Run the flows of MQ-ECN's authors and compare with the results of their simulator.
     Validate(ValidateArgs),
-    /// Print the JSON schema of scenario files, for editors.
+    /// List the built-in scenarios and studies.
+    Examples,
+    /// Print a built-in scenario or study, to change it: shallows new quickstart > my.toml.
+    New {
+        /// Name from `shallows examples`.
+        name: String,
+    },
+    /// Print the JSON schema of scenario files, for completion in editors.
     Schema,
-    /// Print a script that completes commands and options in a shell.
+    /// Print a completion script for a shell.
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: Shell,
     },
     /// Write a man page for each command.
@@ -97,56 +121,60 @@ pub(crate) enum Command {
     },
 }
 
+// Each is a flag of its own on the command line.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The scenario, a TOML file.
+    /// Scenario: a TOML file, or a built-in name (`shallows examples`).
     pub(crate) scenario: PathBuf,
-    /// Directory of the results (by default the scenario's name, under out).
+    /// Directory of the results (default: out/NAME).
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Seed of every random choice, in place of the scenario's.
+    /// Seed of all random choices; overrides the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Threads to use, at most one for each CPU; results do not depend on it. One if not given. Runs
-    /// whose flows wait for others, whose packets are sprayed, or with probes of single packets, use
-    /// one. With --vary, how many runs at a time; as many as there are cores if not given.
+    /// Threads of the run (default 1), at most one per CPU. Results do not depend on it. With --vary,
+    /// the number of parallel runs (default: one per core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// Set a key of the scenario, such as ports.switch.queues=4 or transport.controller=reno.
+    /// Set a key of the scenario, such as transport.controller=reno or until=50ms.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Run the scenario once for each value of a key, and compare: workload.poisson.load=0.3,0.6,0.9.
-    /// Several are crossed.
+    /// Run the scenario for each value of a key and compare: workload.poisson.load=0.3,0.6,0.9.
+    /// Several options are crossed.
     #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "live")]
     pub(crate) vary: Vec<String>,
-    /// With --vary, run each with so many seeds from 1 on.
+    /// With --vary, run each combination with seeds 1 to N.
     #[arg(long, value_name = "N", requires = "vary", conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
-    /// With --vary, what is compared, such as small.p99 or drops.
+    /// With --vary, a metric to compare, such as small.p99 or drops.
     #[arg(long, value_name = "METRIC", requires = "vary")]
     pub(crate) metric: Vec<String>,
-    /// Flows from a list, in place of the scenario's workload (columns start_s, src, dst, bytes,
+    /// List of flows that replaces the scenario's workload (columns start_s, src, dst, bytes,
     /// service).
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) flows: Option<PathBuf>,
-    /// Format of the table of flows and of the files of probes.
+    /// Format of tables.
     #[arg(long, value_enum, default_value_t = FileFormat::Parquet)]
     pub(crate) format: FileFormat,
     /// Print the summary as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Explain the columns of the summary.
+    #[arg(long, conflicts_with_all = ["json", "vary"])]
+    pub(crate) explain: bool,
     /// End the run at this simulated time, such as 100ms.
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Run it on this machine: hosts are network namespaces that speak the kernel's TCP, and the
-    /// switches are ours. Needs root.
+    /// Run on this machine: hosts are network namespaces with the kernel's TCP, and switches are
+    /// software. Needs root.
     #[arg(long)]
     pub(crate) live: bool,
-    /// Run it live so much slower: rates are multiplied by this and times divided, so that windows,
-    /// buffers and thresholds stay what they are in packets.
+    /// Slow the live run down: multiply every rate and divide every time by X. Windows, buffers and
+    /// thresholds keep their sizes in packets.
     #[arg(long, value_name = "X", requires = "live")]
     pub(crate) scale: Option<f64>,
-    /// Leave out the programs of `live.commands`.
+    /// Skip the programs of `live.commands`.
     #[arg(long, requires = "live")]
     pub(crate) no_commands: bool,
 }
@@ -156,12 +184,12 @@ pub(crate) struct RunArgs {
 pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) study: Option<StudyArgs>,
-    /// Make runs again that are kept from before.
+    /// Repeat runs that are kept.
     #[arg(long, conflicts_with = "on")]
     pub(crate) fresh: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// With --on, wait for the cluster and write the results.
+    /// With --on, wait for the cluster, then write the results.
     #[arg(long, requires = "on")]
     pub(crate) wait: bool,
     #[command(subcommand)]
@@ -170,21 +198,21 @@ pub(crate) struct SweepArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SweepCommand {
-    /// Show how far a study on a cluster has come.
+    /// Show the progress of a study on a cluster.
     Status(StudyArgs),
-    /// Write the results of what there is, without any run.
+    /// Write the results of finished runs, without making any.
     Collect(StudyArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
-    /// Let a cluster make the runs, in job arrays with many runs a task.
+    /// Make the runs on a cluster, in job arrays with many runs per task.
     #[arg(long, value_enum, value_name = "CLUSTER")]
     pub(crate) on: Option<ClusterKind>,
-    /// The partition of the cluster.
+    /// Partition of the cluster.
     #[arg(long, requires = "on")]
     pub(crate) partition: Option<String>,
-    /// How many tasks (by default four for each CPU of the partition).
+    /// Number of tasks (default: four per CPU of the partition).
     #[arg(long, value_name = "N", requires = "on", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) tasks: Option<u16>,
     /// A further option of sbatch, such as --sbatch=--time=2:00:00.
@@ -198,7 +226,7 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The cluster, if one is wanted.
+    /// The cluster, if `--on` names one.
     pub(crate) fn cluster(&self) -> Option<Cluster> {
         let ClusterKind::Slurm = self.on?;
         Some(Cluster {
@@ -217,21 +245,21 @@ pub(crate) enum ClusterKind {
 /// A study and where its results are.
 #[derive(Debug, Args)]
 pub(crate) struct StudyArgs {
-    /// The study, a TOML file.
+    /// Study: a TOML file, or a built-in name (`shallows examples`).
     pub(crate) study: PathBuf,
-    /// Directory of the tables and figures (by default the study's name, under out).
+    /// Directory of tables and figures (default: out/NAME).
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Directory of the runs; studies and people may share one (by default runs in --out).
+    /// Directory of the runs (default: runs in --out). Studies and people may share one.
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
-    /// How many runs at a time (by default as many as there are cores).
+    /// Number of parallel runs (default: one per core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Set a key in every run; what an axis sets wins.
+    /// Set a key in every run; settings of axes win.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Seeds from 1 to this, in place of the study's.
+    /// Use seeds 1 to N instead of the study's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
     /// Print means and intervals as JSON instead of a table.
@@ -241,18 +269,18 @@ pub(crate) struct StudyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The scenario, a TOML file.
+    /// Scenario: a TOML file, or a built-in name (`shallows examples`).
     pub(crate) scenario: PathBuf,
-    /// Run both so much slower, as `shallows run --live` does.
+    /// Slow both worlds down by this factor, as `run --live --scale` does.
     #[arg(long, value_name = "X")]
     pub(crate) scale: Option<f64>,
-    /// Leave out the programs of `live.commands`.
+    /// Skip the programs of `live.commands`.
     #[arg(long)]
     pub(crate) no_commands: bool,
     /// Set a key of the scenario, such as seed=2 or transport.controller=reno.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Directory of the figure and of the table as JSON (by default compare-NAME, under out).
+    /// Directory of the figure and the table as JSON (default: out/compare-NAME).
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print JSON instead of a table.
@@ -263,7 +291,7 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct SwitchArgs {
-    /// The switch, a TOML file.
+    /// TOML file of the switch.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
@@ -272,9 +300,9 @@ pub(crate) struct SwitchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SwitchCommand {
-    /// Show what a running switch counts.
+    /// Show the counters of a running switch.
     Status {
-        /// Where it serves its metrics.
+        /// Address of its metrics.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9461")]
         at: SocketAddr,
         /// Print JSON instead of a table.
@@ -285,7 +313,7 @@ pub(crate) enum SwitchCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Remove what live runs that were killed have left.
+    /// Remove namespaces, devices and processes that killed live runs left behind.
     Clean,
 }
 
@@ -313,10 +341,10 @@ pub(crate) struct BenchArgs {
     /// Print JSON instead of lines.
     #[arg(long)]
     pub(crate) json: bool,
-    /// How often each workload is run; the median is reported.
+    /// Number of runs per workload; the median is reported.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
-    /// Threads of the last line of each workload; all of the machine's if not given.
+    /// Threads of the last line of each workload (default: one per CPU).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
     /// Run one workload once, in this process.
@@ -331,13 +359,13 @@ pub(crate) struct ReproArgs {
     /// A paper, or some of its figures: mq-ecn, or mq-ecn/fig9 mq-ecn/fig10.
     #[arg(value_name = "PAPER[/FIGURE]")]
     pub(crate) targets: Vec<String>,
-    /// Print what can be reproduced.
+    /// List papers and figures.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Fewer flows, loads and hosts: minutes instead of hours, and the trend only.
+    /// Use fewer flows, loads and hosts: minutes instead of hours, and only the trend.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// How many runs at a time (by default as many as there are cores).
+    /// Number of parallel runs (default: one per core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
     /// Directory of the runs, figures and report.
@@ -346,27 +374,27 @@ pub(crate) struct ReproArgs {
     /// Print the outcomes as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// How many seeds, in place of the figure's number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of seeds; overrides the figure's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: Option<u64>,
     /// Only these values of the x axis, such as 0.5,0.8 for loads.
     #[arg(long, value_name = "X,X", value_delimiter = ',')]
     pub(crate) at: Vec<f64>,
-    /// Set a key in every run, on top of what the figure says, such as transport.handshake=true;
-    /// with the id of a variant in front, as in mq-ecn:KEY=VALUE, in its runs.
+    /// Set a key in every run, such as transport.handshake=true, or in the runs of one variant:
+    /// mq-ecn:KEY=VALUE.
     #[arg(long, value_name = "[VARIANT:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Run figures on this machine too, scaled to what it carries, and show paper, simulation and
-    /// live beside each other. Needs root.
+    /// Also run figures on this machine, scaled to its speed, and compare paper, simulation and live
+    /// run. Needs root.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) live: bool,
-    /// With --live, another scale than the figure's, such as 0.5.
+    /// With --live, a scale that overrides the figure's, such as 0.5.
     #[arg(long, value_name = "X", requires = "live")]
     pub(crate) scale: Option<f64>,
     /// Read papers from this directory instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
-    /// Make runs again that are kept from before.
+    /// Repeat runs that are kept.
     #[arg(long, conflicts_with = "on")]
     pub(crate) fresh: bool,
     #[command(flatten)]
@@ -375,21 +403,60 @@ pub(crate) struct ReproArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
+    /// Measure what several threads cost: twelve scenarios, most with little to do for them, in turns
+    /// on one thread and on several.
+    Threads {
+        /// Threads to compare with one.
+        #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=256))]
+        threads: u32,
+        /// How often each is run; medians are reported.
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+    },
     #[cfg(all(feature = "live", target_os = "linux"))]
-    /// Measure how many frames a second the live switch carries. Needs root.
+    /// Measure the frame rate of the live switch. Needs root.
     Live {
         /// Print JSON instead of lines.
         #[arg(long)]
         json: bool,
-        /// How long each length of frames is sent, in seconds.
+        /// Duration of the test of each frame length, in seconds.
         #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub(crate) struct ArtifactArgs {
+    /// Directory of the bundle.
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) directory: Option<PathBuf>,
+    /// Directories of results of `run` or `sweep`.
+    #[arg(value_name = "RESULTS", required = true)]
+    pub(crate) results: Vec<PathBuf>,
+    /// Title of the data set (by default the names of the results).
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// License of the data, such as CC-BY-4.0.
+    #[arg(long, value_name = "SPDX")]
+    pub(crate) license: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Option<ArtifactCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactCommand {
+    /// Compare a bundle with its hashes, make every simulated run again and compare all bytes.
+    Check {
+        /// Directory of the bundle.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ValidateArgs {
-    /// Runs of each scheme; after the first, the start of each flow moves by up to 1 us.
+    /// Runs per scheme; after the first, each flow's start moves by up to 1 us.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
     /// Print JSON instead of a table.

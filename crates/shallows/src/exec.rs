@@ -9,7 +9,8 @@ use std::process::{Command, ExitStatus};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use shallows_bpf::mark::{self, Mark, Method};
-use shallows_bpf::qjump::{self, Allotment};
+use shallows_bpf::qjump::{self, Allotment, Status};
+use shallows_core::host::qjump::{Excess, FULL_FRAME, mark_of, on_the_wire};
 use shallows_core::units::Bytes;
 
 use crate::failure::Failure;
@@ -28,7 +29,8 @@ pub(crate) struct ExecArgs {
     /// Their send buffer (by default what the level may send in an epoch, if a limiter is there).
     #[arg(long, value_name = "BYTES")]
     send_buffer: Option<Bytes>,
-    /// Their DSCP (by default 8 times the level).
+    /// Their DSCP (by default 0 for level 0, else 8 times the level and 3; a limiter goes by it only
+    /// if it is for local use, with binary 11 at its end).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
     dscp: Option<u8>,
     /// How to mark them; by default a cgroup with BPF where that is possible, else LD_PRELOAD.
@@ -77,10 +79,15 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
         WantedLevel::ByHand(level) => level,
         WantedLevel::Automatic => return exec_automatic(args, &mut command),
     };
+    // Without root nobody sees the limiters.
+    let limiters = qjump::status().unwrap_or_default();
+    check_level(level, &limiters)?;
+    let limited = allotment(level, &limiters);
     let mark = Mark {
         level,
-        dscp: args.dscp.unwrap_or(8 * level),
-        send_buffer: args.send_buffer.or_else(|| send_buffer(level)),
+        dscp: args.dscp.unwrap_or(mark_of(level)),
+        send_buffer: args.send_buffer.or(limited.map(|(bytes, _)| bytes)),
+        window: limited.and_then(|(bytes, excess)| window(bytes, excess)),
     };
     let say = |by: &str| {
         if !args.quiet {
@@ -88,7 +95,10 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
                 Some(bytes) => format!(", send buffer {bytes}"),
                 None => String::new(),
             };
-            eprintln!("level {level}, DSCP {}{buffer}, by {by}", mark.dscp);
+            output::note(format!(
+                "level {level}, DSCP {}{buffer}, by {by}",
+                mark.dscp
+            ));
         }
     };
     if args.by != Some(By::Preload) {
@@ -98,7 +108,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
             Err(error) if args.by == Some(By::Cgroup) => return Err(failure(error)),
             Err(error) => {
                 if !args.quiet {
-                    eprintln!("no cgroup: {error}");
+                    output::note(format!("no cgroup: {error}"));
                 }
             }
         }
@@ -130,8 +140,8 @@ fn exec_automatic(args: &ExecArgs, command: &mut Command) -> Result<(), Failure>
     }
     let say = || {
         if !args.quiet {
-            eprintln!(
-                "level chosen by what it sends, in a cgroup of its own; `shallows qjump status` shows it"
+            output::note(
+                "level chosen by what it sends, in a cgroup of its own; `shallows qjump status` shows it",
             );
         }
     };
@@ -148,15 +158,40 @@ fn failure(error: mark::Error) -> Failure {
     anyhow::Error::from(error).into()
 }
 
-/// What the level may send in an epoch, by the first limiter that limits it.
-fn send_buffer(level: u8) -> Option<Bytes> {
-    let limiters = qjump::status().unwrap_or_default();
+/// Refuses a level that no limiter has: its packets would go at the lowest.
+fn check_level(level: u8, limiters: &[Status]) -> anyhow::Result<()> {
+    let has_it = |limiter: &Status| usize::from(level) < limiter.limits.levels.len();
+    if limiters.is_empty() || limiters.iter().any(has_it) {
+        return Ok(());
+    }
+    let levels = limiters.iter().map(|limiter| {
+        let highest = limiter.limits.levels.len() - 1;
+        format!("{} has levels 0 to {highest}", limiter.device)
+    });
+    let levels: Vec<String> = levels.collect();
+    Err(anyhow!(
+        "no limiter has level {level}, so its packets would go at level 0: {}",
+        levels.join(", ")
+    ))
+}
+
+/// What the level may send in an epoch, by the first limiter that limits it, and what happens to
+/// more.
+fn allotment(level: u8, limiters: &[Status]) -> Option<(Bytes, Excess)> {
     limiters.iter().find_map(
         |limiter| match limiter.limits.levels.get(usize::from(level))? {
-            Allotment::Bytes(bytes) => Some(*bytes),
+            Allotment::Bytes(bytes) => Some((*bytes, limiter.limits.excess)),
             Allotment::Unlimited => None,
         },
     )
+}
+
+/// The full frames that a level may send in an epoch, where what exceeds them is dropped: a packet
+/// that stands for several segments (GSO) must not exceed them either. Where it waits, the queue
+/// cuts it.
+fn window(bytes: Bytes, excess: Excess) -> Option<u32> {
+    let frames = (bytes.get() / on_the_wire(FULL_FRAME).get()).max(1);
+    (excess == Excess::Drop).then(|| u32::try_from(frames).unwrap_or(u32::MAX))
 }
 
 /// The level of a cgroup, at the first device where it has one.
@@ -169,6 +204,14 @@ fn chosen_level(cgroup: &Path) -> Option<u8> {
         .filter(|of| of.cgroup == cgroup)
         .map(|of| of.level);
     levels.next()
+}
+
+/// Ours as class ids, which is how `tc` writes them.
+fn shown_priority(priority: i32) -> String {
+    match priority.cast_unsigned() {
+        small if small < 1 << 16 => small.to_string(),
+        id => format!("{:x}:{:x}", id >> 16, id & 0xFFFF),
+    }
 }
 
 fn show(pid: u32) -> anyhow::Result<String> {
@@ -195,7 +238,7 @@ fn show(pid: u32) -> anyhow::Result<String> {
             text,
             "{:<24} {remote:<24} {:>8} {:>5} {:>11}",
             socket.local.to_string(),
-            socket.priority,
+            shown_priority(socket.priority),
             socket.traffic_class >> 2,
             socket.send_buffer,
         )?;

@@ -5,24 +5,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use shallows_bpf::{mark, qjump};
+use shallows_core::registry::Registry;
 use shallows_live::experiment::ExperimentError;
 use shallows_live::io::{IoError, IoKind};
 use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
 use shallows_results::record::Completeness;
 use shallows_run::scenario::ScenarioConfig;
-use shallows_run::{FlowRecords, Options, live};
+use shallows_run::{FlowRecords, Interrupt, Options, live};
 use shallows_study::compare;
 
 use crate::cli::{CompareArgs, RunArgs};
 use crate::failure::Failure;
 use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
-use crate::run::{load, loads, out, set, settings};
+use crate::run::{explained, load, loads, out, set, settings};
 
 /// `shallows run --live`.
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let mut scenario = load(&args.scenario, &settings(args)?)?;
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
+    let mut scenario = load(&args.scenario, &settings(args)?, registry)?;
     choose_commands(&mut scenario.config, &args.scenario, args.no_commands);
     let (scenario, built) = live::scaled(scenario, args.scale)?;
     let interrupted = watch_for_ctrl_c()?;
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let options = Options {
         out: Some((&out, args.format.format())),
         threads: 1,
-        interrupted: &interrupted,
+        interrupted: Interrupt::Flag(&interrupted),
         flows: FlowRecords::InMemory,
     };
     let finished = live::run(&scenario, &built, &options)?;
@@ -39,7 +41,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         text = if args.json {
             summary.to_json()
         } else {
-            format!("{}{summary}", loads(&built))
+            let explained = explained(args, summary);
+            format!("{}{summary}{explained}", loads(&built))
         };
     }
     if !args.json {
@@ -54,8 +57,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// `shallows compare`.
-pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let mut scenario = load(&args.scenario, &set(&args.set))?;
+pub(crate) fn compare(args: &CompareArgs, registry: &Registry) -> Result<(), Failure> {
+    let mut scenario = load(&args.scenario, &set(&args.set), registry)?;
     choose_commands(&mut scenario.config, &args.scenario, args.no_commands);
     let interrupted = watch_for_ctrl_c()?;
     let compared = compare::compare(scenario, args.scale, args.out.as_deref(), &interrupted)?;
@@ -75,12 +78,12 @@ fn choose_commands(config: &mut ScenarioConfig, path: &Path, leave_out: bool) {
     let commands = live::describe_commands(config);
     let Ok(file) = path.metadata() else { return };
     if !commands.is_empty() && file.uid() != lab::calling_user() {
-        eprint!(
+        output::note(format!(
             "{} belongs to user {}, not to you, and runs on this machine:\n{commands}\
-             --no-commands leaves them out\n",
+             --no-commands leaves them out",
             path.display(),
             file.uid()
-        );
+        ));
     }
 }
 
@@ -93,6 +96,14 @@ pub(crate) fn clean() -> Result<(), Failure> {
         .iter()
         .map(|name| format!("left {name}: its program still runs"));
     let mut lines: Vec<String> = removed.chain(alive).collect();
+    // Without BPF there are none.
+    let limiters = qjump::clean().unwrap_or_default();
+    if limiters > 0 {
+        lines.push(format!(
+            "removed {limiters} limiters of devices that are gone"
+        ));
+    }
+    let _ = mark::clean();
     if lines.is_empty() {
         lines.push("nothing was left".to_owned());
     }
@@ -110,7 +121,7 @@ pub(crate) fn bench(json: bool, seconds: u64) -> Result<(), Failure> {
             match bench::throughput(io, length, time) {
                 Ok(result) => results.push(result),
                 Err(ExperimentError::Switch(SwitchError::Io(error @ IoError::NoXdp(_)))) => {
-                    eprintln!("left out: {error}");
+                    output::note(format!("left out: {error}"));
                 }
                 Err(error) => return Err(anyhow::Error::from(error).into()),
             }

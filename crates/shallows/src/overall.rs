@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use shallows_study::Observer;
 
+use crate::output;
+
 /// Where the output is no terminal, a line this often.
 const EVERY: Duration = Duration::from_secs(60);
 
@@ -82,8 +84,8 @@ impl Observer for Overall {
     fn note(&self, words: &str) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &*state {
-            Some(state) => state.bar.suspend(|| eprintln!("{words}")),
-            None => eprintln!("{words}"),
+            Some(state) => state.bar.suspend(|| output::note(words)),
+            None => output::note(words),
         }
     }
 }
@@ -114,7 +116,7 @@ impl State {
             self.bar.set_message(message);
         } else {
             self.printed = elapsed;
-            eprintln!("{message}");
+            output::note(&message);
         }
     }
 

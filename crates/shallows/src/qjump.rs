@@ -7,6 +7,8 @@ mod device;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod status;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod verify;
 
 use clap::Subcommand;
 use shallows_core::units::Rate;
@@ -18,9 +20,15 @@ use crate::output;
 pub(crate) enum QjumpCommand {
     /// Choose levels for a network: epoch, bytes an epoch, rates, latencies, and what breaks them.
     Plan(Box<plan::PlanArgs>),
-    /// Limit what a device sends. Needs root.
+    /// Limit what a device sends, or change its limits. Needs root.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Apply(device::ApplyArgs),
+    /// Keep a limiter that was applied `--for` some time. Needs root.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Confirm(device::DeviceArgs),
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[command(hide = true)]
+    Guard(device::GuardArgs),
     /// Choose the levels of the programs that have none, by what they send, until Ctrl-C. Needs
     /// root and a limiter at the device.
     #[cfg(all(feature = "live", target_os = "linux"))]
@@ -28,6 +36,9 @@ pub(crate) enum QjumpCommand {
     /// Show what the limiters of this machine have counted. Needs root.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Status(status::StatusArgs),
+    /// Probe whether hosts and switches on a path serve levels in strict priority.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Verify(verify::VerifyArgs),
     /// Remove the limiter of a device. Needs root.
     #[cfg(all(feature = "live", target_os = "linux"))]
     Remove(device::DeviceArgs),
@@ -39,9 +50,15 @@ pub(crate) fn qjump(command: &QjumpCommand) -> Result<(), Failure> {
         #[cfg(all(feature = "live", target_os = "linux"))]
         QjumpCommand::Apply(args) => device::apply(args)?,
         #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Confirm(device) => device::confirm(device)?,
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Guard(args) => return Ok(device::stand_guard(args)?),
+        #[cfg(all(feature = "live", target_os = "linux"))]
         QjumpCommand::Auto(args) => return Ok(automatic::choose(args)?),
         #[cfg(all(feature = "live", target_os = "linux"))]
         QjumpCommand::Status(args) => status::status(args)?,
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        QjumpCommand::Verify(args) => return Ok(verify::verify(args)?),
         #[cfg(all(feature = "live", target_os = "linux"))]
         QjumpCommand::Remove(device) => device::remove(device)?,
     };

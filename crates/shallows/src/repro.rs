@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::Context as _;
+use shallows_core::registry::Registry;
 use shallows_results::report::Size;
 use shallows_study::repro::{self, Request};
 
@@ -13,7 +14,7 @@ use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
 use crate::overall::Overall;
 
-pub(crate) fn repro(args: &ReproArgs) -> Result<(), Failure> {
+pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure> {
     if args.list || args.targets.is_empty() {
         return Ok(output::print(&repro::list(args.from.as_deref())?)?);
     }
@@ -33,6 +34,7 @@ pub(crate) fn repro(args: &ReproArgs) -> Result<(), Failure> {
         from: args.from.clone(),
         fresh: args.fresh,
         cluster: args.cluster.cluster(),
+        registry: registry.clone(),
     };
     let interrupted = watch_for_ctrl_c()?;
     let (outcomes, page) = repro::reproduce(&request, &interrupted, &Overall::default())?;

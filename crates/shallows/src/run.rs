@@ -3,25 +3,29 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use shallows_core::registry::Registry;
 use shallows_results::record::Completeness;
-use shallows_run::{Built, FlowRecords, Options, Scenario, Setting, run_built};
+use shallows_results::summary::Summary;
+use shallows_run::{Built, FlowRecords, Interrupt, Options, Scenario, Setting, run_built};
 use shallows_sim::workload::OfferedLoad;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::interrupt::watch_for_ctrl_c;
+use crate::notes::notes;
 use crate::output;
 use crate::progress::ProgressLine;
 
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = load(&args.scenario, &settings(args)?)?;
-    let built = scenario.build()?;
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
+    let scenario = load(&args.scenario, &settings(args)?, registry)?;
     let interrupted = watch_for_ctrl_c()?;
+    let interrupted = Interrupt::Flag(&interrupted);
+    let built = scenario.build_unless(interrupted)?;
     let out = out(args, &scenario);
     let options = Options {
         out: Some((&out, args.format.format())),
         threads: args.threads.unwrap_or(1),
-        interrupted: &interrupted,
+        interrupted,
         flows: FlowRecords::OnDisk,
     };
     let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);
@@ -39,7 +43,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             [] => String::new(),
             files => format!("probes: {}\n", files.join(", ")),
         };
-        output::print(&format!("{loads}{summary}results: {out}\n{probes}"))?;
+        let notes = notes(&scenario, &built, summary);
+        let explained = explained(args, summary);
+        output::print(&format!(
+            "{loads}{summary}{explained}{notes}results: {out}\n{probes}"
+        ))?;
     }
     let none_finished = summary.classes.all.fct.is_none();
     match (summary.completeness, scenario.config.until) {
@@ -54,17 +62,30 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
+/// What the columns of a summary mean, if the user asks.
+pub(crate) fn explained(args: &RunArgs, summary: &Summary) -> String {
+    if args.explain {
+        summary.definitions()
+    } else {
+        String::new()
+    }
+}
+
 /// Reads a scenario, and warns of one that another version of the program wrote.
-pub(crate) fn load(path: &Path, settings: &[Setting]) -> Result<Scenario, Failure> {
-    let scenario = Scenario::read(path, settings)?;
+pub(crate) fn load(
+    path: &Path,
+    settings: &[Setting],
+    registry: &Registry,
+) -> Result<Scenario, Failure> {
+    let scenario = Scenario::read_with(path, settings, registry)?;
     let this = env!("CARGO_PKG_VERSION");
     if let Some(version) = &scenario.config.version
         && version != this
     {
-        eprintln!(
+        output::note(format!(
             "warning: the scenario was written by version {version}; results of version {this} \
              may differ"
-        );
+        ));
     }
     Ok(scenario)
 }

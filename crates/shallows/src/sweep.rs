@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
+use shallows_core::registry::Registry;
 use shallows_study::slurm::{self, Cluster};
 use shallows_study::sweep::{self, OnTop, Outcome, Request, Study};
 
@@ -14,23 +15,23 @@ use crate::overall::Overall;
 use crate::repro::cores;
 use crate::run;
 
-pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
     match (&args.command, &args.study) {
         (Some(SweepCommand::Status(args)), _) => {
-            let (study, request) = request(args)?;
+            let (study, request) = request(args, registry)?;
             Ok(output::print(&format!(
                 "{}\n",
                 sweep::status(&study, &request)?
             ))?)
         }
         (Some(SweepCommand::Collect(args)), _) => {
-            let (study, request) = request(args)?;
+            let (study, request) = request(args, registry)?;
             let interrupted = watch_for_ctrl_c()?;
             let outcome = sweep::collect(&study, &request, &interrupted, &Overall::default())?;
             show(&outcome, args.json, "are missing")
         }
         (None, Some(of)) => {
-            let (study, mut request) = request(of)?;
+            let (study, mut request) = request(of, registry)?;
             request.fresh = args.fresh;
             match args.cluster.cluster() {
                 None => perform(&study, &request, of.json),
@@ -49,7 +50,7 @@ fn on_cluster(
     json: bool,
 ) -> Result<(), Failure> {
     let count = sweep::submit(study, request, cluster)?;
-    eprintln!("{count} runs submitted");
+    output::note(format!("{count} runs submitted"));
     if !wait {
         return Ok(());
     }
@@ -60,14 +61,16 @@ fn on_cluster(
 }
 
 /// `shallows sweep-task`: a task of a job array.
-pub(crate) fn task(round: &Path, task: usize) -> Result<(), Failure> {
-    slurm::run_task(round, task, &*watch_for_ctrl_c()?, &Overall::default())
+pub(crate) fn task(round: &Path, task: usize, registry: &Registry) -> Result<(), Failure> {
+    let interrupted = watch_for_ctrl_c()?;
+    slurm::run_task(round, task, registry, &interrupted, &Overall::default())
 }
 
-fn request(args: &StudyArgs) -> Result<(Study, Request), Failure> {
+fn request(args: &StudyArgs, registry: &Registry) -> Result<(Study, Request), Failure> {
     let on_top = OnTop {
         set: run::set(&args.set),
         seeds: args.seeds,
+        registry: registry.clone(),
     };
     let study = Study::read(&args.study, &on_top)?;
     let out = args.out.clone();
@@ -82,14 +85,16 @@ fn request(args: &StudyArgs) -> Result<(Study, Request), Failure> {
 }
 
 /// `shallows run --vary`.
-pub(crate) fn vary(args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let settings = run::settings(args)?;
-    let scenario = run::load(&args.scenario, &settings)?;
-    let seeds = match args.seeds {
-        Some(count) => (1..=count).collect(),
-        None => vec![scenario.config.seed],
+    // For its warning.
+    run::load(&args.scenario, &settings, registry)?;
+    let on_top = OnTop {
+        set: settings,
+        seeds: args.seeds,
+        registry: registry.clone(),
     };
-    let study = Study::vary(&args.scenario, &args.vary, settings, seeds, &args.metric)?;
+    let study = Study::vary(&args.scenario, &args.vary, &on_top, &args.metric)?;
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| Path::new("out").join(&study.name));
     let request = Request {

@@ -1,18 +1,17 @@
 //! `shallows switch`: the live switch on devices of this machine.
 
-use std::fs;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread;
 
 use anyhow::Context as _;
-use shallows_live::switch::{
-    Control, Engine, Monitor, Snapshot, Switch, SwitchConfig, fetch_status,
-};
+use shallows_live::switch::{Control, Engine, Snapshot, Switch, SwitchConfig, fetch_status};
+
+use shallows_run::read_file;
 
 use crate::cli::{SwitchArgs, SwitchCommand};
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::{interrupt, output, service};
 
 pub(crate) fn switch(args: &SwitchArgs) -> Result<(), Failure> {
     match (&args.command, &args.config) {
@@ -38,15 +37,15 @@ fn run(path: &Path) -> Result<(), Failure> {
     let switch = Switch::open(&config).map_err(anyhow::Error::from)?;
     let (events, happened) = channel();
     let control = Control::with_events(events);
-    if let Some(address) = config.metrics {
-        let monitor = Monitor::start(address, control.clone())
-            .with_context(|| format!("cannot serve metrics at {address}"))?;
-        eprintln!("metrics at http://{}/metrics", monitor.address());
-    }
+    service::serve_metrics(config.metrics, &control)?;
     let stop = control.clone();
     interrupt::on_ctrl_c(move || stop.stop())?;
-    thread::spawn(move || happened.iter().for_each(|event| eprintln!("{event}")));
-    eprintln!("switching {} ports; Ctrl-C ends it", config.ports.len());
+    thread::spawn(move || happened.iter().for_each(output::note));
+    output::note(format!(
+        "switching {} ports; Ctrl-C ends it",
+        config.ports.len()
+    ));
+    service::ready();
     let report = switch.run(&control).map_err(anyhow::Error::from)?;
     output::print(&report.snapshot.to_string())?;
     Ok(())
@@ -54,7 +53,7 @@ fn run(path: &Path) -> Result<(), Failure> {
 
 fn read(path: &Path) -> anyhow::Result<SwitchConfig> {
     let name = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = read_file(path).with_context(|| format!("cannot read {name}"))?;
     let config = SwitchConfig::parse(&text).with_context(|| format!("in {name}"))?;
     // All but the devices, which are the machine's and not the file's.
     Engine::new(&config, 0).with_context(|| format!("in {name}"))?;

@@ -1,23 +1,30 @@
 //! `shallows controller` and `shallows agent`: XCo on this machine.
 
+mod supervisor;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::thread;
+use std::sync::{Mutex, PoisonError};
+use std::{process, thread};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use nix::sys::signal::{SigSet, Signal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use shallows_live::switch::{Control, Monitor, Snapshot, Status, fetch_status};
+use shallows_live::switch::{Control, Snapshot, fetch_status, request_reload};
 use shallows_live::xco::cluster::Cluster;
 use shallows_live::xco::controller::ControllerDaemon;
 use shallows_live::xco::key::KeyFile;
+use shallows_live::xco::reload::Reader;
 use shallows_live::xco::{ControllerSnapshot, agent, incarnation};
 
+use shallows_run::read_file;
+
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::{interrupt, output, service};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
@@ -42,6 +49,12 @@ enum ControllerCommand {
         /// Print JSON instead of lines.
         #[arg(long)]
         json: bool,
+    },
+    /// Have a running controller read its file again, as SIGHUP does.
+    Reload {
+        /// Where it serves its metrics.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9462")]
+        at: SocketAddr,
     },
     /// Make the key of a new cluster, or that of a host.
     Key {
@@ -72,6 +85,12 @@ pub(crate) struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
+    /// Have a running agent read its file again, as SIGHUP does.
+    Reload {
+        /// Where it serves its metrics.
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9463")]
+        at: SocketAddr,
+    },
     /// Show what a running agent does and counts.
     Status {
         /// Where it serves its metrics.
@@ -88,6 +107,7 @@ pub(crate) fn controller(args: &ControllerArgs) -> Result<(), Failure> {
         (Some(ControllerCommand::Status { at, json }), _) => {
             show::<ControllerSnapshot>("controller", *at, *json)
         }
+        (Some(ControllerCommand::Reload { at }), _) => reload("controller", *at),
         (Some(ControllerCommand::Key { out, host, config }), _) => {
             make_key(out, host.as_deref().zip(config.as_deref()))
         }
@@ -99,7 +119,9 @@ pub(crate) fn controller(args: &ControllerArgs) -> Result<(), Failure> {
 pub(crate) fn agent(args: &AgentArgs) -> Result<(), Failure> {
     match (&args.command, &args.config) {
         (Some(AgentCommand::Status { at, json }), _) => show::<Snapshot>("agent", *at, *json),
-        (None, Some(path)) => run_agent(path, args.name.as_deref()),
+        (Some(AgentCommand::Reload { at }), _) => reload("agent", *at),
+        (None, Some(path)) if supervisor::is_worker() => run_agent(path, args.name.as_deref()),
+        (None, Some(_)) => process::exit(supervisor::code(supervisor::supervise()?)),
         (None, None) => unreachable!("the command line asks for one of them"),
     }
 }
@@ -118,16 +140,20 @@ fn run_controller(path: &Path, name: Option<&str>) -> Result<(), Failure> {
     let daemon = ControllerDaemon::open(&cluster, place, &key, incarnation());
     let daemon = daemon.map_err(anyhow::Error::from)?;
     let control = Control::default();
-    serve(plan.metrics, &control)?;
+    reload_on_request(&control, path, &cluster, Reader::Controller)?;
+    service::serve_metrics(plan.metrics, &control)?;
     let stop = control.clone();
     interrupt::on_ctrl_c(move || stop.stop())?;
-    eprintln!(
+    output::note(format!(
         "controller {} of {} hosts at {}; Ctrl-C ends it",
         plan.name,
         cluster.hosts.len(),
         plan.address
-    );
-    let snapshot = daemon.run(&control, |change| eprintln!("{} {change}", plan.name));
+    ));
+    service::ready();
+    let snapshot = daemon.run(&control, |change| {
+        output::note(format!("{} {change}", plan.name));
+    });
     output::print(&snapshot.to_string())?;
     Ok(())
 }
@@ -140,6 +166,10 @@ fn run_agent(path: &Path, name: Option<&str>) -> Result<(), Failure> {
     };
     let host = cluster.host(&name).map_err(|error| in_file(path, error))?;
     let plan = &cluster.hosts[host];
+    if plan.gone {
+        let gone = anyhow::anyhow!("in {}: host {name} is gone = true", path.display());
+        return Err(Failure::File(gone));
+    }
     // All but the devices, which are the machine's and not the file's.
     agent::config(&cluster, plan).map_err(|error| in_file(path, error))?;
     let key = KeyFile::read(&key_file).and_then(|key| key.host(&key_file, &name));
@@ -147,18 +177,67 @@ fn run_agent(path: &Path, name: Option<&str>) -> Result<(), Failure> {
     let switch = agent::open(&cluster, host, key, incarnation()).map_err(anyhow::Error::from)?;
     let (events, happened) = channel();
     let control = Control::with_events(events);
-    serve(plan.metrics, &control)?;
+    reload_on_request(&control, path, &cluster, Reader::Agent(host))?;
+    service::serve_metrics(plan.metrics, &control)?;
     let stop = control.clone();
     interrupt::on_ctrl_c(move || stop.stop())?;
-    thread::spawn(move || happened.iter().for_each(|event| eprintln!("{event}")));
-    eprintln!(
+    thread::spawn(move || happened.iter().for_each(output::note));
+    output::note(format!(
         "agent of {name}: {} devices behind {}; Ctrl-C ends it",
         plan.inside.len(),
         plan.nic
-    );
+    ));
+    service::ready();
     let report = switch.run(&control).map_err(anyhow::Error::from)?;
     output::print(&report.snapshot.to_string())?;
     Ok(())
+}
+
+/// Reads the file again at SIGHUP and when the command asks for it. What is wrong with it is said,
+/// and the daemon goes on with the old one.
+fn reload_on_request<S: Clone + Send + 'static>(
+    control: &Control<S>,
+    path: &Path,
+    cluster: &Cluster,
+    reader: Reader,
+) -> anyhow::Result<()> {
+    let (current, path) = (Mutex::new(cluster.clone()), path.to_owned());
+    let inside = control.clone();
+    control.on_reload(move || {
+        let (new, _) = read(&path).map_err(|error| format!("{error:#}"))?;
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = current.changes(&new, reader);
+        let changes = changes.map_err(|error| format!("in {}: {error}", path.display()))?;
+        inside.change(new.clone());
+        *current = new;
+        Ok(changes.to_string())
+    });
+    // In this thread before there are others, which inherit it.
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGHUP);
+    signals.thread_block().context("cannot block SIGHUP")?;
+    let control = control.clone();
+    thread::spawn(move || {
+        while signals.wait().is_ok() {
+            match control.reload() {
+                Ok(changes) => output::note(format!("the file was read again; {changes}")),
+                Err(error) => {
+                    output::note(format!("the file was read again and is refused: {error}"));
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+fn reload(what: &str, at: SocketAddr) -> Result<(), Failure> {
+    let answer = request_reload(at).with_context(|| {
+        format!("no {what} answers at {at}; does its file say metrics = \"{at}\"?")
+    })?;
+    match answer {
+        Ok(changes) => Ok(output::print(&format!("{changes}\n"))?),
+        Err(refusal) => Err(Failure::File(anyhow::anyhow!(refusal))),
+    }
 }
 
 fn machine_name() -> anyhow::Result<String> {
@@ -170,7 +249,7 @@ fn machine_name() -> anyhow::Result<String> {
 /// The cluster of a file, and where this machine's key is.
 fn read(path: &Path) -> anyhow::Result<(Cluster, PathBuf)> {
     let name = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text = read_file(path).with_context(|| format!("cannot read {name}"))?;
     let cluster = Cluster::parse(&text).with_context(|| format!("in {name}"))?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let key = directory.join(&cluster.key_file);
@@ -191,20 +270,11 @@ fn make_key(out: &Path, host: Option<(&str, &Path)>) -> Result<(), Failure> {
             let key = key.map_err(|error| in_file(path, error))?;
             KeyFile::Host {
                 name: host.to_owned(),
-                key: key.host(number as u32).bytes(),
+                key: cluster.host_key(&key, number).bytes(),
             }
         }
     };
     Ok(key.write(out).map_err(anyhow::Error::from)?)
-}
-
-fn serve<S: Status>(address: Option<SocketAddr>, control: &Control<S>) -> anyhow::Result<()> {
-    if let Some(address) = address {
-        let monitor = Monitor::start(address, control.clone())
-            .with_context(|| format!("cannot serve metrics at {address}"))?;
-        eprintln!("metrics at http://{}/metrics", monitor.address());
-    }
-    Ok(())
 }
 
 fn show<S: DeserializeOwned + Serialize + std::fmt::Display>(

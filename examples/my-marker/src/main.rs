@@ -1,15 +1,7 @@
-//! Runs the scenario with the marker: `cargo run -p my-marker`.
+//! The whole command line with the marker: `cargo run -p my-marker -- run examples/my-marker/scenario.toml`.
 
-use std::path::Path;
+use std::process::ExitCode;
 
-use shallows_run::{Failure, Scenario, run};
-
-fn main() -> Result<(), Failure> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenario.toml");
-    let scenario = Scenario::read_with(&path, &[], &my_marker::registry())?;
-    let record = run(&scenario, &mut [])?;
-    if let Some(summary) = record.summary {
-        print!("{summary}");
-    }
-    Ok(())
+fn main() -> ExitCode {
+    shallows::main_with(&my_marker::registry())
 }

@@ -4,7 +4,7 @@
 use bytemuck::{Pod, Zeroable};
 use shallows_core::units::Time;
 
-use crate::parameters::{bits, fraction, whole_us};
+use crate::parameters::{bits, fraction, whole_ms, whole_us};
 use crate::{Counters, Delay, Parameters};
 
 /// `struct parameters`.
@@ -15,6 +15,7 @@ pub(crate) struct RawParameters {
     initial_alpha: u32,
     t_us: u32,
     delay: u32,
+    base_lifetime_ms: u32,
 }
 
 impl From<&Parameters> for RawParameters {
@@ -27,6 +28,10 @@ impl From<&Parameters> for RawParameters {
                 Delay::Rtt => 0,
                 Delay::OneWay => 1,
             },
+            base_lifetime_ms: match parameters.base_lifetime {
+                None => 0,
+                Some(lifetime) => whole_ms(lifetime).unwrap_or(u32::MAX),
+            },
         }
     }
 }
@@ -38,6 +43,10 @@ impl From<RawParameters> for Parameters {
             initial_alpha: fraction(raw.initial_alpha),
             threshold: Time::from_us(raw.t_us.into()),
             delay: delay(raw.delay),
+            base_lifetime: match raw.base_lifetime_ms {
+                0 => None,
+                ms => Some(Time::from_ms(ms.into())),
+            },
         }
     }
 }
@@ -72,13 +81,16 @@ pub(super) struct RawControl {
     loss_cwnd: u32,
     loss_ssthresh: u32,
     rcv_nxt: u32,
+    late_since_ms: u32,
+    least_late: u32,
     ce: u8,
     state: u8,
     pub(super) ready: u8,
     reduced: u8,
     pub(super) base_known: u8,
     pub(super) base_kind: u8,
-    padding: [u8; 2],
+    all_late: u8,
+    padding: u8,
 }
 
 /// `struct record`.

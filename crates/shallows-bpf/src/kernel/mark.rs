@@ -11,11 +11,13 @@ use std::time::Duration;
 use bytemuck::{Pod, Zeroable};
 use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
 use super::{cgroups, check_readable, kernel, objects};
 use crate::loader::Link;
 use crate::mark::{AUTOMATIC, Error, Mark, PREFIX};
+use crate::qjump::priority_of;
 
 /// Where we mount cgroup2 if nobody has.
 const OWN_MOUNT: &str = "/run/shallows/cgroup2";
@@ -27,6 +29,7 @@ struct RawMark {
     priority: i32,
     traffic_class: i32,
     send_buffer: i32,
+    window: i32,
 }
 
 /// Runs a command whose sockets, and those of all that it starts, are marked. Calls `started` once
@@ -73,11 +76,14 @@ fn run_in(
 fn attach(mark: &Mark, cgroup: &Cgroup) -> Result<Vec<Link>, Error> {
     let object = objects::open_mark()?;
     let raw = RawMark {
-        priority: mark.level.into(),
+        priority: priority_of(mark.level).cast_signed(),
         traffic_class: mark.traffic_class().into(),
         send_buffer: mark
             .send_buffer
             .map_or(0, |bytes| i32::try_from(bytes.get()).unwrap_or(i32::MAX)),
+        window: mark
+            .window
+            .map_or(0, |segments| i32::try_from(segments).unwrap_or(i32::MAX)),
     };
     let set = object.map("marks").set(0u32, &raw);
     set.map_err(kernel("set the mark"))?;
@@ -88,22 +94,31 @@ fn attach(mark: &Mark, cgroup: &Cgroup) -> Result<Vec<Link>, Error> {
     Ok(links.map_err(kernel("attach to the cgroup"))?)
 }
 
-/// Ctrl-C reaches the command itself, from the terminal. The handlers of the command are its own:
-/// it has been started before.
+/// Ctrl-C and Ctrl-\\ reach the command itself, from the terminal; those that somebody sends to this
+/// process alone are passed on. The handlers of the command are its own: it has been started before.
 fn pass_signals_on(child: &Child) {
+    use Signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
     let child = Pid::from_raw(child.id().cast_signed());
-    let signals = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-    let signals: SigSet = signals.into_iter().collect();
-    if signals.thread_block().is_ok() {
-        thread::spawn(move || {
-            while let Ok(signal) = signals.wait() {
-                if signal != Signal::SIGINT {
-                    // It may have ended.
-                    let _ = kill(child, signal);
-                }
+    let signals: SigSet = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().collect();
+    let blocked = signals
+        .thread_block()
+        .and_then(|()| SignalFd::new(&signals));
+    let Ok(signals) = blocked else {
+        return;
+    };
+    thread::spawn(move || {
+        while let Ok(Some(info)) = signals.read_signal() {
+            let Ok(signal) = Signal::try_from(info.ssi_signo.cast_signed()) else {
+                continue;
+            };
+            let of_terminal = info.ssi_code == libc::SI_KERNEL;
+            if !of_terminal || matches!(signal, SIGTERM | SIGHUP) {
+                // It may have ended.
+                let _ = kill(child, signal);
             }
-        });
-    }
+        }
+    });
 }
 
 /// A cgroup of ours; it goes as it is dropped.
@@ -189,6 +204,12 @@ fn root() -> Result<PathBuf, Error> {
 }
 
 /// Removes the cgroups of runs that were killed, as far as their processes are gone.
+pub fn clean() -> Result<(), Error> {
+    check_readable()?;
+    sweep(&root()?);
+    Ok(())
+}
+
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -2,6 +2,7 @@
 
 mod cgroups;
 pub(crate) mod layout;
+mod lock;
 pub(crate) mod mark;
 mod namespaces;
 pub(crate) mod objects;
@@ -51,6 +52,7 @@ fn check_readable() -> Result<(), Error> {
 /// Registers a controller with the kernel, where it stays until [`unload`].
 pub fn load(controller: Controller, parameters: &Parameters) -> Result<(), Error> {
     let types = types_with_struct_ops()?;
+    let _lock = lock::exclusive()?;
     let pins = Pins::of(controller)?;
     if pins.are_complete() {
         return Err(Error::AlreadyLoaded(controller));
@@ -111,6 +113,8 @@ fn register(
 
 /// Removes a controller. Connections that run it keep it until they end; new ones get the default.
 pub fn unload(controller: Controller) -> Result<(), Error> {
+    check_readable()?;
+    let _lock = lock::exclusive()?;
     let pins = pins_of_loaded(controller)?;
     // At once, where the kernel can (Linux 6.11); else a moment after the pin is gone.
     if let Ok(link) = Link::open(&pins.link) {

@@ -1,11 +1,13 @@
 //! Where a loaded controller lives: a directory of its own in the BPF file system.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use nix::unistd::geteuid;
 
 use super::namespaces;
 use crate::{Controller, Error};
@@ -25,10 +27,8 @@ pub(super) struct Pins {
 impl Pins {
     /// Where those of `controller` are, or will be.
     pub(super) fn of(controller: Controller) -> Result<Self, Error> {
-        mount_if_missing(Path::new(BPF_FS))?;
-        let directory = Path::new(BPF_FS)
-            .join("shallows")
-            .join(controller.kernel_name());
+        let directory = own_directory()?.join(controller.kernel_name());
+        check_own(&directory)?;
         Ok(Self {
             link: directory.join("link"),
             parameters: directory.join("parameters"),
@@ -43,7 +43,7 @@ impl Pins {
     }
 
     pub(super) fn create(&self) -> Result<(), Error> {
-        fs::create_dir_all(&self.directory).map_err(file("create", &self.directory))
+        create_own(&self.directory)
     }
 
     /// Removes all of them, also those of a load that was cut off.
@@ -62,6 +62,34 @@ pub(super) fn if_there(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Where all that is pinned is, below the BPF file system, which is mounted if it is not.
+pub(super) fn own_directory() -> Result<PathBuf, Error> {
+    mount_if_missing(Path::new(BPF_FS))?;
+    let directory = Path::new(BPF_FS).join("shallows");
+    check_own(&directory)?;
+    Ok(directory)
+}
+
+/// Makes a directory, and the one above it, that nobody else can write to.
+pub(super) fn create_own(directory: &Path) -> Result<(), Error> {
+    let mut builder = DirBuilder::new();
+    let made = builder.mode(0o700).recursive(true).create(directory);
+    made.map_err(file("create", directory))
+}
+
+/// Refuses a directory of another user, or a link to anywhere: the file system may be open to all,
+/// and what is pinned would be somebody else's to move.
+pub(super) fn check_own(directory: &Path) -> Result<(), Error> {
+    let Ok(found) = fs::symlink_metadata(directory) else {
+        return Ok(());
+    };
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    let problem = "it is not a directory that only root can change; remove it";
+    Err(file("use", directory)(io::Error::other(problem)))
+}
+
 pub(super) fn mount_if_missing(path: &Path) -> Result<(), Error> {
     let found = statfs(path).map_err(|errno| file("look at", path)(errno.into()))?;
     if found.filesystem_type() == BPF_FS_MAGIC {
@@ -76,7 +104,8 @@ pub(super) fn mount_if_missing(path: &Path) -> Result<(), Error> {
         path,
         Some("bpf"),
         MsFlags::empty(),
-        None::<&str>,
+        // As systemd mounts it; the kernel's default is open to all.
+        Some("mode=0700"),
     )
     .map_err(|errno| file("mount the BPF file system at", path)(errno.into()))
 }
@@ -87,5 +116,35 @@ pub(super) fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -
         doing,
         path,
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn directories_of_others_and_links_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("own/deeper");
+        check_own(&directory).unwrap();
+        create_own(&directory).unwrap();
+        check_own(&directory).unwrap();
+        let mode = fs::metadata(&directory).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let link = place.path().join("link");
+        symlink(&directory, &link).unwrap();
+        let error = check_own(&link).unwrap_err().to_string();
+        assert!(error.contains("link"), "{error}");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        check_own(&directory).unwrap_err();
+        if geteuid().is_root() {
+            let theirs = place.path().join("theirs");
+            create_own(&theirs).unwrap();
+            chown(&theirs, Some(65534), None).unwrap();
+            check_own(&theirs).unwrap_err();
+        }
     }
 }

@@ -66,6 +66,9 @@ pub(super) struct Array {
     pub(super) length: u32,
 }
 
+/// Typedefs and qualifiers before a type.
+const LONGEST_CHAIN: u32 = 64;
+
 impl Btf {
     /// None if it is no BTF, or of a version that is not known.
     pub(super) fn parse(file: &[u8]) -> Option<Self> {
@@ -130,26 +133,34 @@ impl Btf {
         Some(variable.size_or_type)
     }
 
-    /// The type behind typedefs and qualifiers.
+    /// The type behind typedefs and qualifiers, unless there are far too many.
     pub(super) fn bare(&self, mut id: u32) -> Option<(u32, Type)> {
-        loop {
+        // In a malformed object they may form a circle.
+        for _ in 0..LONGEST_CHAIN {
             let found = self.get(id)?;
             match found.kind {
                 TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => id = found.size_or_type,
                 _ => return Some((id, found)),
             }
         }
+        None
     }
 
     /// The size of a type, in bytes.
     pub(super) fn size(&self, id: u32) -> Option<u32> {
+        self.size_within(id, LONGEST_CHAIN)
+    }
+
+    /// The same, with arrays within each other at most this often.
+    fn size_within(&self, id: u32, depth: u32) -> Option<u32> {
         let (id, found) = self.bare(id)?;
         match found.kind {
             INT | STRUCT | UNION | ENUM | ENUM64 | FLOAT => Some(found.size_or_type),
             PTR => Some(8),
             ARRAY => {
                 let array = self.array(id)?;
-                self.size(array.element)?.checked_mul(array.length)
+                let size = self.size_within(array.element, depth.checked_sub(1)?)?;
+                size.checked_mul(array.length)
             }
             _ => None,
         }

@@ -46,6 +46,9 @@ impl<'a> Elf<'a> {
             return None;
         }
         let (headers, size) = (u64_at(file, 40)?, usize::from(u16_at(file, 58)?));
+        if size == 0 {
+            return None;
+        }
         let headers = file.get(headers..)?.chunks_exact(size);
         let headers: Vec<&[u8]> = headers.take(u16_at(file, 60)?.into()).collect();
         let names = *headers.get(usize::from(u16_at(file, 62)?))?;

@@ -158,7 +158,7 @@ impl<'a> Loader<'a> {
                 let definition = self.btf.variable(symbol.name);
                 let attributes = definition.and_then(|id| self.map_attributes(id));
                 let attributes = attributes.ok_or_else(|| malformed("a map of an unknown kind"))?;
-                let map = Map::create(symbol.name, types, &attributes)?;
+                let map = Map::create(symbol.name, Some(types), &attributes)?;
                 Ok((symbol.name.to_owned(), map))
             })
             .collect()
@@ -244,13 +244,15 @@ impl<'a> Loader<'a> {
         const TRACING: u32 = 26;
         const TRACE_ITER: u32 = 28;
         let (kind, attach_type, attach_btf) = match section {
-            "tc" | "tcx/egress" => (SCHED_CLS, 0, 0),
+            "tc" | "tcx/egress" | "tcx/ingress" => (SCHED_CLS, 0, 0),
             "cgroup/sock_create" => (CGROUP_SOCK, 2, 0),
             "sockops" => (SOCK_OPS, 3, 0),
             "cgroup/bind4" => (CGROUP_SOCK_ADDR, 8, 0),
             "cgroup/bind6" => (CGROUP_SOCK_ADDR, 9, 0),
             "cgroup/connect4" => (CGROUP_SOCK_ADDR, 10, 0),
             "cgroup/connect6" => (CGROUP_SOCK_ADDR, 11, 0),
+            "cgroup/sendmsg4" => (CGROUP_SOCK_ADDR, 14, 0),
+            "cgroup/sendmsg6" => (CGROUP_SOCK_ADDR, 15, 0),
             "iter/tcp" => {
                 let iterator = self.kernel.find(btf::FUNC, "bpf_iter_tcp")?;
                 (TRACING, TRACE_ITER, iterator)

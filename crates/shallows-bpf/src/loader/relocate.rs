@@ -56,6 +56,9 @@ impl Record {
     }
 }
 
+/// Bytes of a [`Record`] in an object.
+const RECORD: usize = 16;
+
 /// The instructions to be fitted, by the names of their sections.
 pub(super) fn records<'a>(btf: &'a Btf, ext: &[u8]) -> Option<Vec<(&'a str, Vec<Record>)>> {
     let header = u32_at(ext, 4)? as usize;
@@ -68,7 +71,8 @@ pub(super) fn records<'a>(btf: &'a Btf, ext: &[u8]) -> Option<Vec<(&'a str, Vec<
     if rest.is_empty() {
         return Some(Vec::new());
     }
-    let size = u32_at(rest, 0)? as usize;
+    // Later kernels may have longer records, and none has shorter ones.
+    let size = Some(u32_at(rest, 0)? as usize).filter(|&size| size >= RECORD)?;
     rest = rest.get(4..)?;
     let mut sections = Vec::new();
     while !rest.is_empty() {
@@ -244,17 +248,18 @@ fn find(btf: &Btf, root: u32, steps: &[Step<'_>]) -> Option<Field> {
     for step in steps {
         field = match *step {
             Step::Member(name) => {
-                let member = member(btf, field.type_id, name)?;
+                let member = member(btf, field.type_id, name, DEEPEST)?;
                 Field {
-                    offset: field.offset + member.offset,
+                    offset: field.offset.checked_add(member.offset)?,
                     bits: member.bits,
                     type_id: member.type_id,
                 }
             }
             Step::Element(index) => {
                 let element = btf.array(field.type_id)?.element;
+                let bits = btf.size(element)?.checked_mul(8)?.checked_mul(index)?;
                 Field {
-                    offset: field.offset + index * btf.size(element)? * 8,
+                    offset: field.offset.checked_add(bits)?,
                     bits: 0,
                     type_id: element,
                 }
@@ -264,8 +269,11 @@ fn find(btf: &Btf, root: u32, steps: &[Step<'_>]) -> Option<Field> {
     Some(field)
 }
 
+/// Members without a name are within each other at most this often: types may be cyclic.
+const DEEPEST: u32 = 8;
+
 /// The member with this name, also within members without one.
-fn member<'a>(btf: &'a Btf, id: u32, name: &str) -> Option<Member<'a>> {
+fn member<'a>(btf: &'a Btf, id: u32, name: &str, depth: u32) -> Option<Member<'a>> {
     btf.members(id).find_map(|found| {
         if found.name == name {
             return Some(found);
@@ -273,9 +281,9 @@ fn member<'a>(btf: &'a Btf, id: u32, name: &str) -> Option<Member<'a>> {
         if !found.name.is_empty() {
             return None;
         }
-        let inner = member(btf, found.type_id, name)?;
+        let inner = member(btf, found.type_id, name, depth.checked_sub(1)?)?;
         Some(Member {
-            offset: found.offset + inner.offset,
+            offset: found.offset.checked_add(inner.offset)?,
             ..inner
         })
     })

@@ -129,8 +129,8 @@ impl<'a> StructOps<'a> {
             btf_vmlinux_value: self.wrapper,
             ..MapAttributes::default()
         };
-        let map = Map::create(self.name, types, &attributes)?;
-        map.set_bytes(0u32, &self.value)?;
+        let map = Map::create(self.name, Some(types), &attributes)?;
+        map.set_bytes(0u32, &self.value, 0)?;
         Ok(map)
     }
 }

@@ -6,7 +6,7 @@ use super::object::{Kernel, Object};
 use super::relocate::{Record, Relocator, records};
 use super::struct_ops::StructOps;
 
-const OBJECTS: [(&str, &[u8]); 9] = [
+pub(super) const OBJECTS: [(&str, &[u8]); 9] = [
     ("dctcp", include_bytes!("../../objects/dctcp.bpf.o")),
     (
         "delay_dctcp",
@@ -378,8 +378,7 @@ fn a_struct_of_functions_is_arranged_as_the_kernel_has_it() {
 #[test]
 fn the_kernel_takes_every_object() {
     if let Err(reason) = crate::check() {
-        println!("skipped: {reason}");
-        return;
+        shallows_testing::skip!("{reason}");
     }
     let kernel = Kernel::read().unwrap();
     // The marker has a variable; tc loads it, for a test.

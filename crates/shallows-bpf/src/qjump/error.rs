@@ -41,9 +41,39 @@ pub enum Error {
          (tcx), or CONFIG_NET_CLS_ACT with CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF: {0}"
     )]
     NoHook(String),
-    /// The device has one.
-    #[error("{0} has a limiter; `shallows qjump remove` removes it")]
-    AlreadyThere(Device),
+    /// The device's queue does not serve levels.
+    #[error(
+        "the queue of {device} is {qdisc}, which does not serve levels in strict priority: \
+         {problem}. A high level would wait behind bulk in this host; `--qdisc install` puts a \
+         queue that serves levels there, `--qdisc ignore` leaves it as it is"
+    )]
+    Queue {
+        /// The device.
+        device: Device,
+        /// Its qdiscs.
+        qdisc: String,
+        /// Why not.
+        problem: String,
+    },
+    /// A limiter that cannot be changed in place.
+    #[error("{device} has a limiter {problem}; `shallows qjump remove` removes it")]
+    Other {
+        /// The device.
+        device: Device,
+        /// In which way it is another one.
+        problem: &'static str,
+    },
+    /// There is nothing to confirm.
+    #[error("the limiter of {0} is not on trial")]
+    NotOnTrial(Device),
+    /// Everything passes already.
+    #[error("the trial of {0} has ended; apply the limits again")]
+    TrialEnded(Device),
+    /// What guests exceed cannot wait.
+    #[error(
+        "what a guest sends too much is dropped where it comes in: leave out excess = \"hold\""
+    )]
+    GuestsWait,
     /// The device has none.
     #[error("{0} has no limiter; `shallows qjump apply` makes one")]
     NotThere(Device),

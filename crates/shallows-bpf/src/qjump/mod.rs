@@ -1,11 +1,12 @@
 //! QJUMP's rate limiter in the kernel's egress path (NSDI 2015, §4).
 //!
-//! [`apply`] puts a BPF program at the egress of a device (tcx, or clsact before Linux 6.6) that
-//! gives each of up to eight levels its bytes in each epoch and drops what exceeds them. The level
-//! of a packet is its priority (`SO_PRIORITY`); a packet of priority 0 that carries the DSCP of a
-//! level belongs to that level. The program writes the level's DSCP, or its number into the PCP bits
-//! of a VLAN tag, for the switches' strict priorities. It stays when the process ends, until
-//! [`remove`].
+//! [`apply`] puts a BPF program at the egress of a device (tcx, or clsact before Linux 6.6), or where
+//! the frames of a guest come in, that gives each of up to eight levels its bytes in each epoch. It
+//! drops what exceeds them, or leaves it to a queue that holds it. The level of a packet is its
+//! priority (`SO_PRIORITY`), if that has our major number ([`priority_of`]), else that of its DSCP.
+//! The program writes the level's DSCP, and its number into the PCP bits of a VLAN tag, for the
+//! switches' strict priorities, and gives the packet the priority by which the device's own queue
+//! serves its level. It stays when the process ends, until [`remove`].
 //!
 //! While a [`Chooser`] is at work, packets without a level have the level of their application, a
 //! cgroup, by what it sends (§8).
@@ -13,24 +14,45 @@
 //! # Differences from the paper
 //! | paper | here |
 //! |---|---|
-//! | a qdisc that owns the device's queues (§4) | a program before the qdisc, which keeps its queues |
+//! | a qdisc that owns the device's queues (§4) | a program before the qdisc, which must serve priorities strictly ([`Queue`]) |
+//! | `SO_PRIORITY` is the level | it is our number and the level: the kernel makes small priorities of `IP_TOS`, so that ssh would have a level |
 //! | cycles | nanoseconds of the kernel's monotonic clock |
 //! | Listing 1's one timer for all levels | an epoch end for each level, as in the published module |
-//! | `skb->len` | the length on the link of all segments of a GSO packet, without preamble and FCS |
+//! | `skb->len` | the bytes on the wire of all frames of a GSO packet, with preamble, FCS and gap |
 //! | VLAN priority only | DSCP too, since most networks of today have no tags at their edge |
-//! | the excess is dropped | dropped where the level was given by hand; where it was chosen, sent at the next level that has tokens |
+//! | the excess is dropped | dropped, or held by a token bucket, where the level was given by hand; where it was chosen, sent at the next level that has tokens |
 
 mod error;
+mod queue;
 mod status;
+pub mod verify;
 
 use std::path::PathBuf;
 
 pub use error::Error;
+pub use queue::{Queue, QueueChoice};
 pub use shallows_core::host::qjump::{Allotment, Limits, LimitsError};
-pub use status::{ApplicationStatus, Cost, Device, Hook, LevelStatus, Report, Status, prometheus};
+use shallows_core::units::Time;
+pub use status::{
+    ApplicationStatus, Cost, Device, Hook, LevelStatus, Report, Side, Status, prometheus,
+};
 
 pub use crate::kernel::qjump::automatic::Chooser;
-pub use crate::kernel::qjump::{apply, remove, status};
+pub use crate::kernel::qjump::trial::{confirm, guard};
+pub use crate::kernel::qjump::{apply, check, clean, priority_of, remove, status};
+
+/// How a limiter is put at a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only at this hook; the best that the kernel has if not given.
+    pub hook: Option<Hook>,
+    /// What to do about the device's queue.
+    pub queue: QueueChoice,
+    /// Whose packets it counts.
+    pub side: Side,
+    /// How long it limits unless it is [confirmed](confirm).
+    pub trial: Option<Time>,
+}
 
 /// The level that an application has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use shallows_core::units::{Bytes, Time};
 
-use super::{Allotment, Limits};
+use super::{Allotment, Limits, Queue};
 
 /// A network device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,15 +53,30 @@ impl Display for Hook {
     }
 }
 
-/// What [`apply`](super::apply) did.
+/// Whose packets a limiter counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Those that the device sends: the host's own.
+    #[default]
+    Egress,
+    /// Those that come in by the device: of the guest behind a tap or a veth.
+    Guest,
+}
+
+/// What [`apply`](super::apply) did, or [would do](super::check).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where the program is.
-    pub hook: Hook,
+    /// Where the program is; none if that is not known before.
+    pub hook: Option<Hook>,
     /// The device's MTU with its Ethernet header.
     pub frame: Bytes,
-    /// The new `gso_max_segs` of the device, if it had to be lowered.
-    pub most_segments: Option<u32>,
+    /// What the device's queue makes of levels.
+    pub queue: Queue,
+    /// The limits that the device had before.
+    pub replaced: Option<Limits>,
+    /// The end of the trial on the kernel's monotonic clock, if it is one.
+    pub until: Option<Time>,
 }
 
 /// A limiter in the kernel.
@@ -72,6 +87,12 @@ pub struct Status {
     pub device: Device,
     /// How the kernel calls it; none if the device is gone.
     pub hook: Option<Hook>,
+    /// Whose packets it counts.
+    pub side: Side,
+    /// What the device's queue makes of levels, if it can be seen.
+    pub queue: Option<Queue>,
+    /// What is left of the trial until everything passes, if it is one.
+    pub trial: Option<Time>,
     /// Its limits.
     pub limits: Limits,
     /// For each level from 0.
@@ -104,7 +125,7 @@ pub struct ApplicationStatus {
 pub struct LevelStatus {
     /// Packets that passed; a GSO packet is one.
     pub passed_packets: u64,
-    /// Their bytes on the link.
+    /// Their bytes on the wire.
     pub passed_bytes: u64,
     /// Packets that were dropped.
     pub dropped_packets: u64,
@@ -114,6 +135,8 @@ pub struct LevelStatus {
     pub epochs: u64,
     /// What is left in this epoch; none if it is not limited.
     pub tokens: Option<u64>,
+    /// Bytes that wait for an epoch; none where the excess is dropped.
+    pub waiting_bytes: Option<u64>,
 }
 
 /// Time in the program.
@@ -148,7 +171,10 @@ pub fn prometheus(limiters: &[Status]) -> String {
                     name: device,
                     netns,
                 } = &limiter.device;
-                let netns = netns.as_deref().unwrap_or_default();
+                let (device, netns) = (
+                    escaped(device),
+                    escaped(netns.as_deref().unwrap_or_default()),
+                );
                 let levels = limiter.levels.iter().zip(&limiter.limits.levels);
                 for (number, (level, allotment)) in levels.enumerate() {
                     if let Some(value) = value(level, allotment) {
@@ -213,7 +239,10 @@ pub fn prometheus(limiters: &[Status]) -> String {
             name: device,
             netns,
         } = &limiter.device;
-        let netns = netns.as_deref().unwrap_or_default();
+        let (device, netns) = (
+            escaped(device),
+            escaped(netns.as_deref().unwrap_or_default()),
+        );
         let epoch = limiter.limits.epoch.as_secs_f64();
         let _ = writeln!(
             text,
@@ -224,20 +253,26 @@ pub fn prometheus(limiters: &[Status]) -> String {
     text
 }
 
+/// The value of a label: systemd's names of cgroups have backslashes.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
+}
+
 /// The applications whose levels are chosen.
 fn applications(limiters: &[Status], text: &mut String) {
     let mut metric = |name: &str, kind: &str, help: &str, value: fn(&ApplicationStatus) -> u64| {
         let _ = writeln!(text, "# HELP shallows_qjump_application_{name} {help}");
         let _ = writeln!(text, "# TYPE shallows_qjump_application_{name} {kind}");
         for limiter in limiters {
-            let device = &limiter.device.name;
-            let netns = limiter.device.netns.as_deref().unwrap_or_default();
+            let device = escaped(&limiter.device.name);
+            let netns = escaped(limiter.device.netns.as_deref().unwrap_or_default());
             for application in limiter.applications.iter().flatten() {
                 let _ = writeln!(
                     text,
                     "shallows_qjump_application_{name}{{device=\"{device}\",netns=\"{netns}\",\
                      cgroup=\"{}\"}} {}",
-                    application.cgroup.display(),
+                    escaped(&application.cgroup.to_string_lossy()),
                     value(application)
                 );
             }
@@ -265,7 +300,7 @@ fn applications(limiters: &[Status], text: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use shallows_core::host::qjump::EpochClock;
+    use shallows_core::host::qjump::{EpochClock, Excess};
 
     use super::*;
 
@@ -274,11 +309,17 @@ mod tests {
         let status = Status {
             device: Device::named("eth0"),
             hook: Some(Hook::Tcx),
+            side: Side::Egress,
+            queue: None,
+            trial: None,
             limits: Limits {
                 epoch: Time::from_us(100),
                 levels: vec![Allotment::Unlimited, Allotment::Bytes(Bytes::new(256))],
                 clock: EpochClock::Grid,
+                excess: Excess::Drop,
+                hold_limit: None,
                 dscp: None,
+                priority_tag: false,
             },
             levels: vec![
                 LevelStatus {
@@ -293,7 +334,7 @@ mod tests {
             ],
             cost: None,
             applications: Some(vec![ApplicationStatus {
-                cgroup: "/memcached.service".into(),
+                cgroup: "/system.slice/my\\x2dcache \"a\".service".into(),
                 level: 1,
                 packets: 5,
                 bytes: 500,
@@ -301,6 +342,8 @@ mod tests {
             }]),
         };
         let text = prometheus(&[status]);
+        let unknown = shallows_testing::unknown_to_dashboard("limiter", &text);
+        assert!(unknown.is_empty(), "{unknown:?}");
         for line in [
             "shallows_qjump_passed_packets_total{device=\"eth0\",netns=\"\",level=\"0\"} 3",
             "shallows_qjump_dropped_bytes_total{device=\"eth0\",netns=\"\",level=\"1\"} 128",
@@ -308,7 +351,7 @@ mod tests {
             "shallows_qjump_allotment_bytes{device=\"eth0\",netns=\"\",level=\"1\"} 256",
             "shallows_qjump_epoch_seconds{device=\"eth0\",netns=\"\"} 0.0001",
             "shallows_qjump_application_level{device=\"eth0\",netns=\"\",\
-             cgroup=\"/memcached.service\"} 1",
+             cgroup=\"/system.slice/my\\\\x2dcache \\\"a\\\".service\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }

@@ -11,9 +11,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shallows_bpf::mark;
-use shallows_bpf::qjump::{self, Allotment, ApplicationStatus, Change, Chooser, Error, Limits};
+use shallows_bpf::qjump::{
+    self, Allotment, ApplicationStatus, Change, Chooser, Error, Limits, Options,
+};
 use shallows_core::host::qjump::EpochClock;
 use shallows_core::units::{Bytes, Time};
+use shallows_testing::{missing_program, skip};
 
 use crate::lab::{run, within};
 use crate::limiter::Host;
@@ -25,9 +28,9 @@ fn limits() -> Limits {
     let bytes = |bytes| Allotment::Bytes(Bytes::new(bytes));
     Limits {
         epoch: Time::from_ms(1),
-        levels: vec![Allotment::Unlimited, bytes(15_140), bytes(1_514)],
+        levels: vec![Allotment::Unlimited, bytes(15_380), bytes(1_538)],
         clock: EpochClock::Grid,
-        dscp: None,
+        ..crate::limiter::limits()
     }
 }
 
@@ -128,7 +131,7 @@ fn a_socket_is_lifted_and_lowered_by_what_it_sends() {
     let Some(host) = Host::new("auto") else {
         return;
     };
-    qjump::apply(&host.device(), &limits(), None).unwrap();
+    qjump::apply(&host.device(), &limits(), &Options::default()).unwrap();
     let cgroup = Cgroup::new("auto");
     let socket = cgroup.within(|| {
         within(&host.name, || {
@@ -201,15 +204,14 @@ fn spawn(namespace: &str, line: &str) -> Child {
 
 #[test]
 fn iperf3_stays_at_the_bottom_and_ping_is_lifted() {
-    if Command::new("iperf3").arg("-v").output().is_err() {
-        println!("skipped: it needs iperf3");
-        return;
+    if let Some(reason) = missing_program(&["iperf3", "ping"]) {
+        skip!("{reason}");
     }
     let Some(host) = Host::new("programs") else {
         return;
     };
     let far = connect(&host);
-    qjump::apply(&host.device(), &limits(), None).unwrap();
+    qjump::apply(&host.device(), &limits(), &Options::default()).unwrap();
     let small = Cgroup::new("small");
     let mut server = spawn(&far, "iperf3 -s -1");
     let mut ping = small.within(|| spawn(&host.name, "ping -i 0.002 -s 58 10.99.1.2"));
@@ -248,7 +250,7 @@ fn levels_that_cannot_be_chosen_are_refused() {
     };
     let begin = |settle| Chooser::begin(&host.device(), settle).map(drop);
     assert!(matches!(begin(SETTLE), Err(Error::NotThere(_))));
-    qjump::apply(&host.device(), &limits(), None).unwrap();
+    qjump::apply(&host.device(), &limits(), &Options::default()).unwrap();
     let short = begin(Time::from_ms(63));
     assert!(matches!(short, Err(Error::Settle { .. })), "{short:?}");
     begin(Time::from_ms(64)).unwrap();
@@ -257,6 +259,6 @@ fn levels_that_cannot_be_chosen_are_refused() {
         levels: vec![Allotment::Unlimited, Allotment::Unlimited],
         ..limits()
     };
-    qjump::apply(&host.device(), &equal, None).unwrap();
+    qjump::apply(&host.device(), &equal, &Options::default()).unwrap();
     assert!(matches!(begin(SETTLE), Err(Error::Automatic(_))));
 }

@@ -6,9 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::Flock;
 use nix::sched::{CloneFlags, setns};
 use shallows_bpf::{Controller, Parameters, Socket as Seen};
+use shallows_live::io::{Offload, set_offload};
+use shallows_testing::{alone, skipped};
 use socket2::{Domain, Socket, Type};
 
 /// Names of namespaces begin with it; the controller that they were made for follows.
@@ -25,6 +27,20 @@ pub(crate) enum Switch {
     Marking,
 }
 
+/// An end of the connections.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Client,
+    Server,
+}
+
+/// The offloads that let one frame stand for several.
+const SEGMENTATION: [Offload; 3] = [
+    Offload::TcpSegmentation,
+    Offload::GenericSegmentation,
+    Offload::GenericReceive,
+];
+
 /// The hosts, and a controller that is loaded as long as they are there.
 pub(crate) struct Lab {
     client: String,
@@ -39,14 +55,15 @@ impl Lab {
     /// None, with the reason printed, where this machine cannot do it.
     pub(crate) fn with(controller: Controller, switch: Switch) -> Option<Self> {
         if let Err(reason) = shallows_bpf::check() {
-            println!("skipped: {reason}");
+            skipped(&reason.to_string());
             return None;
         }
-        let lock = File::create("/run/shallows-bpf-tests.lock").unwrap();
-        let lock = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
+        let lock = alone();
         clean_up_after_crashes();
         if shallows_bpf::is_loaded(controller).unwrap() {
-            println!("skipped: {controller} is loaded on this machine, and may be in use");
+            skipped(&format!(
+                "{controller} is loaded on this machine, and may be in use"
+            ));
             return None;
         }
         let name = |what: &str| format!("{PREFIX}{controller}-{what}");
@@ -66,9 +83,7 @@ impl Lab {
     fn build(&self, switch: Switch) {
         let x = &self.switch;
         run(&format!("ip netns add {x}"));
-        run(&format!(
-            "ip netns exec {x} sysctl -qw net.ipv4.ip_forward=1"
-        ));
+        set(x, "net.ipv4.ip_forward", "1");
         for (host, port) in [(&self.client, 1), (&self.server, 2)] {
             run(&format!("ip netns add {host}"));
             run(&format!(
@@ -82,9 +97,11 @@ impl Lab {
             ));
             for (namespace, device) in [(host, "port0".into()), (x, format!("port{port}"))] {
                 // Frames as on a wire: none stands for several.
-                run(&format!(
-                    "ip netns exec {namespace} ethtool -K {device} tso off gso off gro off"
-                ));
+                within(namespace, || {
+                    for offload in SEGMENTATION {
+                        set_offload(&device, offload, false).unwrap();
+                    }
+                });
                 run(&format!(
                     "ip -n {namespace} link set {device} gso_max_segs 1 up"
                 ));
@@ -110,12 +127,33 @@ impl Lab {
         }
     }
 
-    pub(crate) fn in_client(&self, command: &str) {
-        run(&format!("ip netns exec {} {command}", self.client));
+    /// Sets the route from a host to the other.
+    pub(crate) fn set_route(&self, end: End, options: &str) {
+        let (namespace, port) = self.namespace(end);
+        run(&format!(
+            "ip -n {namespace} route replace default via 10.99.{port}.1 {options}"
+        ));
     }
 
-    pub(crate) fn in_server(&self, command: &str) {
-        run(&format!("ip netns exec {} {command}", self.server));
+    /// Sets `net.ipv4.something` of a host.
+    pub(crate) fn set(&self, end: End, name: &str, value: &str) {
+        set(self.namespace(end).0, name, value);
+    }
+
+    /// The namespace of a host, and its port at the switch.
+    fn namespace(&self, end: End) -> (&str, u8) {
+        match end {
+            End::Client => (&self.client, 1),
+            End::Server => (&self.server, 2),
+        }
+    }
+
+    /// Changes the rate of the slow link.
+    pub(crate) fn set_rate(&self, rate: &str) {
+        run(&format!(
+            "tc -n {} qdisc change dev port2 root tbf rate {rate} burst 4600 limit 10mb",
+            self.switch
+        ));
     }
 
     /// A connection with this controller at both ends.
@@ -205,6 +243,12 @@ impl Pair {
         });
     }
 
+    /// Sends `bytes` from the client; the server does not answer.
+    pub(crate) fn send(&mut self, bytes: usize) {
+        self.client.write_all(&vec![0; bytes]).unwrap();
+        self.server.read_exact(&mut vec![0; bytes]).unwrap();
+    }
+
     pub(crate) fn client_congestion(&self) -> String {
         let name = socket2::SockRef::from(&self.client)
             .tcp_congestion()
@@ -252,6 +296,14 @@ pub(crate) fn within<T: Send>(namespace: &str, work: impl FnOnce() -> T + Send) 
     })
 }
 
+/// Sets `net.ipv4.something` of a network namespace.
+fn set(namespace: &str, name: &str, value: &str) {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    let written = within(namespace, || fs::write(&path, value));
+    written.unwrap_or_else(|error| panic!("{path} = {value}: {error}"));
+}
+
+/// Runs a command, which must succeed.
 pub(crate) fn run(line: &str) {
     let mut words = line.split_whitespace();
     let output = Command::new(words.next().unwrap())

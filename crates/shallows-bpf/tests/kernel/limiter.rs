@@ -3,10 +3,13 @@
 use std::fs::File;
 use std::net::UdpSocket;
 
-use nix::fcntl::{Flock, FlockArg};
-use shallows_bpf::qjump::{self, Allotment, Device, Error, Hook, LevelStatus, Limits, Status};
-use shallows_core::host::qjump::EpochClock;
+use nix::fcntl::Flock;
+use shallows_bpf::qjump::{
+    self, Allotment, Device, Error, Hook, LevelStatus, Limits, Options, Status, priority_of,
+};
+use shallows_core::host::qjump::{EpochClock, Excess};
 use shallows_core::units::{Bytes, Time};
+use shallows_testing::{alone, skipped};
 use socket2::SockRef;
 
 use crate::lab::{run, within};
@@ -21,11 +24,10 @@ impl Host {
     /// None, with the reason printed, where this machine cannot do it.
     pub(crate) fn new(test: &str) -> Option<Self> {
         if let Err(reason) = shallows_bpf::check() {
-            println!("skipped: {reason}");
+            skipped(&reason.to_string());
             return None;
         }
-        let lock = File::create("/run/shallows-bpf-tests.lock").unwrap();
-        let lock = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
+        let lock = alone();
         let name = format!("shallows-bpf-test-qjump-{test}");
         let _ = std::process::Command::new("ip")
             .args(["netns", "del", &name])
@@ -58,10 +60,12 @@ impl Host {
     }
 
     /// Sends packets of `bytes` with their Ethernet header at a level.
-    fn send(&self, level: u32, bytes: usize, count: usize) {
+    fn send(&self, level: u8, bytes: usize, count: usize) {
         within(&self.name, || {
             let socket = UdpSocket::bind("10.99.1.1:0").unwrap();
-            SockRef::from(&socket).set_priority(level).unwrap();
+            SockRef::from(&socket)
+                .set_priority(priority_of(level))
+                .unwrap();
             for _ in 0..count {
                 socket.send_to(&vec![0; bytes - 42], "10.99.1.2:9").unwrap();
             }
@@ -92,15 +96,29 @@ impl Drop for Host {
     }
 }
 
-fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     let bytes = |bytes| Allotment::Bytes(Bytes::new(bytes));
     Limits {
         // No test lasts as long.
         epoch: Time::from_secs(10),
-        levels: vec![Allotment::Unlimited, bytes(15_140), bytes(256)],
+        levels: vec![Allotment::Unlimited, bytes(15_380), bytes(280)],
         clock: EpochClock::Reanchored,
+        excess: Excess::Drop,
+        hold_limit: None,
         dscp: None,
+        priority_tag: false,
     }
+}
+
+fn at(hook: Hook) -> Options {
+    Options {
+        hook: Some(hook),
+        ..Options::default()
+    }
+}
+
+fn apply(device: &Device, limits: &Limits) -> Result<qjump::Report, Error> {
+    qjump::apply(device, limits, &Options::default())
 }
 
 #[test]
@@ -109,23 +127,25 @@ fn a_limiter_is_applied_found_and_removed() {
         let Some(host) = Host::new("apply") else {
             return;
         };
-        let segments = host.ip("-d -o link show dev eth0.1");
-        let report = match qjump::apply(&host.device(), &limits(), Some(hook)) {
+        let link = host.ip("-d -o link show dev eth0.1");
+        let would = qjump::check(&host.device(), &limits(), &at(hook)).unwrap();
+        assert_eq!((would.hook, would.replaced), (Some(hook), None));
+        assert_eq!(host.status(), None, "nothing was changed");
+        let report = match qjump::apply(&host.device(), &limits(), &at(hook)) {
             Err(Error::NoHook(why)) => {
-                println!("skipped: no {hook}: {why}");
+                skipped(&format!("no {hook}: {why}"));
                 continue;
             }
             report => report.unwrap(),
         };
-        assert_eq!(report.hook, hook);
+        assert_eq!(report.hook, Some(hook));
         assert_eq!(report.frame, Bytes::new(1514));
-        assert_eq!(report.most_segments, Some(10));
-        assert!(
-            host.ip("-d link show dev eth0.1")
-                .contains("gso_max_segs 10 ")
+        assert_eq!(
+            (&*report.queue.qdisc, report.queue.problem),
+            ("noqueue", None)
         );
-        let again = qjump::apply(&host.device(), &limits(), None);
-        assert!(matches!(again, Err(Error::AlreadyThere(_))), "{again:?}");
+        let same = host.ip("-d -o link show dev eth0.1");
+        assert_eq!(same, link, "the device is as it was");
 
         host.send(0, 1000, 20);
         host.send(2, 100, 5);
@@ -135,13 +155,14 @@ fn a_limiter_is_applied_found_and_removed() {
         assert_eq!(
             status.limits,
             Limits {
-                dscp: Some(vec![0, 8, 16]),
+                dscp: Some(vec![0, 11, 19]),
                 ..limits()
             }
         );
         // The kernel may have packets of its own (IPv6) at the lowest level.
-        assert!(status.levels[0].passed_bytes >= 20_000);
+        assert!(status.levels[0].passed_bytes >= 20 * 1024);
         let expected = |passed, bytes, dropped, tokens| LevelStatus {
+            waiting_bytes: None,
             passed_packets: passed,
             passed_bytes: passed * bytes,
             dropped_packets: dropped,
@@ -149,12 +170,12 @@ fn a_limiter_is_applied_found_and_removed() {
             epochs: 1,
             tokens: Some(tokens),
         };
-        assert_eq!(status.levels[2], expected(2, 100, 3, 56));
-        assert_eq!(status.levels[1], expected(10, 1514, 1, 0));
+        assert_eq!(status.levels[2], expected(2, 124, 3, 32));
+        assert_eq!(status.levels[1], expected(10, 1538, 1, 0));
 
         qjump::remove(&host.device()).unwrap();
         assert_eq!(host.status(), None);
-        assert_eq!(host.ip("-d -o link show dev eth0.1"), segments);
+        assert_eq!(host.ip("-d -o link show dev eth0.1"), link);
         let gone = qjump::remove(&host.device());
         assert!(matches!(gone, Err(Error::NotThere(_))), "{gone:?}");
         host.send(2, 100, 5);
@@ -167,16 +188,16 @@ fn a_limiter_goes_with_its_device() {
         return;
     };
     for hook in [Hook::Tcx, Hook::Clsact] {
-        if let Err(Error::NoHook(why)) = qjump::apply(&host.device(), &limits(), Some(hook)) {
-            println!("skipped: no {hook}: {why}");
+        if let Err(Error::NoHook(why)) = qjump::apply(&host.device(), &limits(), &at(hook)) {
+            skipped(&format!("no {hook}: {why}"));
             continue;
         }
         run(&format!("ip -n {} link del eth0.1", host.name));
-        let missing = qjump::apply(&host.device(), &limits(), None);
-        assert!(matches!(missing, Err(Error::NoDevice(_))), "{missing:?}");
         assert_eq!(host.status(), None, "what was left has been cleared away");
+        let missing = apply(&host.device(), &limits());
+        assert!(matches!(missing, Err(Error::NoDevice(_))), "{missing:?}");
         host.add_device();
-        qjump::apply(&host.device(), &limits(), None).unwrap();
+        apply(&host.device(), &limits()).unwrap();
         qjump::remove(&host.device()).unwrap();
     }
 }
@@ -190,13 +211,13 @@ fn what_is_impossible_leaves_nothing() {
         levels: vec![Allotment::Bytes(Bytes::new(10))],
         ..limits()
     };
-    let refused = qjump::apply(&host.device(), &too_small, None);
+    let refused = apply(&host.device(), &too_small);
     assert!(matches!(refused, Err(Error::Limits(_))), "{refused:?}");
     let nowhere = Device {
         netns: Some("shallows-no-such".to_owned()),
         ..host.device()
     };
-    let refused = qjump::apply(&nowhere, &limits(), None);
+    let refused = apply(&nowhere, &limits());
     assert!(
         matches!(refused, Err(Error::NoNamespace { .. })),
         "{refused:?}"
@@ -206,7 +227,116 @@ fn what_is_impossible_leaves_nothing() {
         name: "tun0".to_owned(),
         ..host.device()
     };
-    let refused = qjump::apply(&tun, &limits(), None);
+    let refused = apply(&tun, &limits());
     assert!(matches!(refused, Err(Error::NotEthernet(_))), "{refused:?}");
     assert_eq!(host.status(), None);
+}
+
+#[test]
+fn limits_change_without_a_gap() {
+    let Some(host) = Host::new("change") else {
+        return;
+    };
+    for hook in [Hook::Tcx, Hook::Clsact] {
+        qjump::apply(&host.device(), &limits(), &at(hook)).unwrap();
+        host.send(2, 256, 3);
+        let narrower = Limits {
+            levels: vec![Allotment::Unlimited, Allotment::Bytes(Bytes::new(124))],
+            ..limits()
+        };
+        let report = apply(&host.device(), &narrower).unwrap();
+        assert_eq!(report.hook, Some(hook), "it is the same program");
+        let before = report.replaced.expect("there were limits before");
+        assert_eq!(before.levels, limits().levels);
+        let status = host.status().unwrap();
+        assert_eq!(status.limits.levels, narrower.levels);
+        host.send(1, 100, 3);
+        let status = host.status().unwrap();
+        let one = status.levels[1];
+        assert_eq!((one.passed_packets, one.dropped_packets), (1, 2));
+        // Back again, level 2 has its counts, and no second allotment in its epoch.
+        apply(&host.device(), &limits()).unwrap();
+        host.send(2, 256, 1);
+        let two = host.status().unwrap().levels[2];
+        assert_eq!((two.passed_packets, two.dropped_packets), (1, 3));
+        qjump::remove(&host.device()).unwrap();
+    }
+}
+
+#[test]
+fn a_trial_ends_unless_it_is_confirmed() {
+    let Some(host) = Host::new("trial") else {
+        return;
+    };
+    let device = host.device();
+    let trial = Options {
+        trial: Some(Time::from_ms(400)),
+        ..Options::default()
+    };
+    let guard = |report: &qjump::Report| {
+        let until = report.until.expect("it is on trial");
+        qjump::guard(
+            &device,
+            until,
+            report.replaced.as_ref(),
+            &Options::default(),
+        )
+        .unwrap();
+    };
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    assert!(host.status().unwrap().trial.is_some());
+    guard(&report);
+    assert_eq!(host.status(), None, "it is undone");
+
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    qjump::confirm(&device).unwrap();
+    guard(&report);
+    assert_eq!(host.status().unwrap().trial, None, "it stays");
+    let again = qjump::confirm(&device);
+    assert!(matches!(again, Err(Error::NotOnTrial(_))), "{again:?}");
+
+    // New limits on trial: the old ones come back.
+    let wider = Limits {
+        epoch: Time::from_secs(5),
+        ..limits()
+    };
+    let report = qjump::apply(&device, &wider, &trial).unwrap();
+    guard(&report);
+    let status = host.status().unwrap();
+    assert_eq!((status.limits.epoch, status.trial), (limits().epoch, None));
+
+    // Nobody stands guard: the program lets everything pass.
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(450));
+    assert_eq!(host.status().unwrap().trial, Some(Time::ZERO));
+    let dropped = host.status().unwrap().levels[2].dropped_packets;
+    host.send(2, 1514, 5);
+    assert_eq!(host.status().unwrap().levels[2].dropped_packets, dropped);
+    let late = qjump::confirm(&device);
+    assert!(matches!(late, Err(Error::TrialEnded(_))), "{late:?}");
+    drop(report);
+}
+
+#[test]
+fn limiters_of_dead_namespaces_go_by_themselves() {
+    let Some(host) = Host::new("dead") else {
+        return;
+    };
+    apply(&host.device(), &limits()).unwrap();
+    let device = host.device();
+    let of_it = |status: Vec<Status>| {
+        let mut names = status.into_iter().map(|of| of.device.to_string());
+        names.any(|name| name == device.to_string() || name.contains("net:["))
+    };
+    assert!(of_it(qjump::status().unwrap()));
+    run(&format!("ip netns del {}", host.name));
+    // The kernel takes a namespace apart a moment later.
+    for _ in 0..100 {
+        if !of_it(qjump::status().unwrap()) {
+            run(&format!("ip netns add {}", host.name));
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("it is still there");
 }

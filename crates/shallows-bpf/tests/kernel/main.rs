@@ -1,8 +1,9 @@
 //! The controllers in this machine's kernel: real TCP between two network namespaces.
 //!
-//! Without root or the kernel's support each test says so and does nothing.
+//! Without root or the kernel's support each test is skipped.
 
 mod automatic;
+mod host_queue;
 mod lab;
 mod limiter;
 mod mark;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use shallows_bpf::{Controller, Counters, Delay, Parameters, Socket};
 use shallows_core::units::Time;
 
-use lab::{Lab, Pair, Switch};
+use lab::{End, Lab, Pair, Switch};
 
 const MEGABYTE: usize = 1_000_000;
 
@@ -73,7 +74,7 @@ fn without_ecn_there_is_reno() {
     let Some(lab) = Lab::with(Controller::EcnStar, Switch::Plain) else {
         return;
     };
-    lab.in_server("sysctl -qw net.ipv4.tcp_ecn=0");
+    lab.set(End::Server, "net.ipv4.tcp_ecn", "0");
     // The listener decides: it has to run a controller that asks for ECN.
     let pair = lab.connect_to("reno", Controller::EcnStar.kernel_name());
     assert_eq!(pair.client_congestion(), "reno");
@@ -112,7 +113,7 @@ fn delay_dctcp_needs_no_ecn() {
     let Some(lab) = Lab::with(Controller::DelayDctcp, Switch::Slow) else {
         return;
     };
-    lab.in_server("sysctl -qw net.ipv4.tcp_ecn=0");
+    lab.set(End::Server, "net.ipv4.tcp_ecn", "0");
     hears_delay(&lab, Controller::DelayDctcp, Delay::Rtt);
 }
 
@@ -155,6 +156,82 @@ fn hears_delay(lab: &Lab, controller: Controller, delay: Delay) {
 }
 
 #[test]
+fn a_coarse_clock_is_not_taken_for_a_short_threshold() {
+    let Some(lab) = Lab::with(Controller::Ear, Switch::Plain) else {
+        return;
+    };
+    // TCP timestamps have milliseconds here: T = 144 us is far below their tick.
+    let parameters = Parameters {
+        delay: Delay::OneWay,
+        ..Parameters::default()
+    };
+    shallows_bpf::set_parameters(Controller::Ear, &parameters).unwrap();
+    let mut pair = lab.connect(Controller::Ear.kernel_name());
+    pair.transfer(MEGABYTE);
+    assert_eq!(sender(&pair).delay, Some(Delay::Rtt));
+    let coarse = Parameters {
+        threshold: Time::from_ms(1),
+        ..parameters
+    };
+    shallows_bpf::set_parameters(Controller::Ear, &coarse).unwrap();
+    pair.transfer(MEGABYTE);
+    assert_eq!(sender(&pair).delay, Some(Delay::OneWay));
+}
+
+#[test]
+fn an_ack_that_was_held_back_is_not_late() {
+    let Some(lab) = Lab::with(Controller::DelayDctcp, Switch::Plain) else {
+        return;
+    };
+    let parameters = Parameters {
+        threshold: Time::from_ms(20),
+        ..Parameters::default()
+    };
+    shallows_bpf::set_parameters(Controller::DelayDctcp, &parameters).unwrap();
+    let mut pair = lab.connect(Controller::DelayDctcp.kernel_name());
+    pair.transfer(MEGABYTE);
+    let before = counters(Controller::DelayDctcp);
+    // The server says nothing, so that its kernel waits up to 40 ms for a second segment.
+    let mut longest = Time::ZERO;
+    for _ in 0..25 {
+        pair.send(100);
+        thread::sleep(Duration::from_millis(60));
+        longest = longest.max(sender(&pair).srtt);
+    }
+    let after = counters(Controller::DelayDctcp);
+    println!("smoothed round-trip time up to {longest}; {after:?}");
+    // A single one of 40 ms makes 5 ms of the smoothed time.
+    assert!(longest > Time::from_ms(4), "no ACK was held back");
+    assert_eq!(after.late, before.late);
+}
+
+#[test]
+fn a_base_delay_expires_when_the_route_becomes_longer() {
+    for (base_lifetime, expires) in [(None, false), (Some(Time::from_ms(300)), true)] {
+        let Some(lab) = Lab::with(Controller::DelayDctcp, Switch::Slow) else {
+            return;
+        };
+        let parameters = Parameters {
+            threshold: Time::from_ms(2),
+            base_lifetime,
+            ..Parameters::default()
+        };
+        shallows_bpf::set_parameters(Controller::DelayDctcp, &parameters).unwrap();
+        let mut pair = lab.connect(Controller::DelayDctcp.kernel_name());
+        pair.transfer(MEGABYTE);
+        let short = sender(&pair).base_rtt.unwrap();
+        // A frame takes 6 ms now, so no window of two segments comes near the base again.
+        lab.set_rate("2mbit");
+        pair.transfer(MEGABYTE / 4);
+        let end = sender(&pair);
+        let base = end.base_rtt.unwrap();
+        println!("{base_lifetime:?}: base {short} before, {base} after, {end:?}");
+        // What replaces a base was late.
+        assert_eq!(base > short + parameters.threshold, expires, "{base}");
+    }
+}
+
+#[test]
 fn a_window_restarts_after_idle_with_that_of_the_route() {
     // 10 is the kernel's where a route says nothing.
     for (option, window) in [("", 10), ("initcwnd 4", 4), ("initcwnd 25", 25)] {
@@ -162,9 +239,7 @@ fn a_window_restarts_after_idle_with_that_of_the_route() {
             return;
         };
         // The window halves once a timeout, which is some 200 ms after 1,400 packets of queueing.
-        lab.in_client(&format!(
-            "ip route replace default via 10.99.1.1 rto_min 25ms {option}"
-        ));
+        lab.set_route(End::Client, &format!("rto_min 25ms {option}"));
         let mut pair = lab.connect(Controller::Dctcp.kernel_name());
         pair.transfer(2 * MEGABYTE);
         let busy = sender(&pair).cwnd;
@@ -181,14 +256,17 @@ fn a_window_restarts_after_idle_with_that_of_the_route() {
 #[test]
 fn a_route_or_a_namespace_can_choose_it() {
     let name = Controller::Dctcp.kernel_name();
-    let by_route = format!("ip route replace default via 10.99.PORT.1 congctl {name}");
-    let by_namespace = format!("sysctl -qw net.ipv4.tcp_congestion_control={name}");
-    for choice in [by_route, by_namespace] {
+    for by_route in [true, false] {
         let Some(lab) = Lab::with(Controller::Dctcp, Switch::Plain) else {
             return;
         };
-        lab.in_client(&choice.replace("PORT", "1"));
-        lab.in_server(&choice.replace("PORT", "2"));
+        for end in [End::Client, End::Server] {
+            if by_route {
+                lab.set_route(end, &format!("congctl {name}"));
+            } else {
+                lab.set(end, "net.ipv4.tcp_congestion_control", name);
+            }
+        }
         let pair = lab.connect_default();
         assert_eq!(pair.client_congestion(), name);
         assert_eq!(sender(&pair).controller, Controller::Dctcp);

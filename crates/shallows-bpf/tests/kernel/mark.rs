@@ -1,32 +1,31 @@
 //! A level for the sockets of an unmodified program.
 
-use std::fs::{self, File};
+use std::fs;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
 use shallows_bpf::mark::{self, Mark, Method};
+use shallows_bpf::qjump::priority_of;
 use shallows_core::units::Bytes;
+use shallows_testing::{alone, missing_program, skip};
 
 #[test]
 fn iperf3_has_the_level_it_is_run_with() {
     if let Err(reason) = shallows_bpf::check() {
-        println!("skipped: {reason}");
-        return;
+        skip!("{reason}");
     }
-    if Command::new("iperf3").arg("-v").output().is_err() {
-        println!("skipped: it needs iperf3");
-        return;
+    if let Some(reason) = missing_program(&["iperf3"]) {
+        skip!("{reason}");
     }
-    let lock = File::create("/run/shallows-bpf-tests.lock").unwrap();
-    let _lock = Flock::lock(lock, FlockArg::LockExclusive).unwrap();
+    let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let pid_file = directory.path().join("pid");
     let mark = Mark {
         level: 5,
         dscp: 40,
         send_buffer: Some(Bytes::new(32_000)),
+        window: None,
     };
     thread::scope(|scope| {
         let server = scope.spawn(|| {
@@ -55,7 +54,8 @@ fn iperf3_has_the_level_it_is_run_with() {
         let [listener] = &sockets[..] else {
             panic!("{sockets:?}");
         };
-        assert_eq!((listener.priority, listener.traffic_class), (5, 160));
+        let priority = priority_of(5).cast_signed();
+        assert_eq!((listener.priority, listener.traffic_class), (priority, 160));
         // The kernel doubles it.
         assert_eq!(listener.send_buffer, 64_000);
     });

@@ -11,17 +11,17 @@ use super::{
 };
 use crate::units::{Bytes, Time};
 
-/// Barriers among all clients. The latencies are called `barrier`, from a host's own message until
-/// it has those of all others.
+/// Barriers among all clients. The latency `barrier` runs from a host's own message until it has
+/// received the messages of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct BarrierConfig {
-    /// A message.
+    /// Size of a message.
     pub size: Bytes,
-    /// From one barrier to a host's arrival at the next.
+    /// Think time of a host between two barriers.
     pub think: Time,
-    /// How many barriers; without end if not given.
+    /// Number of barriers; unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }

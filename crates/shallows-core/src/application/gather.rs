@@ -36,7 +36,7 @@ pub(super) struct Ask {
 pub(super) enum GatherPace {
     /// So long after the end of the one before.
     After(Time),
-    /// At an interval, whatever has been answered.
+    /// Open loop: requests at a fixed interval.
     Every(Time),
 }
 

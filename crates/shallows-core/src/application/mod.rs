@@ -126,7 +126,7 @@ pub struct Members {
 /// When an application runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// When it begins.
+    /// Start time.
     pub start: Time,
     /// When it begins nothing new any more.
     pub stop: Option<Time>,
@@ -139,17 +139,17 @@ impl Span {
     }
 }
 
-/// How messages travel.
+/// Transport of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// On a TCP connection that is kept.
+    /// A persistent TCP connection.
     #[default]
     Stream,
-    /// On TCP connections that are opened anew, with a handshake.
+    /// A new TCP connection per message exchange, with a handshake.
     ShortStream,
-    /// In UDP datagrams, which may be lost.
+    /// UDP datagrams, which may be lost.
     Datagram,
 }
 
@@ -211,6 +211,17 @@ pub enum ApplicationError {
     /// A share that cannot be.
     #[error("get-share is {0}, it must be from 0 to 1")]
     Share(f64),
+    /// Connections that no request would use.
+    #[error(
+        "{each} connections to a server are more than the {outstanding} requests that may wait at \
+         once: set outstanding to {each} or more"
+    )]
+    UnusedConnections {
+        /// Connections to a server.
+        each: u32,
+        /// Requests at once.
+        outstanding: u32,
+    },
     /// More than a datagram carries.
     #[error("{name} is {bytes}, a datagram carries at most {MAX_MESSAGE}B")]
     TooLarge {

@@ -14,19 +14,19 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PartitionAggregateConfig {
-    /// What each server is asked.
+    /// Size of a request.
     pub request: Bytes,
-    /// What each server answers.
+    /// Size of a server's answer.
     pub response: Bytes,
-    /// From one query to the next; if not given, a query waits for the one before.
+    /// Interval between queries; if not given, a query follows the previous one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// From an answer to the next query, without an interval.
+    /// Think time after an answer, if there is no interval.
     pub think: Time,
-    /// How many queries; without end if not given.
+    /// Number of queries; unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How messages travel.
+    /// Transport of messages.
     pub protocol: Protocol,
 }
 

@@ -13,15 +13,15 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PingConfig {
-    /// From one ping to the next.
+    /// Interval between pings.
     pub interval: Time,
-    /// Data in a ping and in its echo.
+    /// Payload of a ping and of its echo.
     #[serde(default = "size")]
     pub size: Bytes,
-    /// How many; without end if not given.
+    /// Number of pings; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How pings travel.
+    /// Transport of pings.
     #[serde(default = "datagram")]
     pub protocol: Protocol,
 }

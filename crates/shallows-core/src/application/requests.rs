@@ -15,40 +15,43 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RequestsConfig {
-    /// A key with what goes with it: a GET, and the answer to a SET.
+    /// Size of a key with its overhead: a GET, and the answer to a SET.
     pub key: Bytes,
-    /// A value: the answer to a GET. A SET has both.
+    /// Size of a value: the answer to a GET. A SET carries key and value.
     pub value: Bytes,
-    /// The share of GETs.
+    /// Fraction of requests that are GETs.
     pub get_share: f64,
-    /// When a client asks.
+    /// Pacing of requests.
     pub pace: Pace,
-    /// How many requests each client makes; without end if not given.
+    /// Number of requests per client; unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How messages travel.
+    /// Transport of messages.
     pub protocol: Protocol,
-    /// Of the choice between GET and SET.
+    /// Connections from each client to each server. A request follows the answer on its own
+    /// connection, as memaslap's concurrent requests have a socket each.
+    pub connections: u32,
+    /// Seed of the choice between GET and SET.
     pub seed: u64,
 }
 
-/// When a client asks.
+/// Pacing of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pace {
-    /// As soon as it has an answer and has thought about it.
+    /// Closed loop: a request follows an answer after the think time.
     Closed {
-        /// From an answer to the next request.
+        /// Think time after an answer.
         #[serde(default)]
         think: Time,
-        /// Requests that may wait for their answers at once.
+        /// Number of outstanding requests.
         #[serde(default = "one")]
         outstanding: u32,
     },
-    /// At an interval, whatever has been answered.
+    /// Open loop: requests at a fixed interval.
     Open {
-        /// From one request to the next.
+        /// Interval between requests.
         interval: Time,
     },
 }
@@ -70,6 +73,7 @@ impl Default for RequestsConfig {
             },
             count: None,
             protocol: Protocol::Stream,
+            connections: 1,
             seed: 1,
         }
     }
@@ -95,13 +99,23 @@ impl RequestsConfig {
             Pace::Closed { outstanding, .. } => outstanding,
             Pace::Open { .. } => 1,
         };
-        let (connections, of_clients) = mesh(members, 1, self.protocol, "requests")?;
+        let each = self.connections;
+        match self.pace {
+            _ if each == 0 => return Err(ApplicationError::Zero("connections")),
+            Pace::Closed { .. } if each > outstanding => {
+                return Err(ApplicationError::UnusedConnections { each, outstanding });
+            }
+            _ => {}
+        }
+        let (connections, of_clients) = mesh(members, each, self.protocol, "requests")?;
         let client = |(number, connections)| {
             Box::new(Client {
                 config: *self,
                 connections,
                 span,
-                due: vec![span.start; outstanding as usize],
+                due: (0..outstanding)
+                    .map(|lane| (span.start, lane % each))
+                    .collect(),
                 made: 0,
                 coin: Coin::new(self.seed, number),
                 desk: Desk::default(),
@@ -118,15 +132,15 @@ struct Client {
     config: RequestsConfig,
     connections: Vec<u32>,
     span: Span,
-    /// When requests are to be made.
-    due: Vec<Time>,
+    /// When requests are to be made, and on which of the connections to a server.
+    due: Vec<(Time, u32)>,
     made: u64,
     coin: Coin,
     desk: Desk,
 }
 
 impl Client {
-    fn request(&mut self, now: Time) {
+    fn request(&mut self, now: Time, lane: u32) {
         let Self { config, .. } = self;
         let (key, value) = (config.key.get(), config.value.get());
         let (kind, bytes, reply) = if self.coin.heads(config.get_share) {
@@ -134,8 +148,9 @@ impl Client {
         } else {
             (SET, key + value, key)
         };
-        let servers = self.connections.len() as u64;
-        let connection = self.connections[(self.made % servers) as usize];
+        let each = u64::from(config.connections);
+        let server = self.made % (self.connections.len() as u64 / each);
+        let connection = self.connections[(server * each) as usize + lane as usize];
         self.made += 1;
         let message = Message {
             bytes,
@@ -153,26 +168,29 @@ impl Client {
 
 impl Application for Client {
     fn poll(&mut self, now: Time) -> Action {
-        while let Some(index) = self.due.iter().position(|&due| due <= now)
+        while let Some(index) = self.due.iter().position(|&(due, _)| due <= now)
             && self.goes_on(now)
         {
-            let due = self.due.swap_remove(index);
-            self.request(now);
+            let (due, lane) = self.due.swap_remove(index);
+            self.request(now, lane);
             if let Pace::Open { interval } = self.config.pace {
-                self.due.push(due.saturating_add(interval));
+                let next = (lane + 1) % self.config.connections;
+                self.due.push((due.saturating_add(interval), next));
             }
         }
-        let next = self.due.iter().copied().min();
+        let next = self.due.iter().map(|&(due, _)| due).min();
         let next = next.filter(|&at| self.goes_on(at));
         let idle = || wait(next);
         self.desk.outbox.pop_front().unwrap_or_else(idle)
     }
 
-    fn delivered(&mut self, now: Time, _: u32, message: Message) {
+    fn delivered(&mut self, now: Time, connection: u32, message: Message) {
         let name = if message.kind == GET { "get" } else { "set" };
         self.desk.record(name, Time::from_ps(message.tag), now);
         if let Pace::Closed { think, .. } = self.config.pace {
-            self.due.push(now.saturating_add(think));
+            let first = self.connections.first().copied().unwrap_or_default();
+            let lane = (connection - first) % self.config.connections;
+            self.due.push((now.saturating_add(think), lane));
         }
     }
 

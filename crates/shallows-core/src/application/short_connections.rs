@@ -15,15 +15,15 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ShortConnectionsConfig {
-    /// Sequences of a client to a server.
+    /// Number of parallel sequences from a client to a server.
     pub parallel: u32,
-    /// What the client sends.
+    /// Size of a request.
     pub request: Bytes,
-    /// What the server answers.
+    /// Size of a response.
     pub response: Bytes,
-    /// From the end of one connection to the next.
+    /// Think time between connections.
     pub think: Time,
-    /// How many connections each sequence has; without end if not given.
+    /// Number of connections per sequence; unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }

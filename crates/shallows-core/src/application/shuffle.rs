@@ -14,15 +14,15 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ShuffleConfig {
-    /// From each host to each other.
+    /// Bytes from each host to each other.
     pub size: Bytes,
-    /// Transfers of a host in one wave. The next wave begins when all of them are done.
+    /// Parallel transfers of a host per wave. The next wave starts when all of them are done.
     #[serde(default = "one")]
     pub parallel: u32,
-    /// From one shuffle to the next.
+    /// Think time between shuffles.
     #[serde(default)]
     pub think: Time,
-    /// How many shuffles; without end if not given.
+    /// Number of shuffles; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }

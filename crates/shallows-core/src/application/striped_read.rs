@@ -15,13 +15,13 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct StripedReadConfig {
-    /// What all servers together send.
+    /// Size of a block, striped over all servers.
     pub block: Bytes,
-    /// What each server is asked.
+    /// Size of a request.
     pub request: Bytes,
-    /// From the end of a block to the request of the next.
+    /// Think time between blocks.
     pub think: Time,
-    /// How many blocks; without end if not given.
+    /// Number of blocks; unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }

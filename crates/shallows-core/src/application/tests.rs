@@ -128,6 +128,27 @@ fn outstanding_requests_are_that_many() {
 }
 
 #[test]
+fn requests_keep_to_their_connections() {
+    let text =
+        "requests = { get-share = 1, connections = 2, pace = { closed = { outstanding = 3 } } }";
+    let mut driver = Driver::new(text, 1, 2);
+    driver.poll(Time::ZERO, 0);
+    // Connections 0 and 1 lead to the first server, 2 and 3 to the second, in turn.
+    let used: Vec<_> = driver.under_way.values().map(|sent| sent.1).collect();
+    assert_eq!(used, [0, 2, 1]);
+    let refused: ApplicationConfig =
+        toml::from_str("requests = { connections = 2, pace = { closed = { outstanding = 1 } } }")
+            .unwrap();
+    let members = Members {
+        clients: 1,
+        servers: 1,
+    };
+    let refused = refused.plan(members, Span::default()).unwrap_err();
+    let said = "2 connections to a server are more than the 1 requests that may wait at once";
+    assert!(refused.to_string().starts_with(said), "{refused}");
+}
+
+#[test]
 fn a_query_waits_for_all_and_a_block_is_cut_for_all() {
     let query = "partition-aggregate = { count = 2, think = '30us' }";
     let samples = Driver::new(query, 1, 5).run(Time::from_ms(1));

@@ -18,16 +18,16 @@ use crate::units::{Bytes, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct TwoPhaseCommitConfig {
-    /// Each of the messages.
+    /// Size of a message.
     pub size: Bytes,
-    /// How long answers are waited for.
+    /// Timeout for answers.
     pub timeout: Time,
-    /// From one transaction to the next.
+    /// Think time between transactions.
     pub think: Time,
-    /// How many transactions; without end if not given.
+    /// Number of transactions; unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How messages travel.
+    /// Transport of messages.
     pub protocol: Protocol,
 }
 

@@ -30,6 +30,11 @@ pub trait Gate<P: Packet> {
     /// once a packet was offered or a control message was handled.
     fn release(&mut self, now: Time) -> Release<P>;
 
+    /// Takes note of a packet of `size` bytes that the host has received from the host `from`.
+    fn received(&mut self, now: Time, size: u32, from: u32) {
+        let _ = (now, size, from);
+    }
+
     /// Whether the gate would pass or hold this packet rather than drop it for want of room.
     ///
     /// A transport that can wait asks before it sends, and again after the gate has released

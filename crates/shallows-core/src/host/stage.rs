@@ -24,15 +24,15 @@ pub struct StageTagger {
     acks: Vec<u8>,
 }
 
-/// Whose bytes a stage counts.
+/// Bytes that a stage counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StageCount {
-    /// Those of the flow (ML-ECN, PIAS). A retransmission has the stage that its flow has reached.
+    /// Bytes of the flow (ML-ECN, PIAS). A retransmission has the stage that its flow has reached.
     #[default]
     Flow,
-    /// Those of the connection, over all flows on it: the stage follows the sequence number (the
+    /// Bytes of the connection over all its flows: the stage follows the sequence number (the
     /// published simulation of EAR).
     Connection,
 }
@@ -44,18 +44,18 @@ pub enum StageCount {
 pub enum StagesConfig {
     /// α_1 < ... < α_{K-1}, of each flow; ACKs have the first stage.
     Thresholds(Vec<Bytes>),
-    /// The same, with a choice of what they count.
+    /// Thresholds with further settings.
     Table(StagesTable),
 }
 
-/// Thresholds, what they count, and the tags of ACKs.
+/// Thresholds, their scope, and the tags of ACKs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StagesTable {
     /// α_1 < ... < α_{K-1}.
     pub thresholds: Vec<Bytes>,
-    /// Whose bytes they are.
+    /// Bytes that the thresholds count.
     #[serde(default)]
     pub count: StageCount,
     /// The DSCP of ACKs, one value for each stage of the bytes that they acknowledge on their

@@ -7,7 +7,7 @@ use super::{ConfigError, DropReason, PerIndex};
 use crate::packet::Packet;
 use crate::units::{Bytes, Length};
 
-/// How a port's memory is limited, as written in a scenario.
+/// Buffer limit of a port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -21,7 +21,7 @@ pub enum BufferConfig {
     },
     /// Every queue has a limit of its own.
     PerQueue {
-        /// Limit of all queues or of each.
+        /// Limit of each queue: one value for all, or a list.
         limit: PerIndex<Length>,
     },
     /// All ports of the switch share its [`Pool`]; a queue may hold at most `alpha` times what is

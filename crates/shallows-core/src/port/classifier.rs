@@ -20,7 +20,7 @@ pub enum ClassifierConfig {
         #[serde(default)]
         other: u8,
     },
-    /// Flows are spread over the queues by a hash of their number.
+    /// A hash of the flow number chooses the queue.
     FlowHash,
     /// ML-ECN's Algorithm 1.
     SizeClass(SizeClasses),

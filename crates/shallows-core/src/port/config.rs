@@ -35,18 +35,18 @@ pub struct PortConfig {
     /// Number of queues.
     #[serde(default = "one")]
     pub queues: usize,
-    /// Nominal packet size: what "65pkts" is in bytes, and the transmission time that idle periods
-    /// are counted in.
+    /// Nominal packet size. It converts "65pkts" to bytes, and its transmission time is the unit of
+    /// idle periods.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// Which queue a packet joins.
+    /// Rule that assigns packets to queues.
     #[serde(default = "default_classifier")]
     pub classifier: ClassifierConfig,
-    /// How much may wait.
+    /// Buffer limits.
     pub buffer: BufferConfig,
-    /// Which queue sends next.
+    /// Order of service of the queues.
     pub scheduler: SchedulerConfig,
-    /// Which packets are marked.
+    /// ECN marking.
     #[serde(default)]
     pub marker: MarkerConfig,
     /// A rate below that of the link.
@@ -54,8 +54,8 @@ pub struct PortConfig {
     /// Bytes on the wire beyond the packet's own.
     #[serde(default)]
     pub framing: Framing,
-    /// Which of the two sizes buffer, marker and scheduler count. Transmission and shaper always
-    /// count the wire.
+    /// Packet size that buffer, marker and scheduler count. Transmission and shaper always count
+    /// bytes on the wire.
     #[serde(default)]
     pub accounting: Accounting,
 }
@@ -73,6 +73,18 @@ pub enum Accounting {
 }
 
 impl PortConfig {
+    /// Bytes on the wire for each byte that the scheduler counts, in nominal packets.
+    pub(super) fn wire_ratio(&self) -> f64 {
+        match self.accounting {
+            Accounting::Wire => 1.0,
+            Accounting::Packet => {
+                // No packet is this long; it keeps the sum from overflowing.
+                let packet = self.packet.get().min(1 << 30) as u32;
+                f64::from(self.framing.wire_size(packet)) / f64::from(packet)
+            }
+        }
+    }
+
     /// Whether what the other ports of the switch hold matters to the port.
     pub fn uses_pool(&self) -> bool {
         self.buffer.uses_pool() || self.marker.scheme.uses_pool()

@@ -98,6 +98,32 @@ impl<P: Packet> EgressPort<P> {
         self.port.transmit(now, pool)
     }
 
+    /// Hands the port packets in the order of their times, and lets it send all that it starts to
+    /// send before `end`: [`forward`](Self::forward) and [`transmit`](Self::transmit) at the times
+    /// that the port gives. `departed` gets each packet with the time at which its last bit is on
+    /// the wire. `due` is when the port sends the next of the packets that it holds, the greatest
+    /// time if it holds none; it is the driver's from call to call.
+    #[inline]
+    pub fn run(
+        &mut self,
+        due: &mut Time,
+        arrivals: impl Iterator<Item = (Time, P)>,
+        end: Time,
+        pool: &mut Pool<P>,
+        mut departed: impl FnMut(Time, P),
+    ) {
+        match &mut self.ahead {
+            Ahead::No => self.port.run(due, arrivals, end, pool, departed),
+            Ahead::Yes(fifo) => {
+                for (now, mut packet) in arrivals {
+                    if let Ok(passage) = fifo.forward(now, &mut packet) {
+                        departed(passage.finish, packet);
+                    }
+                }
+            }
+        }
+    }
+
     /// Reads what a packet will need when it is handed to the port, so that it is in the cache by
     /// then. Nothing else comes of it.
     #[inline]
@@ -135,6 +161,15 @@ impl<P: Packet> EgressPort<P> {
     #[inline]
     pub fn has_evicted(&self) -> bool {
         self.port.has_evicted()
+    }
+
+    /// Whether packets were dropped since they were last [taken](Self::take_dropped).
+    #[inline]
+    pub fn has_dropped(&self) -> bool {
+        match &self.ahead {
+            Ahead::Yes(fifo) => fifo.has_dropped(),
+            Ahead::No => self.port.has_dropped(),
+        }
     }
 
     /// Takes the packets dropped since the last call, with their reasons.

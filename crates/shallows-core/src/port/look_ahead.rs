@@ -173,7 +173,9 @@ impl<P: Packet> LookAheadFifo<P> {
             self.waiting.put(start, size);
             self.bytes = length;
         }
-        self.busy_until = start + self.link.advance(Bytes::new(u64::from(wire_size)));
+        // At a few bits per second the clock ends before the packet does.
+        let transmission = self.link.advance(Bytes::new(u64::from(wire_size)));
+        self.busy_until = start.saturating_add(transmission);
         self.accepted.packets += 1;
         self.accepted.bytes += u64::from(size);
         if congested {
@@ -191,6 +193,11 @@ impl<P: Packet> LookAheadFifo<P> {
         self.cold.counters.drop(reason, size);
         self.cold.dropped.push((packet, reason));
         reason
+    }
+
+    #[inline]
+    pub(super) fn has_dropped(&self) -> bool {
+        !self.cold.dropped.is_empty()
     }
 
     pub(super) fn dropped(&mut self) -> &mut Vec<(P, DropReason)> {

@@ -18,29 +18,29 @@ use crate::units::Bytes;
 /// Data of a pause frame, which is as small as a frame of Ethernet can be.
 pub const PAUSE_FRAME: u32 = 46;
 
-/// When a switch asks its neighbours to pause, as written in a scenario.
+/// Thresholds of pause frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PauseConfig {
     /// Occupancy above which the neighbour is paused.
     pub high: Bytes,
-    /// Occupancy at or below which it is resumed.
+    /// Occupancy at or below which the neighbour is resumed.
     pub low: Bytes,
-    /// What is measured and paused.
+    /// Granularity of pauses.
     #[serde(default)]
     pub per: PauseScope,
 }
 
-/// What a pause stops.
+/// Traffic that a pause stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PauseScope {
-    /// All that the neighbour sends on the link: 802.3x.
+    /// All traffic of the neighbour on the link: 802.3x.
     #[default]
     Link,
-    /// One of its queues: 802.1Qbb.
+    /// One queue of the neighbour: 802.1Qbb.
     Queue,
 }
 

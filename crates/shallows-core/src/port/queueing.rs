@@ -5,14 +5,14 @@ use std::hint;
 use super::buffer::Buffer;
 use super::classifier::Classifier;
 use super::look_ahead::{LookAheadFifo, Rules};
-use super::marker::{Marker, Needs, Note, PortContext, Presence};
+use super::marker::{Alone, Judge, Marker, Needs, PortContext, Presence, Scheme};
 use super::meter::Meter;
-use super::queues::{Queues, Stored};
-use super::scheduler::{Scheduler, each_scheduler};
+use super::queues::Queues;
+use super::scheduler::{Discipline, Scheduler, each_scheduler};
 use super::state::{Arrival, ColdState, HotState};
 use super::{
-    ConfigError, DropReason, Forward, MAX_QUEUES, Offer, Passage, Pool, PortConfig, QueueCounters,
-    QueueSet, TokenBucket, Transmit,
+    ConfigError, DropReason, Forward, MAX_QUEUES, Offer, Pool, PortConfig, QueueCounters, QueueSet,
+    TokenBucket, Transmit,
 };
 use crate::packet::Packet;
 use crate::units::{Bytes, Rate, Time, TransmissionClock};
@@ -22,7 +22,70 @@ use crate::units::{Bytes, Rate, Time, TransmissionClock};
 #[repr(C)]
 pub(super) struct QueueingPort<P> {
     hot: HotState<P>,
+    marker: Marker,
     scheduler: Scheduler,
+}
+
+/// Hands a scheduler and a scheme to code of their own if they are a common pair.
+macro_rules! common_pairs {
+    ($scheduler:expr, $scheme:expr, ($s:ident, $m:ident) => $call:expr) => {
+        match ($scheduler, $scheme) {
+            (Scheduler::Strict($s), Scheme::None($m)) => $call,
+            (Scheduler::Strict($s), Scheme::PerQueue($m)) => $call,
+            (Scheduler::Dwrr($s), Scheme::None($m)) => $call,
+            (Scheduler::Dwrr($s), Scheme::PerQueue($m)) => $call,
+            (Scheduler::Dwrr($s), Scheme::PerPort($m)) => $call,
+            (Scheduler::Dwrr($s), Scheme::MqEcn($m)) => $call,
+            _ => {}
+        }
+    };
+}
+
+/// The ways through a port, each compiled apart for a scheduler and a marker: together they would
+/// cost each other their registers.
+mod alone {
+    use super::{Discipline, Forward, HotState, Judge, Offer, Packet, Pool, Time};
+
+    #[inline(never)]
+    pub(super) fn offer<P: Packet>(
+        hot: &mut HotState<P>,
+        (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
+        now: Time,
+        packet: P,
+        pool: &mut Pool<P>,
+    ) -> Offer {
+        let arrival = hot.receive(now, &packet);
+        match hot.admit(arrival, &packet, (scheduler, marker), pool) {
+            Err(reason) => Offer::Dropped(reason),
+            Ok(note) => {
+                hot.enqueue(arrival, packet, note, scheduler, pool);
+                Offer::Queued
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn forward<P: Packet>(
+        hot: &mut HotState<P>,
+        parts: (&mut impl Discipline, &mut impl Judge),
+        now: Time,
+        packet: &mut P,
+        pool: &mut Pool<P>,
+    ) -> Forward {
+        hot.forward(parts, now, packet, pool)
+    }
+
+    #[inline(never)]
+    pub(super) fn run<P: Packet>(
+        hot: &mut HotState<P>,
+        parts: (&mut impl Discipline, &mut impl Judge),
+        due: &mut Time,
+        arrivals: (impl Iterator<Item = (Time, P)>, Time),
+        pool: &mut Pool<P>,
+        departed: impl FnMut(Time, P),
+    ) {
+        hot.run(parts, due, arrivals, pool, departed);
+    }
 }
 
 impl<P: Packet> QueueingPort<P> {
@@ -47,7 +110,8 @@ impl<P: Packet> QueueingPort<P> {
         let scheduler = Scheduler::new(&config.scheduler, &mut queues)?;
         let weights: Vec<u32> = (0..count).map(|queue| queues.quantum(queue)).collect();
         let context = PortContext {
-            rate,
+            rate: config.shaper.map_or(rate, |shaper| shaper.rate.min(rate)),
+            wire_ratio: config.wire_ratio(),
             packet: config.packet,
             weights: &weights,
             strict: config.scheduler.strict_queues(),
@@ -66,7 +130,6 @@ impl<P: Packet> QueueingPort<P> {
             plain: config.shaper.is_none()
                 && marker.needs() == Needs::default()
                 && config.marker.measure.in_service == Presence::Excluded,
-            marker,
             buffer: Buffer::new(&config.buffer, count, config.packet)?,
             link: TransmissionClock::new(rate),
             busy_until: Time::ZERO,
@@ -83,7 +146,11 @@ impl<P: Packet> QueueingPort<P> {
                 dropped: Vec::new(),
             }),
         };
-        Ok(Self { hot, scheduler })
+        Ok(Self {
+            hot,
+            marker,
+            scheduler,
+        })
     }
 
     /// The same port as one that looks ahead, if it can.
@@ -97,7 +164,7 @@ impl<P: Packet> QueueingPort<P> {
         let rules = Rules {
             limit,
             full,
-            marking: hot.marker.arrival_rule()?,
+            marking: self.marker.arrival_rule()?,
             not_ect: hot.not_ect,
             framing: hot.framing,
             accounting: hot.accounting,
@@ -108,15 +175,12 @@ impl<P: Packet> QueueingPort<P> {
     /// See [`EgressPort::offer`](super::EgressPort::offer).
     #[inline]
     pub(super) fn offer(&mut self, now: Time, packet: P, pool: &mut Pool<P>) -> Offer {
-        let Self { hot, scheduler } = self;
-        let arrival = hot.receive(now, &packet);
-        match hot.admit(arrival, &packet, scheduler, pool) {
-            Err(reason) => Offer::Dropped(reason),
-            Ok(note) => {
-                self.enqueue(arrival, packet, note, pool);
-                Offer::Queued
-            }
-        }
+        let Self {
+            hot,
+            marker,
+            scheduler,
+        } = self;
+        each_scheduler!(scheduler, s => alone::offer(hot, (s, marker), now, packet, pool))
     }
 
     /// See [`EgressPort::read_ahead`](super::EgressPort::read_ahead).
@@ -128,83 +192,56 @@ impl<P: Packet> QueueingPort<P> {
     }
 
     /// See [`EgressPort::forward`](super::EgressPort::forward).
-    #[inline(never)]
+    #[inline]
     pub(super) fn forward(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
-        let Self { hot, scheduler } = self;
-        let silent = hot.queues.backlogged().is_empty() && now >= hot.busy_until;
-        let arrival = hot.receive(now, packet);
-        let note = match hot.admit(arrival, packet, scheduler, pool) {
-            Ok(note) => note,
-            Err(reason) => return Forward::Dropped(reason),
-        };
-        if silent && note == Note::Pass {
-            let Arrival { queue, size, .. } = arrival;
-            let unhindered = hot.plain && !hot.paused.contains(queue);
-            if unhindered && scheduler.passes(queue, size, &hot.queues) {
-                let wire_size = hot.framing.wire_size(packet.size());
-                let finish = each_scheduler!(scheduler, s => hot.pass(s, arrival, wire_size));
-                return Forward::Sent(Passage {
-                    queue,
-                    finish,
-                    sojourn: Time::ZERO,
-                });
-            }
+        let Self {
+            hot,
+            marker,
+            scheduler,
+        } = self;
+        if hot.plain {
+            common_pairs!(&mut *scheduler, &mut marker.scheme, (s, m) => {
+                return alone::forward(hot, (s, &mut Alone(m)), now, packet, pool);
+            });
         }
-        self.enqueue(arrival, *packet, note, pool);
-        if silent {
-            self.send_stored(now, packet, pool)
-        } else {
-            Forward::Queued
-        }
-    }
-
-    /// The long way of [`forward`](Self::forward): the port was empty, so what it sends is the
-    /// packet that has just come.
-    #[inline(never)]
-    fn send_stored(&mut self, now: Time, packet: &mut P, pool: &mut Pool<P>) -> Forward {
-        match self.transmit(now, pool) {
-            Transmit::Packet(departure) => {
-                *packet = departure.packet;
-                Forward::Sent(Passage {
-                    queue: departure.queue,
-                    finish: departure.finish,
-                    sojourn: departure.sojourn,
-                })
-            }
-            Transmit::Wait(_) | Transmit::Idle => Forward::Queued,
-        }
+        each_scheduler!(scheduler, s => alone::forward(hot, (s, marker), now, packet, pool))
     }
 
     /// See [`EgressPort::transmit`](super::EgressPort::transmit).
     #[inline(always)]
     pub(super) fn transmit(&mut self, now: Time, pool: &mut Pool<P>) -> Transmit<P> {
-        let Self { hot, scheduler } = self;
-        let ready = hot.queues.backlogged().difference(hot.paused);
-        if ready.is_empty() {
-            return Transmit::Idle;
-        }
-        if now < hot.busy_until {
-            return Transmit::Wait(hot.busy_until);
-        }
-        each_scheduler!(scheduler, s => hot.serve(s, now, ready, pool))
+        let Self {
+            hot,
+            marker,
+            scheduler,
+        } = self;
+        each_scheduler!(scheduler, s => hot.transmit((s, marker), now, pool))
     }
 
-    #[inline(always)]
-    fn enqueue(&mut self, arrival: Arrival, packet: P, note: Note, pool: &mut Pool<P>) {
-        let Arrival { now, queue, size } = arrival;
-        let stored = Stored {
-            packet,
-            arrived: now,
-            size,
-            noted: false,
-        };
-        let first = self.hot.queues.push(queue, stored, pool);
-        if note != Note::Pass {
-            self.hot.carry_out(note, queue, pool);
+    /// See [`EgressPort::run`](super::EgressPort::run).
+    #[inline]
+    pub(super) fn run(
+        &mut self,
+        due: &mut Time,
+        arrivals: impl Iterator<Item = (Time, P)>,
+        end: Time,
+        pool: &mut Pool<P>,
+        departed: impl FnMut(Time, P),
+    ) {
+        let Self {
+            hot,
+            marker,
+            scheduler,
+        } = self;
+        // Common pairs are compiled for themselves: nothing is asked for each packet.
+        if hot.plain {
+            common_pairs!(&mut *scheduler, &mut marker.scheme, (s, m) => {
+                return alone::run(hot, (s, &mut Alone(m)), due, (arrivals, end), pool, departed);
+            });
         }
-        if first && !self.hot.paused.contains(queue) {
-            self.scheduler.activate(now, queue, &mut self.hot.queues);
-        }
+        each_scheduler!(scheduler, s => {
+            alone::run(hot, (s, marker), due, (arrivals, end), pool, departed);
+        });
     }
 
     /// See [`EgressPort::pause`](super::EgressPort::pause).
@@ -242,6 +279,11 @@ impl<P: Packet> QueueingPort<P> {
         self.hot.evicts && !self.hot.cold.dropped.is_empty()
     }
 
+    #[inline]
+    pub(super) fn has_dropped(&self) -> bool {
+        !self.hot.cold.dropped.is_empty()
+    }
+
     pub(super) fn dropped(&mut self) -> &mut Vec<(P, DropReason)> {
         &mut self.hot.cold.dropped
     }
@@ -257,7 +299,7 @@ impl<P: Packet> QueueingPort<P> {
     }
 
     pub(super) fn threshold(&self, queue: usize) -> Option<f64> {
-        self.hot.marker.threshold(queue, &self.hot.queues)
+        self.marker.threshold(queue, &self.hot.queues)
     }
 
     pub(super) fn counters(&self, queue: usize) -> &QueueCounters {

@@ -2,13 +2,13 @@
 
 use super::buffer::Buffer;
 use super::classifier::Classifier;
-use super::marker::{Marker, NotEct, Note};
+use super::marker::{Judge, NotEct, Note};
 use super::meter::Meter;
 use super::queues::{Backlog, Queues, Stored};
-use super::scheduler::{Discipline, Scheduler, Service};
+use super::scheduler::{Discipline, Service};
 use super::{
-    Accounting, Departure, DropReason, Framing, MarkReason, Pool, QueueCounters, QueueSet,
-    TokenBucket, Transmit,
+    Accounting, Departure, DropReason, Forward, Framing, MarkReason, Passage, Pool, QueueCounters,
+    QueueSet, TokenBucket, Transmit,
 };
 use crate::packet::{Ecn, Packet};
 use crate::units::{Bytes, Time, TransmissionClock};
@@ -36,7 +36,6 @@ pub(super) struct HotState<P> {
     pub(super) framing: Framing,
     pub(super) link: TransmissionClock,
     pub(super) buffer: Buffer,
-    pub(super) marker: Marker,
     pub(super) cold: Box<ColdState<P>>,
     pub(super) classifier: Classifier,
 }
@@ -78,12 +77,12 @@ impl<P: Packet> HotState<P> {
         &mut self,
         arrival: Arrival,
         packet: &P,
-        scheduler: &Scheduler,
+        (scheduler, marker): (&impl Discipline, &mut impl Judge),
         pool: &mut Pool<P>,
     ) -> Result<Note, DropReason> {
         let Arrival { now, queue, size } = arrival;
         if self.queues.backlogged().is_empty() {
-            self.end_idle_time(now);
+            self.end_idle_time(now, marker);
         }
         if let Some(reason) = self.buffer.refusal(queue, size, &self.queues, pool)
             && !(self.evicts && self.make_room(arrival, packet, scheduler, pool))
@@ -94,18 +93,168 @@ impl<P: Packet> HotState<P> {
             self.meter
                 .seen(arrival, packet.dscp(), &self.queues, pool.used().get())
         };
-        let note = self.marker.at_enqueue(seen, &self.queues);
-        if note != Note::Pass && self.drops_unmarkable(note, packet) {
+        let note = marker.at_enqueue(seen, &self.queues);
+        if !matches!(note, Note::Pass) && self.drops_unmarkable(note, packet) {
             return Err(self.drop(queue, *packet, size, DropReason::NotEct));
         }
         Ok(note)
     }
 
-    /// Sends an admitted packet through an empty port, past its queue; when it has left.
-    #[inline]
-    pub(super) fn pass(
+    /// See [`EgressPort::forward`](super::EgressPort::forward).
+    #[inline(always)]
+    pub(super) fn forward(
         &mut self,
+        (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
+        now: Time,
+        packet: &mut P,
+        pool: &mut Pool<P>,
+    ) -> Forward {
+        let silent = self.queues.backlogged().is_empty() && now >= self.busy_until;
+        let arrival = self.receive(now, packet);
+        let note = match self.admit(arrival, packet, (scheduler, marker), pool) {
+            Ok(note) => note,
+            Err(reason) => return Forward::Dropped(reason),
+        };
+        if silent && matches!(note, Note::Pass) {
+            let Arrival { queue, size, .. } = arrival;
+            let unhindered = self.plain && !self.paused.contains(queue);
+            if unhindered && scheduler.passes(queue, size, &self.queues) {
+                let wire_size = self.framing.wire_size(packet.size());
+                let finish = self.pass((scheduler, marker), arrival, wire_size);
+                return Forward::Sent(Passage {
+                    queue,
+                    finish,
+                    sojourn: Time::ZERO,
+                });
+            }
+        }
+        self.enqueue(arrival, *packet, note, scheduler, pool);
+        if silent {
+            self.send_stored((scheduler, marker), now, packet, pool)
+        } else {
+            Forward::Queued
+        }
+    }
+
+    /// The long way of [`forward`](Self::forward): the port was empty, so what it sends is the
+    /// packet that has just come.
+    #[inline(never)]
+    fn send_stored(
+        &mut self,
+        parts: (&mut impl Discipline, &mut impl Judge),
+        now: Time,
+        packet: &mut P,
+        pool: &mut Pool<P>,
+    ) -> Forward {
+        match self.transmit(parts, now, pool) {
+            Transmit::Packet(departure) => {
+                *packet = departure.packet;
+                Forward::Sent(Passage {
+                    queue: departure.queue,
+                    finish: departure.finish,
+                    sojourn: departure.sojourn,
+                })
+            }
+            Transmit::Wait(_) | Transmit::Idle => Forward::Queued,
+        }
+    }
+
+    /// Puts an admitted packet into its queue.
+    #[inline(always)]
+    pub(super) fn enqueue(
+        &mut self,
+        Arrival { now, queue, size }: Arrival,
+        packet: P,
+        note: Note,
         scheduler: &mut impl Discipline,
+        pool: &mut Pool<P>,
+    ) {
+        let stored = Stored {
+            packet,
+            arrived: now,
+            size,
+            noted: false,
+        };
+        let first = self.queues.push(queue, stored, pool);
+        if !matches!(note, Note::Pass) {
+            self.carry_out(note, queue, pool);
+        }
+        if first && !self.paused.contains(queue) {
+            scheduler.activate(now, queue, &mut self.queues);
+        }
+    }
+
+    /// See [`EgressPort::transmit`](super::EgressPort::transmit).
+    #[inline(always)]
+    pub(super) fn transmit(
+        &mut self,
+        parts: (&mut impl Discipline, &mut impl Judge),
+        now: Time,
+        pool: &mut Pool<P>,
+    ) -> Transmit<P> {
+        let ready = self.queues.backlogged().difference(self.paused);
+        if ready.is_empty() {
+            return Transmit::Idle;
+        }
+        if now < self.busy_until {
+            return Transmit::Wait(self.busy_until);
+        }
+        self.serve(parts, now, ready, pool)
+    }
+
+    /// See [`EgressPort::run`](super::EgressPort::run).
+    #[inline(always)]
+    pub(super) fn run(
+        &mut self,
+        (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
+        due: &mut Time,
+        (arrivals, end): (impl Iterator<Item = (Time, P)>, Time),
+        pool: &mut Pool<P>,
+        mut departed: impl FnMut(Time, P),
+    ) {
+        for (now, mut packet) in arrivals {
+            while *due <= now {
+                *due = self.send_due((scheduler, marker), *due, pool, &mut departed);
+            }
+            match self.forward((scheduler, marker), now, &mut packet, pool) {
+                Forward::Sent(passage) => departed(passage.finish, packet),
+                Forward::Queued if *due == Time::MAX => *due = self.busy_until.max(now),
+                Forward::Queued | Forward::Dropped(_) => {}
+            }
+        }
+        while *due < end {
+            *due = self.send_due((scheduler, marker), *due, pool, &mut departed);
+        }
+    }
+
+    /// Sends the packet that is due at `now`; when the next one is.
+    #[inline(always)]
+    fn send_due(
+        &mut self,
+        parts: (&mut impl Discipline, &mut impl Judge),
+        now: Time,
+        pool: &mut Pool<P>,
+        departed: &mut impl FnMut(Time, P),
+    ) -> Time {
+        match self.transmit(parts, now, pool) {
+            Transmit::Packet(departure) => {
+                departed(departure.finish, departure.packet);
+                if self.queues.bytes() > 0 {
+                    departure.finish
+                } else {
+                    Time::MAX
+                }
+            }
+            Transmit::Wait(at) => at,
+            Transmit::Idle => Time::MAX,
+        }
+    }
+
+    /// Sends an admitted packet through an empty port, past its queue; when it has left.
+    #[inline(always)]
+    fn pass(
+        &mut self,
+        (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
         Arrival { now, queue, size }: Arrival,
         wire_size: u32,
     ) -> Time {
@@ -118,7 +267,7 @@ impl<P: Packet> HotState<P> {
             finish,
             emptied: true,
         };
-        scheduler.passed(service, &mut self.queues, &mut self.marker);
+        scheduler.passed(service, &mut self.queues, marker);
         finish
     }
 
@@ -136,7 +285,7 @@ impl<P: Packet> HotState<P> {
     #[inline(always)]
     pub(super) fn serve(
         &mut self,
-        scheduler: &mut impl Discipline,
+        (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
         now: Time,
         ready: QueueSet,
         pool: &mut Pool<P>,
@@ -145,7 +294,7 @@ impl<P: Packet> HotState<P> {
             queues: &mut self.queues,
             store: &mut pool.store,
         };
-        let selected = scheduler.select(now, ready, backlog, &mut self.marker);
+        let selected = scheduler.select(now, ready, backlog, marker);
         let Some(queue) = selected else {
             return Transmit::Idle;
         };
@@ -165,9 +314,9 @@ impl<P: Packet> HotState<P> {
             emptied: !self.queues.backlogged().contains(queue),
         };
         if !self.plain {
-            self.look_at_leaving(service, &mut stored, pool);
+            self.look_at_leaving(service, &mut stored, marker, pool);
         }
-        scheduler.sent(service, &mut self.queues, &mut self.marker);
+        scheduler.sent(service, &mut self.queues, marker);
         Transmit::Packet(Departure {
             packet: stored.packet,
             queue,
@@ -192,9 +341,15 @@ impl<P: Packet> HotState<P> {
 
     /// Lets marker and meter look at a packet that has just left its queue.
     #[inline(never)]
-    fn look_at_leaving(&mut self, service: Service, leaving: &mut Stored<P>, pool: &Pool<P>) {
+    fn look_at_leaving(
+        &mut self,
+        service: Service,
+        leaving: &mut Stored<P>,
+        marker: &mut impl Judge,
+        pool: &Pool<P>,
+    ) {
         let Service { now, queue, .. } = service;
-        if self.marker.needs().dequeue {
+        if marker.needs().dequeue {
             let subject = Arrival {
                 now,
                 queue,
@@ -203,23 +358,21 @@ impl<P: Packet> HotState<P> {
             let (stage, pool) = (leaving.packet.dscp(), pool.used().get());
             let seen = self.meter.seen(subject, stage, &self.queues, pool);
             let sojourn = now - leaving.arrived;
-            let decision = self
-                .marker
-                .at_dequeue(seen, &self.queues, sojourn, leaving.noted);
+            let decision = marker.at_dequeue(seen, &self.queues, sojourn, leaving.noted);
             if let Some(reason) = decision {
                 mark(&mut leaving.packet, &mut self.cold.counters[queue], reason);
             }
         }
         self.meter.sent(queue, leaving.size, service.finish);
-        self.marker.served(service, &self.queues);
+        marker.served(service, &self.queues);
     }
 
     /// Tells the marker how long the port has been empty and silent.
     #[inline]
-    fn end_idle_time(&mut self, now: Time) {
+    fn end_idle_time(&mut self, now: Time, marker: &mut impl Judge) {
         let since = self.busy_until.max(self.idle_told);
-        if now > since {
-            self.marker.idle_ended(now - since);
+        if now >= since {
+            marker.idle_ended(now - since);
             self.idle_told = now;
         }
     }
@@ -254,7 +407,7 @@ impl<P: Packet> HotState<P> {
         &mut self,
         Arrival { queue, size, .. }: Arrival,
         arriving: &P,
-        scheduler: &Scheduler,
+        scheduler: &impl Discipline,
         pool: &mut Pool<P>,
     ) -> bool {
         while self

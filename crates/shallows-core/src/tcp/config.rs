@@ -10,7 +10,7 @@ use crate::keyed::Keyed;
 use crate::registry::{ParameterError, UnknownName};
 use crate::units::Time;
 
-/// Everything about a connection's transport. What is not written has the default.
+/// Parameters of a TCP connection.
 ///
 /// ```
 /// # use shallows_core::tcp::TcpConfig;
@@ -32,35 +32,35 @@ use crate::units::Time;
 pub struct TcpConfig {
     /// Bytes of data in a full segment.
     pub segment: u32,
-    /// Bytes that each packet has beyond its data; an ACK is nothing else.
+    /// Header bytes of a packet; an ACK has nothing else.
     pub header: u32,
-    /// Congestion window to start with, in segments.
+    /// Initial congestion window, in segments.
     pub initial_window: u32,
-    /// Congestion window that a reduction for marks, delay or loss leaves at least, in segments;
-    /// after a timeout it is one. Linux has 2.
+    /// Smallest congestion window after a reduction for marks, delay or loss, in segments. After a
+    /// timeout it is 1. Linux has 2.
     pub least_window: u32,
-    /// Window that the receiver always offers, in segments: it reads at once.
+    /// Advertised window, in segments. It is constant, because the receiver reads at once.
     pub receive_window: u32,
     /// Retransmission timeout.
     pub rto: RtoConfig,
-    /// When the receiver may wait with an ACK; it answers every segment if not given.
+    /// Delayed ACKs; every segment is acknowledged if not given.
     pub delayed_ack: Option<DelayedAck>,
-    /// How the receiver echoes marks; what the controller is made for if not given.
+    /// ECN feedback from the receiver; the controller's native mode if not given.
     pub ecn: Option<EcnEcho>,
     /// Whether pure ACKs are ECN-capable too, as in the MQ-ECN authors' simulation.
     pub ect_acks: bool,
-    /// What an ACK with a mark does to the growth of the window.
+    /// Growth of the window on marked ACKs.
     pub marked_growth: MarkedGrowth,
-    /// Whether a SYN goes ahead of the first data.
+    /// Whether a connection starts with a SYN.
     pub handshake: bool,
-    /// How losses are repaired before a timeout.
+    /// Loss recovery before a timeout.
     pub recovery: Recovery,
     /// Whether the first two duplicate ACKs release a new segment each (RFC 3042).
     pub limited_transmit: bool,
-    /// Duplicate ACKs that say that a segment was lost (DupThresh). A number beyond any window
-    /// leaves all losses to the timeout.
+    /// Duplicate ACKs that signal a loss (DupThresh). A number larger than any window leaves all
+    /// losses to the timeout.
     pub duplicate_acks: u32,
-    /// What becomes of the window while there is nothing to send.
+    /// Congestion window after an idle period.
     pub after_idle: AfterIdle,
     /// Congestion control.
     pub controller: ControllerConfig,
@@ -94,13 +94,13 @@ impl Default for TcpConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RtoConfig {
-    /// Until the first round-trip time is known.
+    /// Timeout before the first round-trip sample.
     pub initial: Time,
-    /// Never less than this after.
+    /// Lower bound after the first sample.
     pub minimum: Time,
-    /// Never more than this, however often it was doubled.
+    /// Upper bound, including backoff.
     pub maximum: Time,
-    /// Of the sender's clock: G of RFC 6298.
+    /// Granularity of the sender's clock: G of RFC 6298.
     pub granularity: Time,
 }
 
@@ -115,31 +115,47 @@ impl Default for RtoConfig {
     }
 }
 
-/// When a receiver answers at last (RFC 5681 §4.2).
+/// Limits of delayed ACKs (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DelayedAck {
-    /// After this many segments.
+    /// Number of segments after which an ACK is sent.
     pub every: u32,
-    /// After this time.
+    /// Time after which an ACK is sent.
     pub timeout: Time,
+    /// Segments that count towards `every`.
+    #[serde(default)]
+    pub count: AckCount,
 }
 
-/// How a receiver tells of marks.
+/// Data that counts towards `every`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum AckCount {
+    /// Every segment.
+    #[default]
+    Segments,
+    /// The bytes of full segments, as in ns-2's FullTcp: even with `every = 1` the ACK of a short
+    /// last segment waits for the time to pass.
+    FullSegments,
+}
+
+/// ECN feedback from the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnEcho {
-    /// Not at all, and nothing is ECN-capable.
+    /// None; packets are not ECN-capable.
     Off,
-    /// In every ACK from a mark until the sender has reacted (RFC 3168 §6.1.3).
+    /// In every ACK from a mark until the sender reacts (RFC 3168 §6.1.3).
     Classic,
-    /// In the ACKs of just the marked segments (RFC 8257 §3.2).
+    /// In the ACKs of marked segments only (RFC 8257 §3.2).
     Precise,
 }
 
-/// Whether the window grows with a marked ACK.
+/// Growth of the window on marked ACKs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -152,7 +168,7 @@ pub enum MarkedGrowth {
     InBursts,
 }
 
-/// How losses are repaired before a timeout.
+/// Loss recovery before a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -162,26 +178,26 @@ pub enum Recovery {
     Sack,
     /// By duplicate and partial ACKs (RFC 6582).
     NewReno,
-    /// By selective ACKs as ns-2's `FullTcp/Sack` does, which the simulations of MQ-ECN ran: what
-    /// was lost counts as in the network until an ACK of any kind comes, so repair is slower; the
-    /// window is halved, not what is in flight; there is no rescue retransmission, and no second
-    /// recovery before an ACK beyond the first; a timeout after a reduction for marks keeps the
+    /// By selective ACKs as in ns-2's `FullTcp/Sack`, which MQ-ECN's simulations used. Lost
+    /// segments count as in flight until the next ACK, so repair is slower. A reduction halves the
+    /// window instead of the bytes in flight. A rescue retransmission and a second recovery before
+    /// an ACK beyond the first are missing. A timeout after a reduction for marks keeps the
     /// threshold.
     FullTcp,
 }
 
-/// What becomes of the congestion window if nothing was sent for longer than the retransmission
-/// timeout. The slow-start threshold and what the controller has learned stay.
+/// Congestion window after an idle period longer than the retransmission timeout. The slow-start
+/// threshold and the controller's estimates are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterIdle {
-    /// It stays.
+    /// The window is kept.
     Keep,
-    /// The initial window, if that is less (RFC 5681 §4.1).
+    /// The smaller of the window and the initial window (RFC 5681 §4.1).
     #[default]
     Restart,
-    /// The initial window even if that is more, as in ns-2.
+    /// The initial window, even if it is larger, as in ns-2.
     InitialWindow,
 }
 

@@ -44,7 +44,8 @@ mod sender;
 mod wire;
 
 pub use config::{
-    AfterIdle, ConfigError, DelayedAck, EcnEcho, MarkedGrowth, Recovery, RtoConfig, TcpConfig,
+    AckCount, AfterIdle, ConfigError, DelayedAck, EcnEcho, MarkedGrowth, Recovery, RtoConfig,
+    TcpConfig,
 };
 pub use congestion::ControllerConfig;
 pub use receiver::Receiver;

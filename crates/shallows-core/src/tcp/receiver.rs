@@ -12,7 +12,7 @@
 //! is read as it arrives, so the window offered never shrinks.
 
 use super::ranges::RangeSet;
-use super::{Ack, Acks, DelayedAck, EcnEcho, Recovery, SackBlocks, Segment, TcpConfig};
+use super::{Ack, AckCount, Acks, DelayedAck, EcnEcho, Recovery, SackBlocks, Segment, TcpConfig};
 use crate::packet::Ecn;
 use crate::units::Time;
 
@@ -27,6 +27,8 @@ pub struct Receiver {
     /// First bytes of the segments out of order that came last, newest first.
     newest: [u64; SackBlocks::MOST],
     delay: Option<DelayedAck>,
+    /// Bytes of data in a full segment.
+    full: u32,
     recovery: Recovery,
     echo: EcnEcho,
     /// ECN-Echo of the next ACK.
@@ -40,6 +42,7 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug)]
 struct Delayed {
     segments: u32,
+    bytes: u64,
     /// Timestamp of the first.
     echo: Time,
     /// One-way delay of the last.
@@ -56,6 +59,7 @@ impl Receiver {
             out_of_order: RangeSet::default(),
             newest: [0; SackBlocks::MOST],
             delay: config.delayed_ack,
+            full: config.segment,
             recovery: config.recovery,
             echo: config.echo(),
             ece: false,
@@ -152,11 +156,16 @@ impl Receiver {
         let waiting = self.delayed.take();
         let delayed = Delayed {
             segments: waiting.map_or(0, |w| w.segments) + 1,
+            bytes: waiting.map_or(0, |w| w.bytes) + u64::from(segment.len),
             echo: waiting.map_or(segment.sent_at, |w| w.echo),
             one_way_delay,
             deadline: waiting.map_or(now + delay.timeout, |w| w.deadline),
         };
-        if delayed.segments < delay.every && before.is_none() {
+        let waits = match delay.count {
+            AckCount::Segments => delayed.segments < delay.every,
+            AckCount::FullSegments => delayed.bytes < u64::from(delay.every) * u64::from(self.full),
+        };
+        if waits && before.is_none() {
             self.delayed = Some(delayed);
             return Acks::None;
         }

@@ -1,4 +1,8 @@
 //! Arithmetic of counts that add up.
+//!
+//! Sums and products that 64 bits cannot hold saturate: a time beyond the clock is
+//! [`Time::MAX`](super::Time::MAX), which nothing waits for. A sum that wrapped would put the event
+//! into the past.
 
 /// Implements the operators of a newtype of `u64` whose values add up.
 macro_rules! additive {
@@ -8,7 +12,7 @@ macro_rules! additive {
 
             #[inline]
             fn add(self, other: Self) -> Self {
-                Self(self.0 + other.0)
+                Self(self.0.saturating_add(other.0))
             }
         }
 
@@ -24,7 +28,7 @@ macro_rules! additive {
         impl std::ops::AddAssign for $quantity {
             #[inline]
             fn add_assign(&mut self, other: Self) {
-                self.0 += other.0;
+                *self = *self + other;
             }
         }
 
@@ -40,7 +44,7 @@ macro_rules! additive {
 
             #[inline]
             fn mul(self, factor: u64) -> Self {
-                Self(self.0 * factor)
+                Self(self.0.saturating_mul(factor))
             }
         }
 

@@ -101,6 +101,12 @@ fn time_arithmetic() {
     assert_eq!(t.checked_add(Time::MAX), None);
     assert_eq!(t.checked_add(t), Some(Time::from_us(6)));
     assert_eq!([t, t].into_iter().sum::<Time>(), t * 2);
+    // What the clock cannot hold is later than anything, and not early again.
+    assert_eq!(t + Time::MAX, Time::MAX);
+    assert_eq!(t * u64::MAX, Time::MAX);
+    t += Time::MAX;
+    assert_eq!(t, Time::MAX);
+    t = Time::from_us(3);
     assert!((t.as_secs_f64() - 3e-6).abs() < 1e-18);
 }
 

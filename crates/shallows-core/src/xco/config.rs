@@ -10,15 +10,15 @@ use crate::units::Time;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Protocol {
-    /// The longest time between two reports of a host, and between two beats of a controller.
+    /// Longest time between two reports of a host, and between two heartbeats of a controller.
     pub keepalive: Time,
-    /// How soon a host repeats a report that was not acknowledged.
+    /// Time after which a host repeats an unacknowledged report.
     pub retry: Time,
     /// After this long without a leader hosts send uncoordinated and the standby takes over; after
     /// this long without a report a host is taken to have left. A leader must have heard from most
     /// hosts within this time.
     pub silence: Time,
-    /// The most that a clock goes wrong, in parts per million.
+    /// Largest clock drift, in parts per million.
     pub drift: u32,
 }
 
@@ -40,7 +40,7 @@ impl Default for Protocol {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OnDemand {
-    /// How long hosts measure for a rate.
+    /// Window over which hosts measure rates.
     pub window: Time,
     /// The least rate of a pair that is reported, and the least change, in percent of the host's
     /// link.
@@ -50,7 +50,7 @@ pub struct OnDemand {
     pub enter: u32,
     /// It is calm again when they have been below this percentage for `calm`.
     pub leave: u32,
-    /// See `leave`.
+    /// Duration of `leave`.
     pub calm: Time,
 }
 
@@ -93,6 +93,9 @@ impl OnDemand {
     }
 }
 
+/// The most that small packets may take of a link, in percent.
+pub(super) const MOST_SMALL_SHARE: u32 = 50;
+
 /// Why settings make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
@@ -113,6 +116,9 @@ pub enum SettingsError {
     /// A weight of zero would never send.
     #[error("host {0} has weight 0; use 1 to 16")]
     Weight(u32),
+    /// Nearly nothing would be left for permits.
+    #[error("small-share is {0}, use 0 to {MOST_SMALL_SHARE} percent")]
+    SmallShare(u32),
     /// A percentage that is none.
     #[error("{0} is {1}, use 1 to 100 percent")]
     Percentage(&'static str, u32),

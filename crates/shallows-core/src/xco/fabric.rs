@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use thiserror::Error;
 
+use crate::control::LinkState;
 use crate::units::Rate;
 
 /// The path that routing gives to a pair of hosts: P_sd.
@@ -15,6 +16,11 @@ pub trait Routes {
     /// Appends the links from `source` to `destination` to `path`, which is empty. It stays empty
     /// where there is no path.
     fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>);
+
+    /// Takes a link out of all paths or puts it back, where routes follow links that fail.
+    fn set_link(&mut self, link: u32, state: LinkState) {
+        let _ = (link, state);
+    }
 }
 
 impl<F: Fn(u32, u32, &mut Vec<u32>)> Routes for F {
@@ -60,6 +66,11 @@ impl<R: Routes> Fabric<R> {
             links,
             routes,
         })
+    }
+
+    /// Takes a link out of the routes or puts it back.
+    pub fn set_link(&mut self, link: u32, state: LinkState) {
+        self.routes.set_link(link, state);
     }
 
     /// How many hosts there are; they are numbered from 0.

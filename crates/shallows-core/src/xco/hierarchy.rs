@@ -367,6 +367,13 @@ impl<P: Packet> Gate<P> for TwoLevelCoordinator<P> {
         }
     }
 
+    fn received(&mut self, now: Time, size: u32, from: u32) {
+        match self.neighbour(from) {
+            Some(number) => self.pod.agent.received(now, size, number),
+            None => self.root.received(now, size, from),
+        }
+    }
+
     fn longest_wait(&self, now: Time) -> Option<Time> {
         let waits = self.levels().map(|level| level.longest_wait(now));
         waits.into_iter().flatten().max()

@@ -73,18 +73,23 @@ impl ClusterKey {
 
     /// The key of a host.
     pub fn host(&self, host: u32) -> Key {
-        self.derive(b"xco host", host)
+        self.derive(b"xco host", &host.to_le_bytes())
+    }
+
+    /// The key of a host that is known by its name, wherever it is in a list.
+    pub fn named_host(&self, name: &str) -> Key {
+        self.derive(b"xco name", name.as_bytes())
     }
 
     /// The key of messages between controllers.
     pub fn controllers(&self) -> Key {
-        self.derive(b"xco ctrl", 0)
+        self.derive(b"xco ctrl", &0_u32.to_le_bytes())
     }
 
-    fn derive(&self, purpose: &[u8], of: u32) -> Key {
+    fn derive(&self, purpose: &[u8], of: &[u8]) -> Key {
         let mut hasher = SipHasher24::new_with_keys(self.0[0], self.0[1]);
         hasher.write(purpose);
-        hasher.write(&of.to_le_bytes());
+        hasher.write(of);
         Key(halves(hasher.finish128().as_u128()))
     }
 }
@@ -155,8 +160,8 @@ pub struct Report {
     pub is_sending: bool,
     /// The epoch that the host follows.
     pub epoch: Epoch,
-    /// The incarnation of the leader and the stamp of its newest directive: proof that the host
-    /// followed it then. Zero if it cannot vouch for that.
+    /// The incarnation of the leader, 0 without one, and the stamp of its newest directive: proof
+    /// that the host followed it then. The stamp is zero if the host cannot vouch for that.
     pub echo: (u64, Time),
     /// The host's clock.
     pub clock: Time,
@@ -168,6 +173,13 @@ pub struct Report {
     pub backlog: Vec<u32>,
     /// What the host sends to large destinations; measured only if coordination is on demand.
     pub rates: Vec<(u32, Rate)>,
+}
+
+impl Report {
+    /// Whether it proves that its host followed this incarnation of the leader.
+    pub(super) fn vouches_for(&self, incarnation: u64) -> bool {
+        self.echo.0 == incarnation && self.echo.1 > Time::ZERO
+    }
 }
 
 /// Whether a host is part of the coordination.

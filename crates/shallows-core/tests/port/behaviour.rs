@@ -300,6 +300,41 @@ fn the_shaper_paces_and_says_when_to_come_back() {
     assert!(matches!(port.transmit(at, &mut pool), Transmit::Packet(_)));
 }
 
+/// MQ-ECN eq. 5: one active queue has all of K, however far the port is shaped below its link.
+#[test]
+fn a_shaped_port_gives_its_only_active_queue_the_standard_threshold() {
+    for (rate, framing, active) in [
+        ("5Gbps", "none", 1),
+        ("9.95Gbps", "ethernet", 1),
+        ("1Gbps", "ethernet", 1),
+        ("5Gbps", "ethernet", 4),
+    ] {
+        let config = from_toml(&format!(
+            r#"
+            queues = 4
+            buffer = "unlimited"
+            scheduler = {{ dwrr = {{ quantum = "1500B" }} }}
+            marker = {{ scheme = {{ mq-ecn = {{ threshold = "32KB" }} }} }}
+            shaper = {{ rate = "{rate}", bucket = "2500B" }}
+            framing = "{framing}"
+            "#
+        ));
+        let mut driver = Driver::new(&config);
+        for tag in 0..400 {
+            driver.offer(packet(tag as usize % active, 1500, tag));
+        }
+        for _ in 0..200 {
+            driver.now = driver.next().unwrap().finish;
+        }
+        let threshold = driver.port.threshold(0).unwrap();
+        let expected = 32_000.0 / active as f64;
+        assert!(
+            (threshold / expected - 1.0).abs() < 1e-6,
+            "{rate}: {threshold}"
+        );
+    }
+}
+
 #[test]
 fn paused_queues_wait_and_the_others_go_on() {
     for scheduler in [

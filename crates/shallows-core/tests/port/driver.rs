@@ -14,8 +14,8 @@ pub(crate) fn packet(queue: usize, size: u32, tag: u64) -> Descriptor {
         flow: tag,
         dscp: queue as u8,
         ecn: Ecn::Ect0,
-        remaining: 0,
         tag,
+        ..Descriptor::default()
     }
 }
 

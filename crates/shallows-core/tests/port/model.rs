@@ -84,7 +84,7 @@ impl Setup {
             Marker::EcnStar => r#"{ ecn-star = { threshold = "9KB" } }"#,
         };
         let shaper = if self.shaped {
-            r#"shaper = { rate = "7Gbps", bucket = "2KB" }"#
+            r#"shaper = { rate = "8Gbps", bucket = "2KB" }"#
         } else {
             ""
         };
@@ -98,6 +98,11 @@ impl Setup {
             "
         ))
         .expect("the test's configuration is sound")
+    }
+
+    /// Picoseconds a byte at C, which is the shaper's rate if there is one.
+    fn byte_time(self) -> u64 {
+        if self.shaped { 1_000 } else { BYTE_TIME }
     }
 
     /// Quantum or weight of a queue.
@@ -176,7 +181,7 @@ impl Reference {
         let own = if self.setup.scheduler == Scheduler::StrictOverDwrr && queue == 0 {
             return K;
         } else if self.has_rounds() {
-            f64::from(QUANTA[queue]) * BYTE_TIME as f64
+            f64::from(QUANTA[queue]) * self.setup.byte_time() as f64
         } else {
             self.setup.weight(queue)
         };
@@ -210,7 +215,7 @@ impl Reference {
         let size = u64::from(packet.size);
         let total = self.total();
         if total == 0 && now > self.idle_since {
-            let slots = (now - self.idle_since).ps() / (1500 * BYTE_TIME);
+            let slots = (now - self.idle_since).ps() / (1500 * self.setup.byte_time());
             for _ in 0..slots.min(200) {
                 self.estimate *= 0.75;
             }
@@ -341,12 +346,12 @@ impl Reference {
         };
         let size = self.head(queue);
         if self.setup.shaped {
-            let earned = i128::from((now - self.counted_at).ps()) * 7_000_000_000;
+            let earned = i128::from((now - self.counted_at).ps()) * 8_000_000_000;
             self.tokens = (self.tokens + earned).min(16_000_000_000_000_000);
             self.counted_at = now;
             let missing = i128::from(size) * 8_000_000_000_000 - self.tokens;
             if missing > 0 {
-                let wait = (missing as u64).div_ceil(7_000_000_000);
+                let wait = (missing as u64).div_ceil(8_000_000_000);
                 return Err(now + Time::from_ps(wait));
             }
             self.tokens -= i128::from(size) * 8_000_000_000_000;

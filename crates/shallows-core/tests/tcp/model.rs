@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::{AfterIdle, DelayedAck, MarkedGrowth, Recovery, Segment, TcpConfig};
+use shallows_core::tcp::{
+    AckCount, AfterIdle, DelayedAck, MarkedGrowth, Recovery, Segment, TcpConfig,
+};
 use shallows_core::units::Time;
 
 use crate::driver::{Fate, Pair, us};
@@ -60,6 +62,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                     delayed_ack: every.map(|every| DelayedAck {
                         every,
                         timeout: us(200),
+                        count: AckCount::default(),
                     }),
                     initial_window: windows.0,
                     receive_window: windows.1,

@@ -1,6 +1,6 @@
 //! Windows from the start of a connection, its handshake, its idle times and its delayed ACKs.
 
-use shallows_core::tcp::{AfterIdle, DelayedAck, TcpConfig};
+use shallows_core::tcp::{AckCount, AfterIdle, DelayedAck, TcpConfig};
 use shallows_core::units::Time;
 
 use crate::driver::{Fate, Pair, plain, us};
@@ -104,6 +104,7 @@ fn delayed_acks_come_every_other_segment_or_with_the_timer() {
         delayed_ack: Some(DelayedAck {
             every: 2,
             timeout: us(500),
+            count: AckCount::default(),
         }),
         ..plain()
     };
@@ -122,6 +123,7 @@ fn a_segment_out_of_order_is_answered_at_once() {
         delayed_ack: Some(DelayedAck {
             every: 2,
             timeout: us(500),
+            count: AckCount::default(),
         }),
         ..plain()
     };

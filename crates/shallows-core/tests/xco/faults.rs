@@ -4,9 +4,7 @@ use shallows_core::units::Time;
 use shallows_core::xco::controller::{Sharing, Strategy};
 
 use crate::network::Weather;
-use crate::world::{
-    CONTROLLERS, HOSTS, ON_DEMAND, PATIENCE, PROTOCOL, SLOT, Stats, Violation, World,
-};
+use crate::world::{HOSTS, ON_DEMAND, PATIENCE, PROTOCOL, SLOT, Stats, Violation, World};
 
 /// Pairs of hosts that can be backlogged at once.
 const PAIRS: u64 = (HOSTS * (HOSTS - 1)) as u64;
@@ -19,10 +17,12 @@ fn longest_wait() -> Time {
 }
 
 /// A leader is found and all hosts are coordinated within this time after the last fault: a host
-/// or a peer notices the loss (1), the standby is second in line (2), its term may fail once for a
-/// host that still holds on to an old leader (2), and the leader waits before it grants (1).
-fn longest_recovery() -> Time {
-    PROTOCOL.silence * 6 + PROTOCOL.keepalive * 4 + SLOT * 4
+/// or a peer notices the loss (1), the last standby waits for those before it (one for each
+/// controller), its term may fail once for a host that still holds on to an old leader (as many),
+/// and the leader waits before it grants (1).
+fn longest_recovery(world: &World) -> Time {
+    let controllers = world.addresses().len() as u64;
+    PROTOCOL.silence * (2 + 2 * controllers) + PROTOCOL.keepalive * 4 + SLOT * 4
 }
 
 fn run(seed: u64, trace: bool) -> Result<Stats, Box<(Violation, World)>> {
@@ -31,7 +31,8 @@ fn run(seed: u64, trace: bool) -> Result<Stats, Box<(Violation, World)>> {
         _ => Strategy::RateLimit([Sharing::Equal, Sharing::MaxMin][(seed / 4 % 2) as usize]),
     };
     let on_demand = (seed / 4 % 3 == 2).then_some(ON_DEMAND);
-    let mut world = World::new(seed, strategy, on_demand, trace);
+    let controllers = [2, 1, 3][(seed / 12 % 3) as usize];
+    let mut world = World::new(seed, controllers, strategy, on_demand, trace);
     match play(&mut world) {
         Ok(()) => Ok(world.stats),
         Err(violation) => Err(Box::new((violation, world))),
@@ -42,10 +43,11 @@ fn play(world: &mut World) -> Result<(), Violation> {
     for host in 0..HOSTS {
         world.start_host(host);
     }
-    for place in 0..CONTROLLERS.len() {
+    let places = world.addresses().len();
+    for place in 0..places {
         world.start_controller(place);
     }
-    step_for(world, longest_recovery(), |_| Ok(()))?;
+    step_for(world, longest_recovery(world), |_| Ok(()))?;
     expect_order(world)?;
     // Without faults nobody waits for long.
     world.restart_waits();
@@ -61,7 +63,7 @@ fn play(world: &mut World) -> Result<(), Violation> {
     world.note(|| "faults end".to_owned());
     world.weather = Weather::default();
     world.cut.clear();
-    for place in 0..CONTROLLERS.len() {
+    for place in 0..places {
         world.slow_down(place, Time::ZERO);
         if !world.has_controller(place) {
             world.start_controller(place);
@@ -74,11 +76,26 @@ fn play(world: &mut World) -> Result<(), Violation> {
     }
     // Messages that are still on their way are part of the faults.
     step_for(world, Time::from_ms(400), |_| Ok(()))?;
-    step_for(world, longest_recovery(), |_| Ok(()))?;
+    step_for(world, longest_recovery(world), |_| Ok(()))?;
     expect_order(world)?;
     world.restart_waits();
     step_for(world, Time::from_ms(100), expect_progress)?;
+    expect_recovery_from_restarts(world)?;
     expect_freedom_without_traffic(world)
+}
+
+/// A controller that restarts, be it the only one, the leader or a standby, is followed again or
+/// finds another one that is.
+fn expect_recovery_from_restarts(world: &mut World) -> Result<(), Violation> {
+    for place in 0..world.addresses().len() {
+        world.crash_controller(place);
+        let down = world.dice.time(PROTOCOL.silence * 2);
+        step_for(world, down, |_| Ok(()))?;
+        world.start_controller(place);
+        step_for(world, longest_recovery(world), |_| Ok(()))?;
+        expect_order(world)?;
+    }
+    Ok(())
 }
 
 /// On demand nobody needs permission when there has been no traffic for a while: what was held has
@@ -126,7 +143,8 @@ fn step_for(
 
 fn strike(world: &mut World) {
     let host = world.dice.below(u64::from(HOSTS)) as u32;
-    let place = world.dice.below(CONTROLLERS.len() as u64) as usize;
+    let controllers = world.addresses();
+    let place = world.dice.below(controllers.len() as u64) as usize;
     match world.dice.below(24) {
         0 | 1 => {
             world.weather = Weather::storm(&mut world.dice);
@@ -145,20 +163,24 @@ fn strike(world: &mut World) {
         }
         11 => world.slow_down(place, Time::ZERO),
         12 | 13 => {
-            let others = (0..HOSTS).chain(CONTROLLERS).collect::<Vec<_>>();
+            let others = (0..HOSTS).chain(controllers.iter().copied());
+            let others = others.collect::<Vec<_>>();
             let far = others[world.dice.below(others.len() as u64) as usize];
-            if far != CONTROLLERS[place] {
-                world.note(|| format!("{far} and {} are cut off", CONTROLLERS[place]));
-                world.cut.insert((CONTROLLERS[place], far));
+            if far != controllers[place] {
+                world.note(|| format!("{far} and {} are cut off", controllers[place]));
+                world.cut.insert((controllers[place], far));
             }
         }
         14 => {
-            // One controller on each side of a partition.
+            // Controllers on each side of a partition, or one cut off from some hosts.
             for host in 0..HOSTS {
                 let side = usize::from(world.dice.percent(50));
-                world.cut.insert((CONTROLLERS[side], host));
+                let far = controllers.iter().skip(side).step_by(2);
+                world.cut.extend(far.map(|&controller| (controller, host)));
             }
-            world.cut.insert((CONTROLLERS[0], CONTROLLERS[1]));
+            for pair in controllers.windows(2) {
+                world.cut.insert((pair[0], pair[1]));
+            }
             world.note(|| "partition".to_owned());
         }
         15 | 16 => world.cut.clear(),
@@ -166,6 +188,7 @@ fn strike(world: &mut World) {
             let jump = world.dice.below(101).cast_signed() - 50;
             world.jump_clock(host, jump);
         }
+        18 => world.reload_controller(place),
         _ => {}
     }
 }
@@ -197,7 +220,7 @@ fn expect_traffic_without_controllers(world: &mut World) -> Result<(), Violation
     if world.dice.below(40) != 0 {
         return Ok(());
     }
-    let stopped: Vec<usize> = (0..CONTROLLERS.len())
+    let stopped: Vec<usize> = (0..world.addresses().len())
         .filter(|&p| world.has_controller(p))
         .collect();
     for &place in &stopped {

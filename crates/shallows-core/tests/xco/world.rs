@@ -17,7 +17,8 @@ use crate::clock::Clock;
 use crate::network::{Dice, Weather};
 
 pub(crate) const HOSTS: u32 = 6;
-pub(crate) const CONTROLLERS: [u32; 2] = [100, 101];
+/// Addresses of controllers; a world has the first one, two or three.
+pub(crate) const CONTROLLERS: [u32; 3] = [100, 101, 102];
 pub(crate) const SLOT: Time = Time::from_ms(4);
 pub(crate) const PATIENCE: Time = Time::from_ms(60);
 pub(crate) const PROTOCOL: Protocol = Protocol {
@@ -62,6 +63,17 @@ fn host_rate(host: u32) -> Rate {
 }
 
 const LINKS: usize = 20;
+
+fn fabric() -> Fabric<TwoRacks> {
+    let rates = (0..HOSTS).map(host_rate).collect();
+    let links = (0..LINKS as u32).map(capacity).collect();
+    Fabric::new(rates, links, TwoRacks).expect("the fabric is sound")
+}
+
+/// The slots of one host are longer.
+fn weights() -> BTreeMap<u32, u32> {
+    BTreeMap::from([(1, 2)])
+}
 
 /// What has gone wrong, in one sentence.
 pub(crate) type Violation = String;
@@ -123,6 +135,7 @@ enum Happening {
 impl World {
     pub(crate) fn new(
         seed: u64,
+        controllers: usize,
         strategy: Strategy,
         on_demand: Option<OnDemand>,
         trace: bool,
@@ -145,7 +158,7 @@ impl World {
             wake: None,
         };
         let hosts = (0..HOSTS).map(|_| host(clock())).collect();
-        let controllers = CONTROLLERS.iter().map(|_| controller(clock())).collect();
+        let controllers = (0..controllers).map(|_| controller(clock())).collect();
         Self {
             now: Time::ZERO,
             dice,
@@ -162,6 +175,11 @@ impl World {
             trace: trace.then(Vec::new),
             stats: Stats::default(),
         }
+    }
+
+    /// The addresses of its controllers.
+    pub(crate) fn addresses(&self) -> &'static [u32] {
+        &CONTROLLERS[..self.controllers.len()]
     }
 
     pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
@@ -357,16 +375,18 @@ impl World {
     pub(crate) fn start_host(&mut self, host: u32) {
         self.incarnations += 1;
         self.note(|| format!("host {host} starts"));
+        let gate = GateConfig {
+            queue: Bytes::new(250_000),
+            ..GateConfig::default()
+        };
         let config = CoordinatorConfig {
             host,
-            controllers: CONTROLLERS.to_vec(),
+            controllers: self.addresses().to_vec(),
             incarnation: self.incarnations,
             rate: host_rate(host),
             framing: Framing::NONE,
-            gate: GateConfig {
-                queue: Bytes::new(250_000),
-                ..GateConfig::default()
-            },
+            gate,
+            budget: gate.budget(Rate::from_mbps(100), HOSTS),
             protocol: PROTOCOL,
             on_demand: self.on_demand,
         };
@@ -397,25 +417,35 @@ impl World {
         self.incarnations += 1;
         let address = CONTROLLERS[place];
         self.note(|| format!("controller {address} starts"));
+        let peers = self.addresses().iter();
         let config = ControllerConfig {
             address,
-            peers: vec![CONTROLLERS[1 - place]],
+            peers: peers.copied().filter(|&peer| peer != address).collect(),
             incarnation: self.incarnations,
             strategy: self.strategy,
             slot: SLOT,
             patience: PATIENCE,
-            weights: BTreeMap::from([(1, 2)]),
+            weights: weights(),
             protocol: PROTOCOL,
             on_demand: self.on_demand,
             ..ControllerConfig::default()
         };
-        let rates = (0..HOSTS).map(host_rate).collect();
-        let links = (0..LINKS as u32).map(capacity).collect();
-        let fabric = Fabric::new(rates, links, TwoRacks).expect("the fabric is sound");
         let node = &mut self.controllers[place];
         let local = node.clock.at(self.now);
-        let controller = Controller::new(config, fabric, &self.key, local);
+        let controller = Controller::new(config, fabric(), &self.key, local);
         node.controller = Some(controller.expect("settings are sound"));
+        self.poll_controller(place);
+    }
+
+    /// Has a controller read the same file again, which interrupts nothing for long.
+    pub(crate) fn reload_controller(&mut self, place: usize) {
+        self.note(|| format!("controller {} reads its file again", CONTROLLERS[place]));
+        let node = &mut self.controllers[place];
+        let local = node.clock.at(self.now);
+        if let Some(controller) = &mut node.controller {
+            let keys = (0..HOSTS).map(|host| self.key.host(host)).collect();
+            controller.replace_fabric(local, fabric(), weights(), keys);
+        }
         self.poll_controller(place);
     }
 

@@ -1,6 +1,6 @@
 use shallows_core::packet::{Ecn, Packet};
 
-use super::{ETHERNET_HEADER, Header};
+use super::{ETHERNET_HEADER, Header, Mac};
 
 /// A frame as the egress port sees it: its bytes stay in a [`FrameStore`](super::FrameStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +15,15 @@ pub struct Frame {
     pub marked: bool,
     /// The host that it goes to, if its sender wants to know when it leaves.
     pub stream: Option<u8>,
+    /// The device that it came in by, and the station that it goes to: see [`Packet::machines`].
+    pub machines: (u8, u8),
     ecn: Ecn,
     flow: u64,
 }
+
+/// V2V flows of a source to one host have at most this many queues, by a hash of their stations, so
+/// that a guest which makes stations up makes no more.
+const STATIONS: u8 = 64;
 
 impl Frame {
     /// The frame of `length` bytes in `slot` with this header, classified by its DSCP.
@@ -28,6 +34,7 @@ impl Frame {
             class: header.dscp,
             marked: false,
             stream: None,
+            machines: (0, station(header.destination)),
             ecn: header.ecn,
             flow: header.flow,
         }
@@ -38,6 +45,12 @@ impl Frame {
     pub fn at(self, slot: u32) -> Self {
         Self { slot, ..self }
     }
+}
+
+/// The number of a station, less than [`STATIONS`]. Addresses of virtual machines end differently.
+fn station(of: Mac) -> u8 {
+    let [.., before, last] = of.0;
+    (last ^ before.rotate_left(3)) % STATIONS
 }
 
 impl Packet for Frame {
@@ -65,6 +78,11 @@ impl Packet for Frame {
     #[inline]
     fn ecn(&self) -> Ecn {
         self.ecn
+    }
+
+    #[inline]
+    fn machines(&self) -> (u8, u8) {
+        self.machines
     }
 
     #[inline]

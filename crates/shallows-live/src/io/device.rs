@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::IoError;
-use crate::frame::ETHERNET_HEADER;
+use crate::frame::{ETHERNET_HEADER, Mac};
 
 /// Something that a device does for the stack and that a switch must not be lied to about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +68,45 @@ pub(super) fn request(name: &str) -> Result<libc::ifreq, IoError> {
     Ok(request)
 }
 
-fn ask(name: &str, what: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), IoError> {
+/// Something that the kernel tells of a device in the request itself.
+#[derive(Clone, Copy, Debug)]
+enum Property {
+    Mtu,
+    Index,
+    Address,
+    Flags,
+}
+
+/// Asks for a property of the device called `name`.
+fn ask(name: &str, property: Property) -> Result<libc::ifreq, IoError> {
+    let what = match property {
+        Property::Mtu => libc::SIOCGIFMTU,
+        Property::Index => libc::SIOCGIFINDEX,
+        Property::Address => libc::SIOCGIFHWADDR,
+        Property::Flags => libc::SIOCGIFFLAGS,
+    };
+    let mut request = request(name)?;
+    // SAFETY: these read the name and write into the request.
+    unsafe { ioctl(name, what as libc::Ioctl, &mut request) }?;
+    Ok(request)
+}
+
+/// Runs an ethtool command.
+///
+/// # Safety
+/// `command` is the structure of the command in its first word.
+unsafe fn ethtool<T>(name: &str, command: &mut T) -> Result<(), IoError> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
+    // SAFETY: the request points to a structure that the caller vouches for.
+    unsafe { ioctl(name, libc::SIOCETHTOOL as libc::Ioctl, &mut request) }
+}
+
+/// # Safety
+/// The request has what the ioctl reads, and room for what it writes.
+unsafe fn ioctl(name: &str, what: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), IoError> {
     let socket = query()?;
-    // SAFETY: `request` is the structure that these ioctls read and write.
+    // SAFETY: the caller vouches for it.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), what, request) };
     if answer == 0 {
         return Ok(());
@@ -84,8 +120,7 @@ fn ask(name: &str, what: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), I
 
 /// The longest frame that a device carries, without tag.
 pub(super) fn longest(name: &str) -> Result<usize, IoError> {
-    let mut request = request(name)?;
-    ask(name, libc::SIOCGIFMTU as libc::Ioctl, &mut request)?;
+    let request = ask(name, Property::Mtu)?;
     // SAFETY: SIOCGIFMTU fills this member.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     Ok(mtu.max(0) as usize + ETHERNET_HEADER)
@@ -93,10 +128,18 @@ pub(super) fn longest(name: &str) -> Result<usize, IoError> {
 
 /// The device's number.
 pub(crate) fn index(name: &str) -> Result<i32, IoError> {
-    let mut request = request(name)?;
-    ask(name, libc::SIOCGIFINDEX as libc::Ioctl, &mut request)?;
+    let request = ask(name, Property::Index)?;
     // SAFETY: SIOCGIFINDEX fills this member.
     Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+}
+
+/// The device's own Ethernet address.
+pub(crate) fn address(name: &str) -> Result<Mac, IoError> {
+    let request = ask(name, Property::Address)?;
+    // SAFETY: SIOCGIFHWADDR fills this member.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+    let byte = |at: usize| u8::from_ne_bytes(address[at].to_ne_bytes());
+    Ok(Mac(std::array::from_fn(byte)))
 }
 
 /// Refuses a device that is down.
@@ -113,8 +156,7 @@ pub(crate) fn is_up(name: &str) -> bool {
 }
 
 fn flags(name: &str) -> Result<libc::c_int, IoError> {
-    let mut request = request(name)?;
-    ask(name, libc::SIOCGIFFLAGS as libc::Ioctl, &mut request)?;
+    let request = ask(name, Property::Flags)?;
     // SAFETY: SIOCGIFFLAGS fills this member.
     Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
@@ -136,9 +178,8 @@ pub(super) fn receive_queues(name: &str) -> Result<u32, IoError> {
         command: 0x3c,
         ..Channels::default()
     };
-    let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-    match ask(name, libc::SIOCETHTOOL as libc::Ioctl, &mut request) {
+    // SAFETY: 0x3c is ETHTOOL_GCHANNELS, which fills this structure.
+    match unsafe { ethtool(name, &mut channels) } {
         Err(IoError::Kernel { .. }) => Ok(1),
         Err(error) => Err(error),
         Ok(()) => Ok((channels.receive + channels.combined).max(1)),
@@ -157,7 +198,6 @@ pub fn set_offload(name: &str, offload: Offload, on: bool) -> Result<(), IoError
         command: offload.command(),
         data: u32::from(on),
     };
-    let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    ask(name, libc::SIOCETHTOOL as libc::Ioctl, &mut request)
+    // SAFETY: the commands of offloads take this structure.
+    unsafe { ethtool(name, &mut value) }
 }

@@ -4,9 +4,10 @@
 //! AF_XDP socket goes around the kernel's stack, a TAP device is a cable end made of a file. None
 //! ever waits.
 
+#![allow(unsafe_code)]
+
 mod device;
 mod packet;
-mod redirect;
 mod tap;
 mod xdp;
 
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use device::{Offload, set_offload};
-pub(crate) use device::{index as device_index, is_up as device_is_up};
+pub(crate) use device::{address as device_address, index as device_index, is_up as device_is_up};
 pub use packet::PacketSocket;
 pub use tap::Tap;
 pub use xdp::Xsk;

@@ -1,4 +1,3 @@
-use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -64,25 +63,17 @@ impl PacketSocket {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        let on: libc::c_int = 1;
-        let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        set(&socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
-        set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &on)?;
-        set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &on)?;
-        set(
-            &socket,
-            libc::SOL_SOCKET,
-            libc::SO_SNDBUFFORCE,
-            &SEND_BUFFER,
-        )?;
+        SocketOption::Version2.set(&socket)?;
+        SocketOption::IgnoreOutgoing.set(&socket)?;
+        SocketOption::BypassQdisc.set(&socket)?;
+        SocketOption::SendBuffer(SEND_BUFFER).set(&socket)?;
         let ring = Ring::map(&socket, longest)?;
         bind(&socket, name, index)?;
         // SAFETY: packet_mreq is plain data, for which zero is a value.
         let mut membership: libc::packet_mreq = unsafe { zeroed() };
         membership.mr_ifindex = index;
         membership.mr_type = libc::PACKET_MR_PROMISC as libc::c_ushort;
-        let join = libc::PACKET_ADD_MEMBERSHIP;
-        set(&socket, libc::SOL_PACKET, join, &membership)?;
+        SocketOption::Membership(membership).set(&socket)?;
         Ok(Self {
             socket,
             ring,
@@ -187,7 +178,7 @@ impl Ring {
             tp_frame_size: slot as u32,
             tp_frame_nr: (blocks * slots_per_block) as u32,
         };
-        set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        SocketOption::ReceiveRing(request).set(socket)?;
         let bytes = block * blocks;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of the ring that was just requested, of its very length.
@@ -296,24 +287,42 @@ fn bind(socket: &OwnedFd, name: &str, index: i32) -> Result<(), IoError> {
     Ok(())
 }
 
-fn set<T>(socket: &OwnedFd, level: i32, name: i32, value: &T) -> Result<(), IoError> {
-    // SAFETY: the callers pass the type that the option has.
-    let answer = unsafe {
-        let length = size_of::<T>() as libc::socklen_t;
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            ptr::from_ref(value).cast(),
-            length,
-        )
-    };
-    if answer != 0 {
-        let error = io::Error::last_os_error();
-        return Err(IoError::new(
-            format!("setting packet socket option {name}"),
-            error,
-        ));
+/// An option of a packet socket, with a value of the type that it has.
+enum SocketOption {
+    Version2,
+    IgnoreOutgoing,
+    BypassQdisc,
+    SendBuffer(libc::c_int),
+    ReceiveRing(libc::tpacket_req),
+    Membership(libc::packet_mreq),
+}
+
+impl SocketOption {
+    fn set(&self, socket: &OwnedFd) -> Result<(), IoError> {
+        const ON: libc::c_int = 1;
+        const VERSION_2: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        let packet = libc::SOL_PACKET;
+        let (level, name, (value, length)) = match self {
+            Self::Version2 => (packet, libc::PACKET_VERSION, bytes(&VERSION_2)),
+            Self::IgnoreOutgoing => (packet, libc::PACKET_IGNORE_OUTGOING, bytes(&ON)),
+            Self::BypassQdisc => (packet, libc::PACKET_QDISC_BYPASS, bytes(&ON)),
+            Self::SendBuffer(size) => (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes(size)),
+            Self::ReceiveRing(ring) => (packet, libc::PACKET_RX_RING, bytes(ring)),
+            Self::Membership(of) => (packet, libc::PACKET_ADD_MEMBERSHIP, bytes(of)),
+        };
+        let fd = socket.as_raw_fd();
+        // SAFETY: the value has the type of the option and outlives the call.
+        let answer = unsafe { libc::setsockopt(fd, level, name, value, length) };
+        if answer != 0 {
+            let what = format!("setting packet socket option {name}");
+            return Err(IoError::last(what));
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Address and length of a value.
+fn bytes<T>(value: &T) -> (*const libc::c_void, libc::socklen_t) {
+    let length = size_of::<T>() as libc::socklen_t;
+    (ptr::from_ref(value).cast(), length)
 }

@@ -4,13 +4,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use shallows_bpf::Redirect;
 use xdp::nic::NicIndex;
 use xdp::slab::{HeapSlab, Slab as _};
 use xdp::socket::{SocketError, XdpSocketBuilder};
 use xdp::umem::{FrameSize, UmemCfgBuilder};
 use xdp::{CompletionRing, FillRing, Packet, RingConfigBuilder, RxRing, TxRing, Umem};
 
-use super::redirect::Redirect;
 use super::{IoError, Received, Sent, device};
 
 /// Frames that may wait for the switch, and as many on their way out.
@@ -107,7 +107,10 @@ impl Xsk {
             }
             error => unavailable(error),
         })?;
-        let redirect = Redirect::attach(index, socket.raw_fd())?;
+        // SAFETY: the socket is open.
+        let fd = unsafe { BorrowedFd::borrow_raw(socket.raw_fd()) };
+        let redirect = Redirect::attach(index, fd)
+            .map_err(|error| IoError::new("attaching an XDP program", error))?;
         let (Some(rx), Some(tx)) = (rings.rx_ring, rings.tx_ring) else {
             unreachable!("both have entries");
         };

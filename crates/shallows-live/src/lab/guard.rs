@@ -1,26 +1,35 @@
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::fcntl::{Flock, FlockArg};
 
-use super::{LabError, PREFIX};
+use super::{LabError, PREFIX, niceness};
 
 /// Where labs that live are known: a file for each, locked for as long as its program runs.
-const DIRECTORY: &str = "/run/shallows";
+pub(super) const DIRECTORY: &str = "/run/shallows";
+
+/// What the environment of programs outside of the namespaces has, with the name of their lab.
+pub(crate) const MARK: &str = "SHALLOWS_LAB";
 
 /// Waits for the end of its input, which is the end of the program that started it, then removes
-/// the namespaces in its arguments with whatever runs in them. The first argument is the lab's file.
-/// A switch that was killed has left its session's niceness raised, which ends here too.
+/// the namespaces in its arguments with whatever runs in them, and programs outside that carry the
+/// lab's mark. The first argument is the lab's file, the second the file of the session's niceness,
+/// which a switch that was killed has left raised: the last switch of the session puts it back.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
-nice=$(sed 's/.*nice //' /proc/self/autogroup 2>/dev/null)
 read -r _
 file=$1
-shift
+nice=$2
+shift 2
+for _ in 1 2 3 4 5; do
+    processes=$(grep -lszx "SHALLOWS_LAB=${file##*/}" /proc/[0-9]*/environ | cut -d/ -f3)
+    if [ -z "$processes" ]; then break; fi
+    kill -9 $processes
+done
 for name in "$@"; do
     for _ in 1 2 3 4 5; do
         processes=$(ip netns pids "$name" 2>/dev/null)
@@ -29,7 +38,9 @@ for name in "$@"; do
     done
     ip netns delete "$name" 2>/dev/null
 done
-if [ -n "$nice" ]; then echo "$nice" > /proc/self/autogroup; fi
+if [ -s "$nice" ]; then
+    flock -n "$nice" sh -c 'cat "$0" > /proc/self/autogroup; rm -f "$0"' "$nice"
+fi
 rm -f "$file"
 "#;
 
@@ -52,11 +63,17 @@ impl Guard {
         };
         fs::create_dir_all(DIRECTORY).map_err(|error| failed("making /run/shallows", error))?;
         let path = Path::new(DIRECTORY).join(id);
-        let lock = lock(&path).map_err(|error| failed("locking a lab's file", error))?;
+        let mut lock = lock(&path).map_err(|error| failed("locking a lab's file", error))?;
+        // What is not in the list is not ours, whatever it is called.
+        let namespaces: Vec<&str> = namespaces.collect();
+        lock.write_all(namespaces.join("\n").as_bytes())
+            .map_err(|error| failed("writing a lab's file", error))?;
         let process = Command::new("sh")
             .args(["-c", SCRIPT, "shallows-guard"])
             .arg(&path)
+            .arg(niceness::file().unwrap_or_default())
             .args(namespaces)
+            .env_remove(MARK)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -88,40 +105,38 @@ pub struct Cleaned {
     pub alive: Vec<String>,
 }
 
-/// Removes the namespaces of labs whose programs are gone.
+/// Removes the namespaces of labs whose programs are gone. They are known by the lists that labs
+/// keep of them; others are left alone, whatever they are called.
 pub fn clean() -> Result<Cleaned, LabError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(LabError::Root);
     }
     let mut cleaned = Cleaned::default();
-    let mut living = BTreeSet::new();
-    let mut files: Vec<(PathBuf, Flock<File>)> = Vec::new();
     for entry in fs::read_dir(DIRECTORY).into_iter().flatten().flatten() {
-        match lock(&entry.path()) {
-            Ok(lock) => files.push((entry.path(), lock)),
-            // Another process has it.
-            Err(_) => {
-                living.insert(entry.file_name().to_string_lossy().into_owned());
+        let (path, lab) = (entry.path(), entry.file_name());
+        let lab = lab.to_string_lossy();
+        if !lab.starts_with(PREFIX) {
+            continue;
+        }
+        let lock = lock(&path);
+        let list = fs::read_to_string(&path).unwrap_or_default();
+        let is_there = |name: &&str| Path::new("/run/netns").join(name).exists();
+        let of_lab = |name: &&str| name.starts_with(&format!("{lab}-")) && !name.contains('/');
+        for name in list.lines().filter(of_lab).filter(is_there) {
+            // Otherwise another process has it.
+            if lock.is_ok() {
+                remove(name)?;
+                cleaned.removed.push(name.to_owned());
+            } else {
+                cleaned.alive.push(name.to_owned());
             }
         }
-    }
-    for entry in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        // shallows-PID-NUMBER-host: the lab is all but the last part.
-        let Some((lab, _)) = name.rsplit_once('-').filter(|_| name.starts_with(PREFIX)) else {
-            continue;
-        };
-        if living.contains(lab) {
-            cleaned.alive.push(name);
-        } else {
-            remove(&name)?;
-            cleaned.removed.push(name);
+        if lock.is_ok() {
+            // Its guard may have been faster.
+            let _ = fs::remove_file(&path);
         }
     }
-    for (path, _lock) in &files {
-        // Its guard may have been faster.
-        let _ = fs::remove_file(path);
-    }
+    niceness::restore_all();
     Ok(cleaned)
 }
 

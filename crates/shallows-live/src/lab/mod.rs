@@ -13,6 +13,7 @@
 mod cpus;
 mod guard;
 mod namespace;
+mod niceness;
 mod steal;
 mod unprivileged;
 
@@ -29,8 +30,10 @@ use crate::io::{IoError, Offload, set_offload};
 
 pub use cpus::Cpus;
 use guard::Guard;
+pub(crate) use guard::MARK;
 pub use guard::{Cleaned, clean};
 pub use namespace::Namespace;
+pub(crate) use niceness::Urgency;
 pub use steal::StealClock;
 pub(crate) use unprivileged::Unprivileged;
 pub use unprivileged::calling_user;

@@ -22,6 +22,13 @@ impl Namespace {
         &self.name
     }
 
+    /// The lab that it belongs to.
+    pub(crate) fn lab(&self) -> &str {
+        self.name
+            .rsplit_once('-')
+            .map_or(&*self.name, |(lab, _)| lab)
+    }
+
     fn path(&self) -> PathBuf {
         PathBuf::from("/run/netns").join(&self.name)
     }

@@ -1,3 +1,7 @@
+//! Threads and programs without root.
+
+#![allow(unsafe_code)]
+
 use std::env;
 
 use nix::unistd::{Gid, Uid, User};
@@ -86,8 +90,7 @@ mod tests {
     #[test]
     fn one_thread_gives_up_root_and_the_others_keep_it() {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: it needs root");
-            return;
+            shallows_testing::skip!("it needs root");
         }
         let ids = || {
             let status = fs::read_to_string("/proc/thread-self/status").unwrap();

@@ -1,9 +1,11 @@
+use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::{PortEvent, Snapshot};
+use crate::xco::cluster::Cluster;
 
 /// How other threads talk to a running switch, or to another daemon with snapshots of its own: they
 /// ask, and its loop answers in passing.
@@ -17,6 +19,18 @@ struct Shared<S> {
     latest: Mutex<(u64, Option<S>)>,
     answered: Condvar,
     events: Option<Sender<PortEvent>>,
+    reload: OnceLock<Reload>,
+    is_changed: AtomicBool,
+    change: Mutex<Option<Box<Cluster>>>,
+}
+
+/// Reads the daemon's file again: what it changes, or why it is refused.
+struct Reload(Box<dyn Fn() -> Result<String, String> + Send + Sync>);
+
+impl Debug for Reload {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload(..)")
+    }
 }
 
 impl<S> Clone for Control<S> {
@@ -39,6 +53,9 @@ impl<S> Control<S> {
             latest: Mutex::new((0, None)),
             answered: Condvar::new(),
             events,
+            reload: OnceLock::new(),
+            is_changed: AtomicBool::new(false),
+            change: Mutex::new(None),
         }))
     }
 }
@@ -47,6 +64,36 @@ impl<S: Clone> Control<S> {
     /// A control of a switch that tells `events` when a port is lost or back.
     pub fn with_events(events: Sender<PortEvent>) -> Self {
         Self::new(Some(events))
+    }
+
+    /// Sets how the daemon's file is read again; once.
+    pub fn on_reload(&self, reload: impl Fn() -> Result<String, String> + Send + Sync + 'static) {
+        // A second one would be a mistake of the program.
+        let _ = self.0.reload.set(Reload(Box::new(reload)));
+    }
+
+    /// Reads the daemon's file again: what it changes, or why it is refused.
+    pub fn reload(&self) -> Result<String, String> {
+        let reload = self.0.reload.get();
+        let reload = reload.ok_or("it has no file that can be read again while it runs")?;
+        (reload.0)()
+    }
+
+    /// Has the daemon go on with another file, which it can.
+    pub fn change(&self, cluster: Cluster) {
+        let mut change = self.0.change.lock().unwrap_or_else(PoisonError::into_inner);
+        *change = Some(Box::new(cluster));
+        self.0.is_changed.store(true, Ordering::Release);
+    }
+
+    /// The file to go on with, if there is a new one.
+    pub(crate) fn take_change(&self) -> Option<Box<Cluster>> {
+        if !self.0.is_changed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.0.is_changed.store(false, Ordering::Release);
+        let mut change = self.0.change.lock().unwrap_or_else(PoisonError::into_inner);
+        change.take()
     }
 
     /// Tells the switch to send what it holds and to end.

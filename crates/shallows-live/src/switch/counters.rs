@@ -10,6 +10,9 @@ pub struct IngressCounters {
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Frames to the machine itself, which an agent leaves to it; not among the others.
+    #[serde(default)]
+    pub own: u64,
     /// Frames that are not IP, such as ARP; forwarded.
     pub not_ip: u64,
     /// Broken IP by [`Malformed::ALL`]; forwarded, never marked.

@@ -42,7 +42,18 @@ impl Destinations {
     /// The host that a frame is for.
     #[inline]
     pub fn of(&self, frame: &[u8]) -> Option<u32> {
-        let station = Mac(*frame.first_chunk::<6>()?);
+        self.find(frame, 0, (16, 24))
+    }
+
+    /// The host that a frame is from.
+    #[inline]
+    pub fn source_of(&self, frame: &[u8]) -> Option<u32> {
+        self.find(frame, 6, (12, 8))
+    }
+
+    /// The host of the addresses at these offsets: Ethernet's in the frame, IP's in its header.
+    fn find(&self, frame: &[u8], station: usize, (v4, v6): (usize, usize)) -> Option<u32> {
+        let station = Mac(*frame.get(station..)?.first_chunk::<6>()?);
         if let Some(&host) = self.stations.get(&station) {
             return Some(host);
         }
@@ -50,8 +61,8 @@ impl Destinations {
             return None;
         }
         let address: IpAddr = match Header::parse(frame)?.network {
-            Network::Ipv4(at) => (*frame[at..].get(16..20)?.first_chunk::<4>()?).into(),
-            Network::Ipv6(at) => (*frame[at..].get(24..40)?.first_chunk::<16>()?).into(),
+            Network::Ipv4(at) => (*frame[at..].get(v4..)?.first_chunk::<4>()?).into(),
+            Network::Ipv6(at) => (*frame[at..].get(v6..)?.first_chunk::<16>()?).into(),
             Network::Other | Network::Malformed(_) => return None,
         };
         let mut networks = self.networks.iter();
@@ -121,6 +132,11 @@ mod tests {
         assert_eq!(of(router, [10, 2, 0, 0]), None);
         assert_eq!(of([0xff; 6], [10, 1, 2, 3]), None, "a broadcast is for all");
         assert_eq!(destinations.of(&[0; 3]), None);
+        assert!(destinations.add_network("10.0.0.1".parse().unwrap(), 5));
+        assert_eq!(
+            destinations.source_of(&frame(router, [10, 1, 2, 3])),
+            Some(5)
+        );
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub(super) struct Link {
     scheduled: bool,
     /// What holds frames back before the port.
     coordinator: Option<usize>,
+    /// The coordinator of the host that frames of this link reach.
+    receiver: Option<usize>,
     /// The device whose uplink it is.
     host: Option<usize>,
     /// Frames on the wire, with the times of their arrival.
@@ -239,6 +241,7 @@ impl Engine {
             end: End::Device(0),
             scheduled: false,
             coordinator: None,
+            receiver: None,
             host: None,
             line: VecDeque::new(),
         });
@@ -294,11 +297,17 @@ impl Engine {
             return Err(Refusal::Runt);
         };
         let mut frame = Frame::new(slot, length, &header);
+        // By the device and not by the address, of which a guest may have as many as it likes.
+        frame.machines.0 = device as u8;
         if self.classify == Classify::Pcp {
             frame.class = header.pcp.unwrap_or(0);
         }
         if let Some(streams) = &self.streams {
             frame.stream = streams.destination(self.store.bytes(slot, length), &header);
+        }
+        // The link of a device's own number leads to it: its coordinator is before the network.
+        if let Some(number) = self.links[device].coordinator {
+            self.note_received(now, number, &frame);
         }
         match self.entries[device] {
             Entry::Gate(gate) => self.enter(now, gate, frame),
@@ -436,7 +445,10 @@ impl Engine {
         if let Some(&(next, _)) = link.line.front() {
             self.agenda.push(Reverse((next, Event::Arrival(number))));
         }
-        match link.end {
+        if let Some(number) = link.receiver {
+            self.note_received(now, number, &frame);
+        }
+        match self.links[number].end {
             End::Device(device) => deliveries.push(Delivery { device, frame, due }),
             End::Bridge { bridge, back } => self.forward(now, bridge, back, frame),
         }

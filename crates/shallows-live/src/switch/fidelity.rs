@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 
-use super::FidelityConfig;
+use super::{Buckets, FidelityConfig};
 
 /// The longest lateness that is told apart from longer ones: 10 s, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
@@ -40,14 +40,21 @@ pub struct Lateness {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Verdict {
-    /// It can.
+    /// It can, or there are too few frames to judge.
     pub faithful: bool,
+    /// There are enough frames to judge.
+    #[serde(default = "yes")]
+    pub judged: bool,
     /// Fraction of frames that were too late.
     pub late_share: f64,
     /// The fraction that is allowed.
     pub allowed_share: f64,
     /// What is too late, in microseconds.
     pub late_us: f64,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Fidelity {
@@ -84,6 +91,11 @@ impl Fidelity {
         Lateness::of(&self.lateness)
     }
 
+    /// How late frames were, as a histogram.
+    pub(crate) fn late_buckets(&self) -> Buckets {
+        Buckets::of(&self.lateness)
+    }
+
     /// How long the loop took; nothing while it sleeps.
     pub fn gaps(&self) -> Lateness {
         Lateness::of(&self.gaps)
@@ -93,8 +105,10 @@ impl Fidelity {
     pub fn verdict(&self) -> Verdict {
         let count = self.lateness.len().max(1);
         let late_share = self.late as f64 / count as f64;
+        let judged = self.lateness.len() >= self.config.least;
         Verdict {
-            faithful: late_share <= self.config.share,
+            faithful: !judged || late_share <= self.config.share,
+            judged,
             late_share,
             allowed_share: self.config.share,
             late_us: self.config.late.as_secs_f64() * 1e6,
@@ -118,10 +132,10 @@ impl Lateness {
 
 impl Display for Verdict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let word = if self.faithful {
-            "faithful"
-        } else {
-            "TOO LATE"
+        let word = match (self.judged, self.faithful) {
+            (false, _) => "too few frames to judge",
+            (true, true) => "faithful",
+            (true, false) => "TOO LATE",
         };
         write!(
             f,
@@ -142,16 +156,17 @@ mod tests {
         let config = FidelityConfig {
             late: Time::from_us(10),
             share: 0.25,
+            least: 5,
         };
         let mut fidelity = Fidelity::new(config);
         for late in [0, 10, 3, 11] {
             fidelity.sent(Time::from_us(5), Time::from_us(5 + late));
         }
-        assert!(fidelity.verdict().faithful, "10 us is not more than 10 us");
+        assert!(fidelity.verdict().faithful && !fidelity.verdict().judged);
         fidelity.sent(Time::ZERO, Time::from_us(50));
         let verdict = fidelity.verdict();
-        assert!(!verdict.faithful);
-        assert_eq!(verdict.late_share, 0.4);
+        assert!(!verdict.faithful && verdict.judged);
+        assert_eq!(verdict.late_share, 0.4, "10 us is not more than 10 us");
         assert_eq!(
             verdict.to_string(),
             "TOO LATE: 40.000% of the frames were late by more than 10 us, 25% may be"

@@ -7,7 +7,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::{CoordinatorSnapshot, IngressCounters, QueueSnapshot, Snapshot, Status};
+use super::{Buckets, CoordinatorSnapshot, IngressCounters, QueueSnapshot, Snapshot, Status};
 use crate::frame::Malformed;
 
 /// What the text is, as HTTP says it.
@@ -59,6 +59,13 @@ impl Family<'_> {
         Ok(())
     }
 
+    pub(crate) fn histogram(&mut self, name: &str, help: &str, of: &Buckets) -> fmt::Result {
+        let kind = MetricType::Histogram;
+        let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
+        let count = of.counts.iter().sum();
+        metric.encode_histogram::<NoLabelSet>(of.sum_s, count, &of.by_bound(), None)
+    }
+
     pub(crate) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let kind = MetricType::Counter;
         let mut metric = self.encoder.encode_descriptor(name, help, None, kind)?;
@@ -99,13 +106,8 @@ fn switch(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     to.gauge("faithful", "1 if the switch keeps time", faithful)?;
     let share = of.verdict.late_share;
     to.gauge("late_share", "Fraction of frames sent too late", share)?;
-    let quantiles = [
-        ("0.5", of.lateness.p50_us),
-        ("0.99", of.lateness.p99_us),
-        ("0.999", of.lateness.p999_us),
-    ];
-    let quantiles = quantiles.map(|(q, value)| (vec![("quantile", q)], value / 1e6));
-    to.gauges("lateness_seconds", "How late frames were sent", quantiles)?;
+    let help = "How late frames were sent";
+    to.histogram("lateness_seconds", help, &of.late_buckets)?;
     let filtered = "Frames that had nowhere to go";
     to.counter("filtered_frames", filtered, of.filtered)?;
     let lost = "Copies of flooded frames that found no memory";

@@ -14,6 +14,7 @@
 //! bandwidth is lost. How late it was is measured for every frame ([`Fidelity`]).
 
 mod bridge;
+mod buckets;
 mod channel;
 mod claim;
 mod config;
@@ -32,6 +33,7 @@ mod samples;
 mod snapshot;
 
 pub use bridge::StationCounters;
+pub use buckets::Buckets;
 pub use channel::{Coordination, Position};
 pub(crate) use channel::{LONGEST_MESSAGE, STRANGER};
 pub use config::{
@@ -45,7 +47,7 @@ pub use destinations::{Destinations, IpNetwork};
 pub use engine::{Delivery, Engine, Refusal};
 pub use fidelity::{Fidelity, Lateness, Verdict};
 pub(crate) use metrics::{Family, Labels, encode};
-pub use monitor::{Monitor, Status, fetch_status};
+pub use monitor::{Monitor, Status, fetch_status, request_reload};
 pub(crate) use place::{set_nice, sharpen_timers};
 pub use port::PortEvent;
 pub use run::{Report, Switch};

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ async fn serve<S: Status>(listener: std::net::TcpListener, control: Control<S>) 
     let listener = TcpListener::from_std(listener)?;
     let mut clients: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok((client, _)) = listener.accept().await else {
+        let Ok((client, peer)) = listener.accept().await else {
             // Out of files, most likely: those of clients come back.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
@@ -95,14 +95,35 @@ async fn serve<S: Status>(listener: std::net::TcpListener, control: Control<S>) 
         {
             oldest.abort();
         }
-        let client = tokio::spawn(converse(client, control.clone()));
+        let own = client.local_addr().map(|own| own.ip());
+        let trust = if own.is_ok_and(|own| is_local(peer.ip(), own)) {
+            Trust::Machine
+        } else {
+            Trust::Network
+        };
+        let client = tokio::spawn(converse(client, trust, control.clone()));
         clients.push_back(client.abort_handle());
     }
 }
 
+/// Where a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// At this machine: it may have files read again.
+    Machine,
+    /// Anywhere else: it may look.
+    Network,
+}
+
+/// Whether a client at `peer` that has reached the address `own` is at this machine.
+fn is_local(peer: IpAddr, own: IpAddr) -> bool {
+    let peer = peer.to_canonical();
+    peer.is_loopback() || peer == own.to_canonical()
+}
+
 /// Answers one request.
-async fn converse<S: Status>(client: TcpStream, control: Control<S>) {
-    let service = service_fn(|request| answer(request, control.clone()));
+async fn converse<S: Status>(client: TcpStream, trust: Trust, control: Control<S>) {
+    let service = service_fn(|request| answer(request, trust, control.clone()));
     let connection = hyper::server::conn::http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(LONGEST_REQUEST)
@@ -113,13 +134,27 @@ async fn converse<S: Status>(client: TcpStream, control: Control<S>) {
 
 async fn answer<B, S: Status>(
     request: Request<B>,
+    trust: Trust,
     control: Control<S>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let is_metrics = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => true,
         (&Method::GET, "/status") => false,
+        (&Method::POST, "/reload") if trust == Trust::Network => {
+            let text = "files are read again for clients at this machine only\n";
+            return Ok(response(StatusCode::FORBIDDEN, "text/plain", text));
+        }
+        (&Method::POST, "/reload") => {
+            let reloaded = tokio::task::spawn_blocking(move || control.reload()).await;
+            let reloaded = reloaded.unwrap_or_else(|error| Err(error.to_string()));
+            let (status, text) = match reloaded {
+                Ok(text) => (StatusCode::OK, text),
+                Err(text) => (StatusCode::CONFLICT, text),
+            };
+            return Ok(response(status, "text/plain", text));
+        }
         _ => {
-            let text = "there are GET /metrics and GET /status\n";
+            let text = "there are GET /metrics, GET /status and POST /reload\n";
             return Ok(response(StatusCode::NOT_FOUND, "text/plain", text));
         }
     };
@@ -157,33 +192,55 @@ fn response(
 
 /// Asks the daemon at `address` what it counts.
 pub fn fetch_status<S: DeserializeOwned>(address: SocketAddr) -> io::Result<S> {
-    let fetched = runtime()?.block_on(async { timeout(2 * DEADLINE, fetch(address)).await });
-    let body = fetched.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    let (status, body) = ask(Method::GET, address, "/status")?;
+    if status != StatusCode::OK {
+        return Err(io::Error::other(format!("it says {status}")));
+    }
     serde_json::from_slice(&body).map_err(io::Error::other)
 }
 
-async fn fetch(address: SocketAddr) -> io::Result<Bytes> {
+/// Has the daemon at `address` read its file again: what that changes, or why it is refused.
+pub fn request_reload(address: SocketAddr) -> io::Result<Result<String, String>> {
+    let (status, body) = ask(Method::POST, address, "/reload")?;
+    let text = String::from_utf8_lossy(&body).into_owned();
+    match status {
+        StatusCode::OK => Ok(Ok(text)),
+        StatusCode::CONFLICT => Ok(Err(text)),
+        status => Err(io::Error::other(format!("it says {status}"))),
+    }
+}
+
+fn ask(method: Method, address: SocketAddr, path: &str) -> io::Result<(StatusCode, Bytes)> {
+    let asked = fetch(method, address, path);
+    let fetched = runtime()?.block_on(async { timeout(2 * DEADLINE, asked).await });
+    fetched.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+async fn fetch(method: Method, address: SocketAddr, path: &str) -> io::Result<(StatusCode, Bytes)> {
     let stream = TokioIo::new(TcpStream::connect(address).await?);
     let handshake = hyper::client::conn::http1::handshake(stream).await;
     let (mut sender, connection) = handshake.map_err(io::Error::other)?;
     tokio::spawn(connection);
-    let request = Request::get("/status")
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
         .header(HOST, address.to_string())
         .body(Empty::<Bytes>::new())
         .map_err(io::Error::other)?;
     let answer = sender.send_request(request).await;
     let answer = answer.map_err(io::Error::other)?;
-    if answer.status() != StatusCode::OK {
-        return Err(io::Error::other(format!("it says {}", answer.status())));
-    }
+    let status = answer.status();
     let body = Limited::new(answer.into_body(), LONGEST_ANSWER).collect();
-    Ok(body.await.map_err(io::Error::other)?.to_bytes())
+    Ok((status, body.await.map_err(io::Error::other)?.to_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
+
+    use shallows_testing::unknown_to_dashboard;
 
     use super::*;
     use crate::switch::{
@@ -242,12 +299,48 @@ mod tests {
             r#"shallows_queue_bytes{link="eth\"1",queue="1"} 0.0"#,
             r#"shallows_station_changes_total{change="evicted"} 0"#,
             "shallows_uptime_seconds 1.5",
+            r#"shallows_lateness_seconds_bucket{le="+Inf"} 0"#,
+            "shallows_lateness_seconds_count 0",
             "# EOF",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
         assert_eq!(fetch_status::<Snapshot>(address).unwrap(), snapshot());
         assert!(get(address, "/").starts_with("HTTP/1.1 404"));
+    }
+
+    #[test]
+    fn dashboards_show_what_is_exported() {
+        let mut snapshot = snapshot();
+        assert_eq!(
+            unknown_to_dashboard("switch", &snapshot.prometheus()),
+            BTreeSet::new()
+        );
+        let coordinator = r#"{ "host": 0, "mode": "coordinated", "epoch": 1, "leader": 0, "held": 0,
+            "permits": [], "accepted": 0, "refused": [], "small": 0, "full": 0, "unknown": 0,
+            "slots": 0, "late-slots": 0, "returned": 0, "lost-control": 0 }"#;
+        snapshot.coordinators = vec![serde_json::from_str(coordinator).unwrap()];
+        assert_eq!(
+            unknown_to_dashboard("agent", &snapshot.prometheus()),
+            BTreeSet::new()
+        );
+    }
+
+    #[test]
+    fn clients_elsewhere_may_look_and_change_nothing() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(is_local(ip("127.0.0.1"), ip("127.0.0.1")));
+        assert!(is_local(ip("::ffff:127.0.0.1"), ip("::")));
+        assert!(is_local(ip("10.0.0.1"), ip("10.0.0.1")));
+        assert!(!is_local(ip("10.0.0.2"), ip("10.0.0.1")));
+        let request = |method: Method, path| {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.body(()).unwrap();
+            let answer = answer(request, Trust::Network, Control::<Snapshot>::default());
+            runtime().unwrap().block_on(answer).unwrap().status()
+        };
+        assert_eq!(request(Method::POST, "/reload"), StatusCode::FORBIDDEN);
+        assert_eq!(request(Method::GET, "/reload"), StatusCode::NOT_FOUND);
     }
 
     /// Clients that say nothing, and one that sends a byte now and then, keep nobody waiting.

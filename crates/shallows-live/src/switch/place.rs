@@ -1,24 +1,18 @@
-use std::fs;
+//! The CPU and the niceness of the switch.
+
+#![allow(unsafe_code)]
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::io::IoError;
-
-/// The kernel's knob for the niceness of a whole session.
-const AUTOGROUP: &str = "/proc/self/autogroup";
+use crate::lab::Urgency;
 
 /// Where the switch's thread runs, and how urgently.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) cpu: Option<usize>,
     pub(super) nice: Option<i32>,
-}
-
-/// The session's niceness, which is as before once this is dropped.
-#[derive(Debug)]
-pub(super) struct Urgency {
-    before: Option<String>,
 }
 
 impl Place {
@@ -34,7 +28,7 @@ impl Place {
                 })?;
         }
         let Some(nice) = self.nice else {
-            return Ok(Urgency { before: None });
+            return Ok(Urgency::none());
         };
         set_nice(nice)?;
         Ok(Urgency::raise(nice))
@@ -48,28 +42,6 @@ pub(crate) fn set_nice(nice: i32) -> Result<(), IoError> {
         return Err(IoError::last(format!("setting the niceness to {nice}")));
     }
     Ok(())
-}
-
-impl Urgency {
-    /// Where sessions share the CPUs as groups, niceness counts within a session only, and the
-    /// session needs it as well to count against others.
-    fn raise(nice: i32) -> Self {
-        let text = fs::read_to_string(AUTOGROUP).unwrap_or_default();
-        let before = text.split_whitespace().last().map(str::to_owned);
-        let raised = fs::write(AUTOGROUP, nice.to_string()).is_ok();
-        Self {
-            before: before.filter(|_| raised),
-        }
-    }
-}
-
-impl Drop for Urgency {
-    fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            // It worked a moment ago, and nothing depends on it any more.
-            let _ = fs::write(AUTOGROUP, before);
-        }
-    }
 }
 
 /// Lets sleeps of this thread, and of those that it starts, end when they should.

@@ -5,6 +5,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::claim::Claim;
 use super::{IngressCounters, PortPlan};
+use crate::frame::Mac;
 use crate::io::{self, Device, IoError, IoKind};
 
 /// A port of a running switch. Its device may go away and come back.
@@ -15,6 +16,9 @@ pub(super) struct Port {
     /// While it is there. Dropped before the claim.
     pub(super) device: Option<Device>,
     claim: Option<Claim>,
+    /// The device's address, if frames to it are the machine's own and not to be switched.
+    own: Option<Mac>,
+    keeps_own: bool,
     /// The number that the kernel gave the device.
     index: i32,
     /// The longest frame without tags. The switch's memory is made for it, so it never grows.
@@ -67,6 +71,8 @@ impl Port {
             io: plan.io,
             device: None,
             claim: None,
+            own: None,
+            keeps_own: false,
             index: 0,
             longest: usize::MAX,
             counters: IngressCounters::default(),
@@ -91,11 +97,28 @@ impl Port {
         self.index = index;
         self.device = Some(device);
         self.claim = Some(claim);
+        self.note_own()
+    }
+
+    /// Leaves frames to the device's own address to the machine, which gets them anyway.
+    pub(super) fn keep_own(&mut self) -> Result<(), IoError> {
+        self.keeps_own = true;
+        self.note_own()
+    }
+
+    fn note_own(&mut self) -> Result<(), IoError> {
+        let address = self.keeps_own.then(|| io::device_address(&self.name));
+        self.own = address.transpose()?;
         Ok(())
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// See [`keep_own`](Self::keep_own).
+    pub(super) fn own(&self) -> Option<Mac> {
+        self.own
     }
 
     pub(super) fn longest(&self) -> usize {

@@ -105,6 +105,11 @@ impl Switch {
         Ok(self.channels.add(socket, controllers)?)
     }
 
+    /// Leaves frames to the own address of a port's device to the machine.
+    pub fn keep_own(&mut self, port: usize) -> Result<(), SwitchError> {
+        Ok(self.ports[port].keep_own()?)
+    }
+
     /// Tells senders of UDP to `port` what has left their hosts. `stations` are the hosts' addresses
     /// in the order of the ports.
     pub fn tell_departures(
@@ -130,6 +135,9 @@ impl Switch {
             self.channels.send(&mut self.engine);
             if let Some(sampler) = &mut self.sampler {
                 sampler.look(now, &self.engine);
+            }
+            if let Some(cluster) = control.take_change() {
+                self.engine.take_over(&cluster);
             }
             if control.take_request() {
                 control.answer(self.snapshot());
@@ -183,7 +191,7 @@ impl Switch {
     fn receive(&mut self, now: Time) -> bool {
         let mut any = false;
         for (number, port) in self.ports.iter_mut().enumerate() {
-            let longest = port.longest();
+            let (longest, own) = (port.longest(), port.own());
             let Port {
                 device: Some(device),
                 counters,
@@ -197,6 +205,10 @@ impl Switch {
                     break;
                 };
                 any = true;
+                if own.is_some_and(|own| received.bytes.starts_with(&own.0)) {
+                    counters.own += 1;
+                    continue;
+                }
                 take(&mut self.engine, counters, now, (number, longest), received);
             }
         }
@@ -204,7 +216,10 @@ impl Switch {
     }
 
     fn drain(&mut self) {
-        self.engine.leave(self.now());
+        // What leaving coordinators release joins ports whose earlier events have happened.
+        let now = self.now();
+        self.send_due(now);
+        self.engine.leave(now);
         self.channels.send(&mut self.engine);
         let deadline = Instant::now() + LONGEST_DRAIN;
         // Coordinators have something to do for ever.

@@ -8,7 +8,7 @@ use shallows_core::xco::coordinator::Coordinator;
 use shallows_core::xco::message::{MessageCounters, Refused, Standing};
 
 use super::engine::{Engine, Link};
-use super::{Fidelity, IngressCounters, Lateness, StationCounters, Verdict};
+use super::{Buckets, Fidelity, IngressCounters, Lateness, StationCounters, Verdict};
 use crate::frame::Frame;
 
 /// All that a switch has counted, at one moment.
@@ -39,6 +39,9 @@ pub struct Snapshot {
     pub stations: StationCounters,
     /// How late frames were sent.
     pub lateness: Lateness,
+    /// The same as a histogram.
+    #[serde(default)]
+    pub late_buckets: Buckets,
     /// How long the loop took.
     pub gaps: Lateness,
     /// Whether the timing can be believed.
@@ -101,6 +104,9 @@ pub struct CoordinatorSnapshot {
     pub refused: Vec<(String, u64)>,
     /// Frames that passed without permission, being small.
     pub small: u64,
+    /// Small frames that waited for permission, being over the budget.
+    #[serde(default)]
+    pub over_budget: u64,
     /// Frames that found their queue full.
     pub full: u64,
     /// Frames to nobody that the fabric knows, which passed.
@@ -129,6 +135,7 @@ impl CoordinatorSnapshot {
             accepted: counters.messages.accepted,
             refused: refused(&counters.messages),
             small: counters.small,
+            over_budget: counters.over_budget,
             full: counters.full,
             unknown,
             slots: counters.slots,
@@ -185,6 +192,7 @@ impl Snapshot {
             unsent_messages: 0,
             stations: engine.stations(Time::from_ns((uptime_s * 1e9) as u64)),
             lateness: fidelity.lateness(),
+            late_buckets: fidelity.late_buckets(),
             gaps: fidelity.gaps(),
             verdict: fidelity.verdict(),
         }
@@ -356,8 +364,9 @@ impl Display for CoordinatorSnapshot {
         )?;
         writeln!(
             f,
-            "  frames: {} small and {} to unknown hosts passed, {} found their queue full",
-            self.small, self.unknown, self.full
+            "  frames: {} small and {} to unknown hosts passed, {} small over the budget waited, {} \
+             found their queue full",
+            self.small, self.unknown, self.over_budget, self.full
         )?;
         write!(f, "  messages: {} accepted, refused:", self.accepted)?;
         write_counts(f, &self.refused)

@@ -48,7 +48,7 @@ pub struct ApplicationPlan {
     pub members: Members,
     /// When it runs.
     pub span: Span,
-    /// What it does.
+    /// The kind of application and its parameters.
     pub config: ApplicationConfig,
 }
 

@@ -26,7 +26,7 @@ pub struct ProbePlan {
     pub to: Ipv4Addr,
     /// DSCP of the requests, which answers have as well.
     pub dscp: u8,
-    /// From one request to the next.
+    /// Interval between requests.
     pub every: Duration,
 }
 

@@ -1,3 +1,7 @@
+//! The kernel's counters of a connection.
+
+#![allow(unsafe_code)]
+
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Frames between devices of one host do not pass the coordinator. Control messages are datagrams
-//! of the machine itself and do not pass the agent at all.
+//! of the machine itself: frames to the NIC's own address are left to it.
 
 use std::net::UdpSocket;
 
@@ -21,6 +21,13 @@ use crate::switch::{
     Classify, Coordination, FidelityConfig, Forwarding, PortPlan, Position, STATIONS_PER_PORT,
     Switch, SwitchConfig, SwitchError,
 };
+
+/// The NIC is the first port.
+const NIC: usize = 0;
+
+/// An agent that has sent fewer frames is not called late: the first ones of an idle host come from
+/// a cold cache and a sleeping CPU.
+const LEAST_JUDGED: u64 = 1_000;
 
 /// What may wait before the NIC while the host sends uncoordinated.
 const BUFFER: Bytes = Bytes::new(1_000_000);
@@ -52,6 +59,7 @@ pub fn open(
 ) -> Result<Switch, AgentError> {
     let plan = &cluster.hosts[host];
     let mut switch = Switch::open(&config(cluster, plan)?)?;
+    switch.keep_own(NIC)?;
     let address = plan.address;
     let failed = |error| ControllerError::Socket { address, error };
     let socket = UdpSocket::bind(address).map_err(failed)?;
@@ -59,8 +67,7 @@ pub fn open(
     switch.coordinate(Coordination {
         host: host as u32,
         coordinator: cluster.make_coordinator(host, key, incarnation, Time::ZERO)?,
-        // The NIC.
-        position: Position::Egress(0),
+        position: Position::Egress(NIC),
         destinations: cluster.destinations()?,
         socket,
         controllers: cluster.controller_addresses(),
@@ -98,7 +105,12 @@ pub fn config(cluster: &Cluster, host: &HostPlan) -> Result<SwitchConfig, Cluste
         classify: Classify::Dscp,
         seed: 0,
         metrics: host.metrics,
-        fidelity: FidelityConfig::default(),
+        fidelity: FidelityConfig {
+            // What matters is how much of a slot is lost.
+            late: FidelityConfig::default().late.max(cluster.slot / 10),
+            least: LEAST_JUDGED,
+            ..FidelityConfig::default()
+        },
         sample: None,
         pool: None,
         egress,

@@ -12,7 +12,7 @@ use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
 use shallows_core::xco::controller::{
     Controller, ControllerConfig, MOST_WEIGHT, Sharing, Strategy,
 };
-use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
+use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig, SmallBudget};
 use shallows_core::xco::fabric::{Fabric, FabricError};
 use shallows_core::xco::message::{ClusterKey, Key};
 use thiserror::Error;
@@ -62,15 +62,15 @@ pub struct Cluster {
     /// The key of the machine: at controllers the cluster's, at hosts the host's own. Relative to
     /// this file.
     pub key_file: PathBuf,
-    /// The length of a timeslice, or how long rate limits hold.
+    /// Length of a timeslice, or interval between rate limits.
     #[serde(default = "default_slot")]
     pub slot: Time,
-    /// Timeslices, or rates for all at once.
+    /// Form of directives: timeslices or rate limits.
     #[serde(default)]
     pub directives: DirectiveForm,
-    /// After how long in its slot a host may be moved to another destination.
+    /// Time in a slot after which a host may be switched to another destination.
     pub preempt_after: Option<Time>,
-    /// How long a pair waits before others must make way for it.
+    /// Waiting time after which a pair displaces others.
     #[serde(default = "default_patience")]
     pub patience: Time,
     /// Times of the protocol.
@@ -104,7 +104,7 @@ pub struct ControllerPlan {
     pub name: String,
     /// Where it takes messages, by UDP.
     pub address: SocketAddr,
-    /// Where to serve `/metrics` and `/status`: an address of this machine only.
+    /// Where to serve `/metrics` and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
     /// Whether it polls or sleeps.
     #[serde(default = "block")]
@@ -139,13 +139,16 @@ pub struct HostPlan {
     /// The devices of its VMs or containers.
     #[serde(default)]
     pub inside: Vec<InsidePlan>,
-    /// Where to serve `/metrics` and `/status`: an address of this machine only.
+    /// Where to serve `/metrics` and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
     /// Whether its agent polls or sleeps.
     #[serde(default = "block")]
     pub wait: Wait,
     /// The CPU that its agent keeps to.
     pub cpu: Option<usize>,
+    /// It has left for good and keeps its place only, because hosts are numbered by their places.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
 }
 
 /// A device whose frames are coordinated.
@@ -169,7 +172,7 @@ pub struct ClusterTrunk {
     pub rate: Rate,
 }
 
-/// The forms of directives.
+/// Form of a directive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectiveForm {
@@ -181,6 +184,9 @@ pub enum DirectiveForm {
     /// All destinations at once, at max-min fair rates.
     MaxMin,
 }
+
+/// The most hosts of a cluster.
+const MOST_HOSTS: u32 = 1_000_000;
 
 fn default_slot() -> Time {
     ControllerConfig::default().slot
@@ -211,6 +217,17 @@ pub enum ClusterError {
     /// Nobody decides.
     #[error("the cluster has no controller: write [[controller]] with a name and an address")]
     NoControllers,
+    /// More hosts than there are numbers.
+    #[error("the cluster has {0} hosts; {MOST_HOSTS} are the most")]
+    TooManyHosts(usize),
+    /// Any guest could set the field.
+    #[error(
+        "gate.pass-dscp is for scenarios: an agent cannot know that a limiter has set the DSCP"
+    )]
+    PassDscp,
+    /// A name that a key file or a message could not show.
+    #[error("{0:?} is not a name: use letters, digits, and - _ . after the first")]
+    Name(String),
     /// A name that is given to two.
     #[error("{0} is the name of two: names must differ")]
     TwiceTheName(String),
@@ -263,9 +280,6 @@ pub enum ClusterError {
         /// Those that there are.
         known: String,
     },
-    /// The endpoint would be open to others.
-    #[error("metrics = \"{0}\" is open to other machines: use an address such as 127.0.0.1:9462")]
-    OpenEndpoint(SocketAddr),
     /// An agent needs devices.
     #[error("host {0} has no {1}, so that its agent has nothing to do")]
     NoDevice(String, &'static str),
@@ -281,6 +295,10 @@ impl Cluster {
     /// Reads a cluster's file and refuses what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, ClusterError> {
         let cluster: Self = toml::from_str(text)?;
+        // In a lab, which has no file, QJUMP's gates are before the coordinators.
+        if cluster.gate.pass_dscp.is_some() {
+            return Err(ClusterError::PassDscp);
+        }
         cluster.check()?;
         Ok(cluster)
     }
@@ -293,20 +311,18 @@ impl Cluster {
         if self.hosts.is_empty() {
             return Err(FabricError::NoHosts.into());
         }
+        if self.hosts.len() > MOST_HOSTS as usize {
+            return Err(ClusterError::TooManyHosts(self.hosts.len()));
+        }
         self.check_names()?;
         for host in &self.hosts {
             if !(1..=MOST_WEIGHT).contains(&host.weight) {
                 let (host, weight) = (host.name.clone(), host.weight);
                 return Err(ClusterError::Weight { host, weight });
             }
-            if host.stations.is_empty() && host.networks.is_empty() {
+            if !host.gone && host.stations.is_empty() && host.networks.is_empty() {
                 return Err(ClusterError::NoStations(host.name.clone()));
             }
-        }
-        let metrics = self.controllers.iter().filter_map(|each| each.metrics);
-        let mut metrics = metrics.chain(self.hosts.iter().filter_map(|each| each.metrics));
-        if let Some(open) = metrics.find(|address| !address.ip().is_loopback()) {
-            return Err(ClusterError::OpenEndpoint(open));
         }
         self.tree()?;
         self.destinations()?;
@@ -322,6 +338,9 @@ impl Cluster {
         let hosts = self.hosts.iter().map(|of| (&of.name, of.address));
         let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
         for (name, address) in controllers.chain(hosts) {
+            if !is_name(name) {
+                return Err(ClusterError::Name(name.clone()));
+            }
             if !names.insert(name) {
                 return Err(ClusterError::TwiceTheName(name.clone()));
             }
@@ -344,9 +363,14 @@ impl Cluster {
         place("host", name, names)
     }
 
-    /// What the protocol calls a controller. Hosts are called by their numbers.
+    /// What the protocol calls a controller. Hosts are called by their numbers, which end before.
     pub fn controller_address(&self, place: usize) -> u32 {
-        (self.hosts.len() + place) as u32
+        MOST_HOSTS + place as u32
+    }
+
+    /// The key of a host, which is that of its name: places in the file can change.
+    pub fn host_key(&self, key: &ClusterKey, host: usize) -> Key {
+        key.named_host(&self.hosts[host].name)
     }
 
     /// Controllers by the address that the protocol has for them.
@@ -360,7 +384,7 @@ impl Cluster {
     /// Whom frames are for.
     pub fn destinations(&self) -> Result<Arc<Destinations>, ClusterError> {
         let mut destinations = Destinations::default();
-        for (number, host) in (0..).zip(&self.hosts) {
+        for (number, host) in (0..).zip(&self.hosts).filter(|(_, host)| !host.gone) {
             let wrong = |problem| ClusterError::Station {
                 host: host.name.clone(),
                 problem,
@@ -383,7 +407,7 @@ impl Cluster {
         Ok(Arc::new(destinations))
     }
 
-    fn tree(&self) -> Result<Tree, ClusterError> {
+    pub(super) fn tree(&self) -> Result<Tree, ClusterError> {
         let mut switches: Vec<&String> = self.hosts.iter().map(|host| &host.switch).collect();
         switches.extend(self.trunks.iter().flat_map(|trunk| &trunk.between));
         switches.sort();
@@ -408,11 +432,6 @@ impl Cluster {
     ) -> Result<Controller<Tree>, ClusterError> {
         let address = self.controller_address(place);
         let all = (0..self.controllers.len()).map(|place| self.controller_address(place));
-        let weights: BTreeMap<u32, u32> = (0..)
-            .zip(&self.hosts)
-            .filter(|(_, host)| host.weight > 1)
-            .map(|(number, host)| (number, host.weight))
-            .collect();
         let config = ControllerConfig {
             address,
             peers: all.filter(|&peer| peer != address).collect(),
@@ -425,16 +444,45 @@ impl Cluster {
             slot: self.slot,
             preempt_after: self.preempt_after,
             patience: self.patience,
-            weights,
+            weights: self.weights(),
+            small_share: self.gate.small_share,
             protocol: self.protocol,
             on_demand: self.on_demand,
         };
+        let controller = Controller::new(config, self.fabric()?, key, now)?;
+        Ok(controller.with_host_keys(self.host_keys(key)))
+    }
+
+    /// Hosts and links, as a controller knows them.
+    pub(super) fn fabric(&self) -> Result<Fabric<Tree>, ClusterError> {
         let rates: Vec<Rate> = self.hosts.iter().map(|host| host.rate).collect();
+        let links = self.link_rates();
+        Ok(Fabric::new(rates, links, self.tree()?)?)
+    }
+
+    /// The rate of each link of the [`Tree`].
+    pub(super) fn link_rates(&self) -> Vec<Rate> {
         let hosts = self.hosts.iter().map(|host| host.rate);
         let links = hosts.chain(self.trunks.iter().map(|trunk| trunk.rate));
-        let links = links.flat_map(|rate| [rate; 2]).collect();
-        let fabric = Fabric::new(rates, links, self.tree()?)?;
-        Ok(Controller::new(config, fabric, key, now)?)
+        links.flat_map(|rate| [rate; 2]).collect()
+    }
+
+    /// Hosts whose slots are longer.
+    pub(super) fn weights(&self) -> BTreeMap<u32, u32> {
+        let hosts = (0..).zip(&self.hosts).filter(|(_, host)| host.weight > 1);
+        hosts.map(|(number, host)| (number, host.weight)).collect()
+    }
+
+    pub(super) fn host_keys(&self, key: &ClusterKey) -> Vec<Key> {
+        let hosts = 0..self.hosts.len();
+        hosts.map(|host| self.host_key(key, host)).collect()
+    }
+
+    /// What small frames to each host may take without permission.
+    pub(crate) fn budget(&self) -> SmallBudget {
+        let slowest = self.hosts.iter().map(|host| host.rate).min();
+        let slowest = slowest.unwrap_or(Rate::from_bps(0));
+        self.gate.budget(slowest, self.hosts.len() as u32)
     }
 
     /// The coordinator of a host.
@@ -453,11 +501,20 @@ impl Cluster {
             rate: self.hosts[host].rate,
             framing: self.framing,
             gate: self.gate,
+            budget: self.budget(),
             protocol: self.protocol,
             on_demand: self.on_demand,
         };
         Ok(Coordinator::new(config, key, now)?)
     }
+}
+
+/// Whether this can be the name of a machine: one word, which does not begin like an option.
+fn is_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    let first = letters.next();
+    first.is_some_and(|first| first.is_ascii_alphanumeric())
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }
 
 fn place<'a>(

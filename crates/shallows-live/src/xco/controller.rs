@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::cluster::{Cluster, ClusterError};
 use super::{ControllerSnapshot, Tree};
-use crate::switch::{Control, LONGEST_MESSAGE, STRANGER, Wait, refused};
+use crate::switch::{Buckets, Control, LONGEST_MESSAGE, STRANGER, Wait, refused};
 
 /// Most sleep, so that requests from other threads are seen.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
@@ -37,7 +37,7 @@ pub enum ControllerError {
     /// Its socket.
     #[error("cannot take messages at {address}: {error}")]
     Socket {
-        /// Where.
+        /// Address of the socket.
         address: SocketAddr,
         /// What the system said.
         error: io::Error,
@@ -48,11 +48,13 @@ pub enum ControllerError {
 #[derive(Debug)]
 pub struct ControllerDaemon {
     name: String,
+    cluster: Cluster,
+    key: ClusterKey,
     controller: Controller<Tree>,
     socket: UdpSocket,
     /// Agents by where their messages come from, and the other way.
     numbers: FxHashMap<SocketAddr, u32>,
-    addresses: Vec<SocketAddr>,
+    addresses: FxHashMap<u32, SocketAddr>,
     wait: Wait,
     epoch: Instant,
     latency: Histogram<u64>,
@@ -97,15 +99,14 @@ impl ControllerDaemon {
         let failed = |error| ControllerError::Socket { address, error };
         let socket = UdpSocket::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        let hosts = cluster.hosts.iter().map(|host| host.address);
-        let controllers = cluster.controllers.iter().map(|of| of.address);
-        let addresses: Vec<SocketAddr> = hosts.chain(controllers).collect();
-        let numbered = addresses.iter().copied().zip(0..);
+        let addresses: FxHashMap<u32, SocketAddr> = addresses(cluster).collect();
         Ok(Self {
             name: plan.name.clone(),
+            cluster: cluster.clone(),
+            key: key.clone(),
             controller: cluster.make_controller(place, key, incarnation, Time::ZERO)?,
             socket,
-            numbers: numbered.collect(),
+            numbers: addresses.iter().map(|(&of, &at)| (at, of)).collect(),
             addresses,
             wait: plan.wait,
             epoch: Instant::now(),
@@ -136,6 +137,9 @@ impl ControllerDaemon {
                 let (role, term) = (self.controller.role(), self.controller.epoch().counter);
                 tell(RoleChange { role, term });
             }
+            if let Some(cluster) = control.take_change() {
+                self.take_over(*cluster);
+            }
             if control.take_request() {
                 control.answer(self.snapshot());
             }
@@ -144,6 +148,36 @@ impl ControllerDaemon {
             }
         }
         self.snapshot()
+    }
+
+    /// Goes on with another file, of which [`Cluster::changes`] has said that it can.
+    fn take_over(&mut self, cluster: Cluster) {
+        let begun = Instant::now();
+        let now = self.now();
+        // Both were tried when the file was read.
+        let (Ok(fabric), Ok(tree)) = (cluster.fabric(), cluster.tree()) else {
+            return;
+        };
+        let before = &self.cluster;
+        let is_same = before.hosts == cluster.hosts && before.trunks.len() == cluster.trunks.len();
+        if is_same {
+            // Slots go on; only what crosses a trunk can change.
+            let rates = (0..).zip(before.link_rates().into_iter().zip(cluster.link_rates()));
+            for (link, (_, rate)) in rates.filter(|(_, (before, after))| before != after) {
+                self.controller.set_capacity(now, link, rate);
+            }
+            if before.tree().ok().as_ref() != Some(&tree) {
+                self.controller.set_routes(now, tree);
+            }
+        } else {
+            let keys = cluster.host_keys(&self.key);
+            let weights = cluster.weights();
+            self.controller.replace_fabric(now, fabric, weights, keys);
+        }
+        self.addresses = addresses(&cluster).collect();
+        self.numbers = self.addresses.iter().map(|(&of, &at)| (at, of)).collect();
+        self.cluster = cluster;
+        self.send(begun);
     }
 
     fn now(&self) -> Time {
@@ -180,7 +214,7 @@ impl ControllerDaemon {
                 break;
             };
             any = true;
-            let address = self.addresses.get(to as usize);
+            let address = self.addresses.get(&to);
             let sent = address.map(|address| self.socket.send_to(&self.buffer, address));
             // The protocol repeats what is lost.
             self.unsent += u64::from(!matches!(sent, Some(Ok(_))));
@@ -233,6 +267,13 @@ impl ControllerDaemon {
             latency_p50_us: us(0.5),
             latency_p99_us: us(0.99),
             latency_max_us: self.latency.max() as f64 / 1e3,
+            latency_buckets: Buckets::of(&self.latency),
         }
     }
+}
+
+/// The UDP addresses of hosts and controllers, by what the protocol calls them.
+fn addresses(cluster: &Cluster) -> impl Iterator<Item = (u32, SocketAddr)> + '_ {
+    let hosts = (0..).zip(cluster.hosts.iter().map(|host| host.address));
+    hosts.chain(cluster.controller_addresses())
 }

@@ -9,11 +9,12 @@
 //! ```
 
 use std::fmt::{self, Write as _};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::geteuid;
 use shallows_core::xco::message::{ClusterKey, Key};
 use thiserror::Error;
 
@@ -62,6 +63,19 @@ pub enum KeyError {
         /// Its mode.
         mode: u32,
     },
+    /// Somebody else can change it.
+    #[error(
+        "the key {path} belongs to user {owner}, who can change it: chown {own} {path}",
+        path = .path.display()
+    )]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who reads it.
+        own: u32,
+    },
     /// It is something else.
     #[error(
         "{0} is no key: it should read `{MAGIC} cluster` or `{MAGIC} host NAME`, and 32 \
@@ -103,12 +117,21 @@ impl KeyFile {
             path: path.to_owned(),
             error,
         };
-        let mode = fs::metadata(path).map_err(failed)?.mode() & 0o777;
+        // All questions to one file, whatever takes its place meanwhile.
+        let mut file = File::open(path).map_err(failed)?;
+        let of = file.metadata().map_err(failed)?;
+        let mode = of.mode() & 0o777;
         if mode & 0o077 != 0 {
             let path = path.to_owned();
             return Err(KeyError::Open { path, mode });
         }
-        let text = fs::read_to_string(path).map_err(failed)?;
+        let (owner, own) = (of.uid(), geteuid().as_raw());
+        if ![0, own].contains(&owner) {
+            let path = path.to_owned();
+            return Err(KeyError::Owner { path, owner, own });
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
         Self::parse(&text).ok_or_else(|| KeyError::Syntax(path.to_owned()))
     }
 
@@ -185,6 +208,7 @@ impl KeyFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -198,7 +222,7 @@ mod tests {
         assert_eq!(KeyFile::read(&path).unwrap(), cluster);
         let again = cluster.write(&path).unwrap_err().to_string();
         assert!(again.contains("File exists"), "{again}");
-        let derived = cluster.cluster(&path).unwrap().host(3).bytes();
+        let derived = cluster.cluster(&path).unwrap().named_host("h3").bytes();
         let host = KeyFile::Host {
             name: "h3".to_owned(),
             key: derived,
@@ -224,6 +248,13 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let open = KeyFile::read(&path).unwrap_err().to_string();
         assert!(open.contains("mode 640): chmod 600"), "{open}");
+        // Only root can give a file away.
+        if geteuid().is_root() {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+            let foreign = KeyFile::read(&path).unwrap_err().to_string();
+            assert!(foreign.contains("belongs to user 65534"), "{foreign}");
+        }
         for text in ["", "shallows-xco cluster 12", "shallows-xco other 1", "x"] {
             assert_eq!(KeyFile::parse(text), None, "{text}");
         }

@@ -44,13 +44,13 @@ pub struct XcoPlan {
     pub cluster: Cluster,
     /// The hosts of the lab that the controllers are at.
     pub controllers_at: Vec<usize>,
-    /// What happens to controllers.
+    /// Faults of controllers.
     pub faults: Vec<ControllerFault>,
     /// Who tries to be taken for a controller.
     pub forger: Option<ForgerPlan>,
 }
 
-/// Something that happens to a controller.
+/// A fault of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerFault {
     /// When.
@@ -61,12 +61,12 @@ pub struct ControllerFault {
     pub kind: FaultKind,
 }
 
-/// The kinds of faults.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// It ends without a word.
+    /// The controller is killed.
     Kill,
-    /// It is started again.
+    /// The controller is started again.
     Start,
 }
 
@@ -77,11 +77,11 @@ pub struct ForgerPlan {
     pub at: usize,
     /// The host whose coordinator is to believe it.
     pub victim: usize,
-    /// When it begins.
+    /// Start time.
     pub start: Time,
-    /// When it ends.
+    /// Stop time.
     pub stop: Time,
-    /// From one attempt to the next.
+    /// Interval between attempts.
     pub every: Time,
 }
 
@@ -100,7 +100,7 @@ pub enum XcoLabError {
     /// A socket.
     #[error("a control socket of host {host}: {error}")]
     Socket {
-        /// Where.
+        /// Host of the socket.
         host: usize,
         /// What the system said.
         error: io::Error,
@@ -185,7 +185,7 @@ impl XcoLab {
                 host: number,
                 coordinator: cluster.make_coordinator(
                     host,
-                    key.host(number),
+                    cluster.host_key(&key, host),
                     incarnation(),
                     Time::ZERO,
                 )?,

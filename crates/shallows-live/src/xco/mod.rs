@@ -7,6 +7,7 @@
 //! | [`controller`] | the controller's loop over UDP |
 //! | [`agent`] | a switch with a coordinator before its NIC |
 //! | [`lab`] | controllers and coordinators of a live run, their faults, and what was seen |
+//! | [`reload`] | which changes of the file a running daemon takes over |
 //! | [`forge`] | directives without the key, to show that they are refused |
 //!
 //! The mechanisms are those of `shallows_core::xco`; here are sockets, files and clocks.
@@ -17,6 +18,7 @@ pub mod controller;
 pub mod forge;
 pub mod key;
 pub mod lab;
+pub mod reload;
 mod status;
 mod tree;
 

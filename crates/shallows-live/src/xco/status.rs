@@ -4,7 +4,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use serde::{Deserialize, Serialize};
 
-use crate::switch::{Family, Labels, Status, encode, write_counts};
+use crate::switch::{Buckets, Family, Labels, Status, encode, write_counts};
 
 /// All that a controller knows and has counted, at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct ControllerSnapshot {
     pub latency_p99_us: f64,
     /// The longest.
     pub latency_max_us: f64,
+    /// All of them.
+    #[serde(default)]
+    pub latency_buckets: Buckets,
 }
 
 impl Display for ControllerSnapshot {
@@ -129,14 +132,8 @@ impl Collector for Metrics {
         ] {
             to.gauge(name, help, value as f64)?;
         }
-        let quantiles = [
-            ("0.5", of.latency_p50_us),
-            ("0.99", of.latency_p99_us),
-            ("1", of.latency_max_us),
-        ];
-        let quantiles = quantiles.map(|(q, value)| (vec![("quantile", q)], value / 1e6));
         let help = "From an event to its last directive";
-        to.gauges("xco_directive_latency_seconds", help, quantiles)?;
+        to.histogram("xco_directive_latency_seconds", help, &of.latency_buckets)?;
         let slots = [
             ("given", of.grants),
             ("returned", of.returned),
@@ -162,5 +159,22 @@ impl Collector for Metrics {
             (vec![("reason", reason.as_str())], *count)
         });
         to.counters("xco_refused_messages", "Messages refused", refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dashboard_shows_what_is_exported() {
+        let snapshot = r#"{ "name": "c0", "uptime-s": 1.0, "mode": "leader", "epoch": 1, "leader": 0,
+            "hosts": 2, "joined": 2, "pairs": 0, "slots": 0, "grants": 0, "returned": 0,
+            "expired": 0, "terms": 1, "clock-jumps": 0, "accepted": 0, "refused": [], "unsent": 0,
+            "events": 0, "latency-p50-us": 0.0, "latency-p99-us": 0.0, "latency-max-us": 0.0 }"#;
+        let snapshot: ControllerSnapshot = serde_json::from_str(snapshot).unwrap();
+        let text = snapshot.prometheus();
+        let unknown = shallows_testing::unknown_to_dashboard("controller", &text);
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

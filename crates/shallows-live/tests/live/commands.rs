@@ -42,11 +42,30 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
 }
 
 fn run(experiment: &Experiment) -> Observed {
-    experiment.run(&AtomicBool::new(false)).unwrap()
+    experiment.run(&|| false).unwrap()
 }
 
 fn stdout(outcome: &CommandOutcome) -> String {
     String::from_utf8(outcome.stdout.last.clone()).unwrap()
+}
+
+/// Outside of the namespaces nothing but its environment tells whose it is.
+#[test]
+fn what_is_left_behind_outside_goes_with_the_lab() {
+    need_a_lab!();
+    let line = "setsid sleep 4321 > /dev/null 2>&1 & echo $!";
+    let outside = CommandPlan {
+        place: CommandPlace::Outside,
+        ..command(line)
+    };
+    let observed = run(&experiment(vec![outside]));
+    assert_eq!(observed.commands[0].ending, Ending::Exited(0));
+    let is_left = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.map(|of| std::fs::read(of.path().join("cmdline")));
+        lines.flatten().any(|line| line == b"sleep\x004321\0")
+    };
+    assert!(!is_left());
 }
 
 #[test]
@@ -123,7 +142,7 @@ fn an_interrupted_run_stops_its_commands_and_gives_results() {
     )]);
     let interrupted = AtomicBool::new(false);
     let observed = thread::scope(|scope| {
-        let run = scope.spawn(|| experiment.run(&interrupted));
+        let run = scope.spawn(|| experiment.run(&|| interrupted.load(Ordering::Relaxed)));
         thread::sleep(Duration::from_secs(2));
         interrupted.store(true, Ordering::Relaxed);
         run.join().unwrap().unwrap()

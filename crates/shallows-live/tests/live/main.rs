@@ -1,6 +1,6 @@
 //! The switch and the lab on the real kernel: real namespaces, real TCP, real programs.
 //!
-//! Each test takes a few seconds. Without root they say so and pass; nothing here looks at how fast
+//! Each test takes a few seconds. Without root they are skipped; nothing here looks at how fast
 //! the machine is.
 
 mod commands;
@@ -11,47 +11,36 @@ mod switching;
 mod traffic;
 mod xco;
 
-use std::fs::File;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Output};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
 use shallows_core::units::Rate;
 use shallows_live::lab::{self, Cpus, Lab, LabPlan};
 use shallows_live::switch::{Control, Forwarding, PortPlan, Report, Switch, SwitchConfig};
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// Says why a test cannot run here, if it cannot.
-fn unable() -> Option<&'static str> {
+fn unable() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
-        return Some("it needs root");
+        return Some("it needs root".to_owned());
     }
-    let ip = Command::new("ip").arg("-V").output();
-    if !ip.is_ok_and(|output| output.status.success()) {
-        return Some("it needs `ip` of iproute2");
-    }
-    None
+    shallows_testing::missing_program(&["ip"])
 }
 
-/// Returns from the test with a printed reason where it cannot run.
+/// Skips the test where it cannot run, and waits until it is alone: live tests would take each
+/// other's CPUs.
 macro_rules! need_a_lab {
     () => {
         if let Some(reason) = crate::unable() {
-            println!("skipped: {reason}");
-            return;
+            shallows_testing::skip!("{reason}");
         }
-        let _turn = crate::turn();
+        let _alone = shallows_testing::alone();
     };
 }
 pub(crate) use need_a_lab;
-
-/// One live test at a time, or they would take each other's CPUs.
-fn turn() -> Flock<File> {
-    let file = File::create("/run/shallows-test-turn").unwrap();
-    Flock::lock(file, FlockArg::LockExclusive)
-        .map_err(|(_, error)| error)
-        .unwrap()
-}
 
 fn plan(hosts: usize) -> LabPlan {
     let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -121,6 +110,31 @@ fn at(lab: &Lab, host: usize, program: &str) -> Output {
         .args(words)
         .output();
     output.unwrap()
+}
+
+/// Sends echo requests of ICMP with this DSCP from a host, 50 ms apart, and expects an answer to
+/// each. Hosts of a lab let every program do so.
+fn ping(lab: &Lab, host: usize, to: Ipv4Addr, dscp: u8, count: u8) {
+    let opened = lab
+        .host(host)
+        .enter(|| Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::ICMPV4)));
+    let socket = opened.unwrap().unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    socket.set_tos_v4(u32::from(dscp) << 2).unwrap();
+    socket.connect(&SocketAddr::from((to, 0)).into()).unwrap();
+    for number in 0..count {
+        // Type, code, checksum and identifier, the latter two of the kernel, then the number.
+        let mut request = vec![8, 0, 0, 0, 0, 0, 0, number];
+        request.resize(64, 0);
+        socket.send(&request).unwrap();
+        let mut answer = [0; 64];
+        let length = (&socket).read(&mut answer);
+        let length = length.unwrap_or_else(|error| panic!("no answer to ping {number}: {error}"));
+        assert_eq!((length, answer[0], answer[7]), (64, 0, number));
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Runs `ip`, which must succeed.

@@ -10,8 +10,7 @@ use shallows_live::io::{Device, IoKind};
 use shallows_live::lab::{self, Lab};
 use shallows_live::switch::{Classify, Forwarding, PortPlan, Report, SwitchConfig};
 
-use crate::switching::has;
-use crate::{Running, at, ip, need_a_lab, plan, switch_config};
+use crate::{Running, at, ip, need_a_lab, ping, plan, switch_config};
 
 /// A queue for each DSCP or priority up to 7.
 const EIGHT_QUEUES: &str = "queues = 8
@@ -39,10 +38,7 @@ fn config(io: IoKind, devices: [&str; 2]) -> SwitchConfig {
 
 /// ARP, ICMP and TCP from host 0 to `address` of host 1: classified, shaped and marked.
 fn carries_everything(lab: &Lab, switch: Running, address: Ipv4Addr) {
-    // TOS 12 is DSCP 3.
-    let ping = at(lab, 0, &format!("ping -c 5 -i 0.05 -W 2 -Q 12 {address}"));
-    let said = String::from_utf8_lossy(&ping.stdout).into_owned();
-    assert!(ping.status.success(), "{said}");
+    ping(lab, 0, address, 3, 5);
     transfer(lab, address, 3_000_000);
     let report = switch.stop();
     println!("{}", report.snapshot);
@@ -63,10 +59,6 @@ fn carries_everything(lab: &Lab, switch: Running, address: Ipv4Addr) {
 #[test]
 fn tap_ports_behave_like_others() {
     need_a_lab!();
-    if !has("ping") {
-        println!("skipped: there is no ping");
-        return;
-    }
     let lab = Lab::build(&plan(2)).unwrap();
     let switch = Running::start(&lab, config(IoKind::Tap, ["tap0", "tap1"]));
     // The switch keeps the file; the other end of the cable goes to the host.
@@ -82,10 +74,6 @@ fn tap_ports_behave_like_others() {
 #[test]
 fn xdp_ports_behave_like_others() {
     need_a_lab!();
-    if !has("ping") {
-        println!("skipped: there is no ping");
-        return;
-    }
     let lab = Lab::build(&plan(2)).unwrap();
     let config = config(IoKind::Xdp, [&lab::port(0), &lab::port(1)]);
     let opened = lab
@@ -93,8 +81,7 @@ fn xdp_ports_behave_like_others() {
         .enter(|| Device::open(&lab::port(0), IoKind::Xdp));
     if let Err(error) = opened.unwrap() {
         assert!(error.to_string().contains("io = \"packet\""), "{error}");
-        println!("skipped: {error}");
-        return;
+        shallows_testing::skip!("{error}");
     }
     at(&lab, 0, "ip neigh flush all nud permanent");
     let switch = Running::start(&lab, config);

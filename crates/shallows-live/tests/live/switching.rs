@@ -1,46 +1,26 @@
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use shallows_core::units::Rate;
 use shallows_live::lab::{self, Lab};
 use shallows_live::switch::Forwarding;
+use shallows_testing::{missing_program, skip};
 
-use crate::{Running, at, need_a_lab, plan, switch_config};
+use crate::{Running, at, need_a_lab, ping, plan, switch_config};
 
 pub(crate) const FIFO: &str = "buffer = { shared = { size = \"96KB\" } }\nscheduler = \"fifo\"";
-
-pub(crate) fn has(program: &str) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", &format!("command -v {program}")])
-        .output();
-    found.is_ok_and(|output| output.status.success())
-}
 
 #[test]
 fn a_learning_switch_carries_arp_and_ping() {
     need_a_lab!();
-    if !has("ping") {
-        println!("skipped: there is no ping");
-        return;
-    }
     let lab = Lab::build(&plan(3)).unwrap();
     let mut config = switch_config(3, Rate::from_mbps(100), FIFO);
     config.forwarding = Forwarding::Learning;
     let switch = Running::start(&lab, config);
     // Without the neighbours that the lab knows, hosts have to ask.
     at(&lab, 0, "ip neigh flush all nud permanent");
-    let ping = at(
-        &lab,
-        0,
-        &format!("ping -c 5 -i 0.05 -W 2 {}", lab::address(2)),
-    );
+    ping(&lab, 0, lab::address(2), 0, 5);
     let report = switch.stop();
-    assert!(
-        ping.status.success(),
-        "{}",
-        String::from_utf8_lossy(&ping.stdout)
-    );
     let received: Vec<u64> = report
         .snapshot
         .devices
@@ -56,9 +36,8 @@ fn a_learning_switch_carries_arp_and_ping() {
 #[test]
 fn iperf3_is_shaped_and_nothing_is_lost_on_the_way() {
     need_a_lab!();
-    if !has("iperf3") {
-        println!("skipped: there is no iperf3");
-        return;
+    if let Some(reason) = missing_program(&["iperf3"]) {
+        skip!("{reason}");
     }
     let lab = Lab::build(&plan(2)).unwrap();
     let egress = "buffer = { shared = { size = \"300KB\" } }\nscheduler = \"fifo\"

@@ -1,15 +1,15 @@
 //! XCo on the real kernel: controllers in namespaces, coordinators in the switch, agents between
 //! devices, forged messages.
 
-use std::net::SocketAddr;
+use std::io::Read as _;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_core::xco::config::Protocol;
+use shallows_core::xco::config::Protocol as XcoProtocol;
 use shallows_core::xco::coordinator::GateConfig;
 use shallows_core::xco::message::ClusterKey;
 use shallows_live::experiment::{Experiment, Observed};
@@ -22,11 +22,15 @@ use shallows_live::xco::lab::{
     AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoPlan,
 };
 use shallows_live::xco::{ControllerSnapshot, agent};
+use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::switching::{FIFO, has};
-use crate::{Running, at, ip, need_a_lab, plan, switch_config};
+use crate::switching::FIFO;
+use crate::{Running, ip, need_a_lab, ping, plan, switch_config};
 
 const RATE: Rate = Rate::from_mbps(50);
+
+/// Where datagrams are sent to.
+const PORT: u16 = 4000;
 
 /// How long the protocol and a busy machine may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +51,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
         metrics: None,
         wait: Wait::Block,
         cpu: None,
+        gone: false,
     };
     let controller = |place: usize| ControllerPlan {
         name: format!("c{place}"),
@@ -60,7 +65,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
         directives: DirectiveForm::Timeslice,
         preempt_after: None,
         patience: Time::from_ms(500),
-        protocol: Protocol::default(),
+        protocol: XcoProtocol::default(),
         on_demand: None,
         gate: GateConfig::default(),
         framing: Framing::ETHERNET,
@@ -103,7 +108,7 @@ fn run(flows: Vec<Flow>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> Obse
         until: Some(until),
         xco: Some(xco),
     };
-    experiment.run(&AtomicBool::new(false)).unwrap()
+    experiment.run(&|| false).unwrap()
 }
 
 /// Hosts 0 and 1 send to host 2 for as long as the run takes.
@@ -179,7 +184,7 @@ fn a_standby_takes_over_and_traffic_never_stops() {
             ("coordinated", 1),
             "{of}"
         );
-        assert_eq!(of.leader, 4, "{of}");
+        assert_eq!(of.leader, 1_000_001, "{of}");
     }
     // In each second something arrives, also in those without a controller.
     let mut before = 0;
@@ -189,6 +194,28 @@ fn a_standby_takes_over_and_traffic_never_stops() {
         let now = sample.unwrap().delivered[2];
         assert!(now > before + 100_000, "second {second}: {before} to {now}");
         before = now;
+    }
+}
+
+#[test]
+fn a_lone_controller_that_restarts_leads_again() {
+    need_a_lab!();
+    let fault = |at, kind| ControllerFault {
+        at: Time::from_ms(at),
+        controller: 0,
+        kind,
+    };
+    let observed = run(two_senders(), Time::from_secs(4), |plan| {
+        plan.cluster.controllers.truncate(1);
+        plan.controllers_at.truncate(1);
+        plan.faults = vec![fault(1000, FaultKind::Kill), fault(1200, FaultKind::Start)];
+    });
+    let last = observed.xco.as_ref().unwrap().samples.last().unwrap();
+    let leader = last.controllers[0].as_ref().unwrap();
+    assert_eq!((leader.mode.as_str(), leader.epoch), ("leader", 2));
+    assert!(leader.grants > 50, "{leader}");
+    for of in &last.coordinators {
+        assert_eq!((of.mode.as_str(), of.epoch), ("coordinated", 2), "{of}");
     }
 }
 
@@ -219,19 +246,11 @@ fn forged_directives_are_refused_by_reason() {
     assert!(victim.epoch < 100, "{victim}");
 }
 
-/// A VM as a namespace behind an agent: host 0 of the lab is the VM, host 1 the other end of the
-/// agent's NIC, and the switch's namespace the machine that the agent runs at.
-#[test]
-fn an_agent_stands_between_a_vm_and_the_network() {
-    need_a_lab!();
-    if !has("ping") {
-        println!("skipped: there is no ping");
-        return;
-    }
-    let lab = Lab::build(&plan(2)).unwrap();
-    let inside = lab.switch().name();
+/// The cluster of a lab of two: host 0 of the lab is a VM, host 1 the other end of the agent's NIC,
+/// and the switch's namespace the machine that the agent runs at.
+fn cluster_of_one_agent(lab: &Lab) -> Cluster {
     // The machine has an address of its own, by which it speaks with the controller.
-    ip(&format!("-n {inside} link set lo up"));
+    ip(&format!("-n {} link set lo up", lab.switch().name()));
     let mut cluster = cluster(2, 1);
     cluster.controllers[0].address = ([127, 0, 0, 1], CONTROLLER_PORT).into();
     cluster.hosts[0].address = ([127, 0, 0, 1], AGENT_PORT).into();
@@ -240,31 +259,39 @@ fn an_agent_stands_between_a_vm_and_the_network() {
         device: lab::port(0),
         io: shallows_live::io::IoKind::Packet,
     }];
+    cluster
+}
+
+fn start_agent(lab: &Lab, cluster: &Cluster, key: &ClusterKey) -> Running {
+    cluster.check().unwrap();
+    let (namespace, cluster) = (lab.switch().clone(), cluster.clone());
+    let key = cluster.host_key(key, 0);
+    let control = Control::<Snapshot>::default();
+    let inside = control.clone();
+    let thread = thread::spawn(move || {
+        namespace.join().unwrap();
+        let switch = agent::open(&cluster, 0, key, 1).unwrap();
+        switch.run(&inside).unwrap()
+    });
+    let agent = Running { control, thread };
+    assert!(
+        agent.control.snapshot(PATIENCE).is_some(),
+        "the agent is up"
+    );
+    agent
+}
+
+#[test]
+fn an_agent_stands_between_a_vm_and_the_network() {
+    need_a_lab!();
+    let lab = Lab::build(&plan(2)).unwrap();
+    let mut cluster = cluster_of_one_agent(&lab);
     // Pings are held like everything else.
     cluster.gate.small_packet = Bytes::ZERO;
-    cluster.check().unwrap();
     let key = ClusterKey::new([7; 16]);
-    let (namespace, agents, host_key) = (lab.switch().clone(), cluster.clone(), key.host(0));
-    let control = Control::<Snapshot>::default();
-    let agent_control = control.clone();
-    let agent = thread::spawn(move || {
-        namespace.join().unwrap();
-        let switch = agent::open(&agents, 0, host_key, 1).unwrap();
-        switch.run(&agent_control).unwrap()
-    });
-    let agent = Running {
-        control,
-        thread: agent,
-    };
-    let ping = |count: u32| {
-        at(
-            &lab,
-            0,
-            &format!("ping -c {count} -i 0.05 -W 5 {}", lab::address(1)),
-        )
-    };
+    let agent = start_agent(&lab, &cluster, &key);
     // Without a controller traffic passes.
-    assert!(ping(3).status.success());
+    ping(&lab, 0, lab::address(1), 0, 3);
     let coordinator = || {
         let snapshot = agent.control.snapshot(PATIENCE).unwrap();
         snapshot.coordinators[0].clone()
@@ -283,12 +310,59 @@ fn an_agent_stands_between_a_vm_and_the_network() {
         assert!(Instant::now() < deadline, "{}", coordinator());
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(ping(5).status.success());
+    ping(&lab, 0, lab::address(1), 0, 5);
     let after = coordinator();
     assert!(after.slots >= 1, "{after}");
     stop.stop();
     let controller = controller.join().unwrap();
     assert_eq!((controller.joined, controller.mode.as_str()), (1, "leader"));
     assert!(controller.grants >= 1, "{controller}");
+    agent.stop();
+}
+
+/// Directives and ssh to the machine come in by the NIC that its guests share.
+#[test]
+fn guests_do_not_see_the_frames_of_their_machine() {
+    need_a_lab!();
+    let lab = Lab::build(&plan(2)).unwrap();
+    let machine = lab.switch().name();
+    let nic = lab::port(1);
+    ip(&format!("-n {machine} addr add 10.83.1.1/16 dev {nic}"));
+    let agent = start_agent(&lab, &cluster_of_one_agent(&lab), &ClusterKey::new([7; 16]));
+    let guest = lab.host(0).enter(|| {
+        let everything = Protocol::from(i32::from(0x0003_u16.to_be()));
+        Socket::new(Domain::PACKET, Type::RAW, Some(everything)).unwrap()
+    });
+    let guest = guest.unwrap();
+    guest
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    let listen = || UdpSocket::bind(("10.83.1.1", PORT)).unwrap();
+    let machine = lab.switch().enter(listen).unwrap();
+    machine.set_read_timeout(Some(PATIENCE)).unwrap();
+    let beyond = lab.host(1).enter(|| UdpSocket::bind("0.0.0.0:0").unwrap());
+    let beyond = beyond.unwrap();
+    let mut buffer = [0; 2048];
+    for number in 0..20_u8 {
+        let message = [b's', b'e', b'c', b'r', b'e', b't', number];
+        beyond.send_to(&message, ("10.83.1.1", PORT)).unwrap();
+        let length = machine.recv(&mut buffer).unwrap();
+        assert_eq!(buffer[..length], message, "the machine has it");
+    }
+    let to_guest = SocketAddr::from((lab::address(0), PORT));
+    beyond.send_to(b"for the guest", to_guest).unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    let mut has_its_own = false;
+    // The guest's own frame comes last, so what was before it is there as well.
+    while !has_its_own {
+        assert!(Instant::now() < deadline, "the guest has its own frame");
+        let Ok(length) = (&guest).read(&mut buffer) else {
+            continue;
+        };
+        let frame = &buffer[..length];
+        let holds = |text: &[u8]| frame.windows(text.len()).any(|part| part == text);
+        assert!(!holds(b"secret"), "a frame of the machine: {frame:02x?}");
+        has_its_own = holds(b"for the guest");
+    }
     agent.stop();
 }

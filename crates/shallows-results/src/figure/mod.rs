@@ -156,7 +156,7 @@ pub struct Curve {
 /// A value and what it varies between.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Where.
+    /// Position on the x axis.
     pub x: f64,
     /// The value.
     pub y: f64,

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::svg::{Frame, VALUES, escape, mark, short};
-use super::{BoxRow, Row, Spacing};
+use super::{Axis, BoxRow, Extent, Row, Spacing};
 
-/// A row beyond so many times the median is off the scale, or it would squeeze the others.
-const OFF_SCALE: f64 = 2.0;
+/// Ratio of the largest to the smallest row above which the axis becomes logarithmic.
+const WIDE: f64 = 10.0;
 
 /// Writes the label and the value of a row; where its middle is.
 fn draw_row_texts(index: usize, label: &str, value: f64, frame: &Frame, out: &mut String) -> f64 {
@@ -40,17 +40,10 @@ pub(super) fn draw_boxes(rows: &[BoxRow], frame: &Frame, out: &mut String) {
     }
 }
 
-pub(super) fn draw_rows(rows: &[Row], spacing: Spacing, frame: &Frame, out: &mut String) {
-    let most = off_scale(rows, spacing);
+pub(super) fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
     for (index, row) in rows.iter().enumerate() {
         let y = draw_row_texts(index, &row.label, row.value, frame, out);
-        if row.value > most {
-            let x = frame.right() - 9.0;
-            let arrow = format!("M{x:.1} {:.1}l8 3.5l-8 3.5Z", y - 3.5);
-            let _ = write!(out, "<path class=\"mark m0\" d=\"{arrow}\"/>");
-            continue;
-        }
-        let (low, high) = (frame.x(row.low), frame.x(row.high.min(most)));
+        let (low, high) = (frame.x(row.low), frame.x(row.high));
         if low < high {
             let _ = write!(
                 out,
@@ -64,13 +57,15 @@ pub(super) fn draw_rows(rows: &[Row], spacing: Spacing, frame: &Frame, out: &mut
     }
 }
 
-/// Rows above this are off the scale, unless it has room for all ratios.
-pub(super) fn off_scale(rows: &[Row], spacing: Spacing) -> f64 {
-    if spacing == Spacing::Logarithmic {
-        return f64::INFINITY;
+/// Spacing of the value axis: logarithmic if asked for, or if a linear axis would squeeze most
+/// rows against one end. Every row is drawn at its value.
+pub(super) fn row_spacing(rows: &[Row], axis: &Axis) -> Spacing {
+    let values = || rows.iter().map(|row| row.value);
+    let least = values().fold(f64::INFINITY, f64::min);
+    let most = values().fold(0.0, f64::max);
+    let is_wide = rows.iter().all(|row| row.low > 0.0) && most > WIDE * least;
+    match axis.extent {
+        Extent::Data | Extent::Reference(_) if is_wide => Spacing::Logarithmic,
+        _ => axis.spacing,
     }
-    let mut values: Vec<f64> = rows.iter().map(|row| row.value).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let median = values.get(values.len() / 2);
-    median.map_or(f64::INFINITY, |median| OFF_SCALE * median)
 }

@@ -23,7 +23,13 @@ impl Scale {
         } else {
             let (low, high) = span(values.chain(extent.shown()));
             let room = (high - low) * 0.04;
-            (if low == 0.0 { low } else { low - room }, high + room)
+            // No room below zero for what cannot be negative.
+            let least = if low < 0.0 {
+                low - room
+            } else {
+                (low - room).max(0.0)
+            };
+            (least, high + room)
         };
         let step = nice_step((high - low) / count as f64);
         let first = (low / step + 1e-9).floor() as i64;
@@ -33,7 +39,7 @@ impl Scale {
             low: first as f64 * step,
             high: last as f64 * step,
             spacing: Spacing::Linear,
-            ticks: labelled(ticks.collect(), step),
+            ticks: labelled(&ticks.collect::<Vec<_>>(), step),
         }
     }
 
@@ -48,7 +54,7 @@ impl Scale {
             low,
             high: high + (high - low) * 0.03,
             spacing: Spacing::Linear,
-            ticks: labelled(ticks.collect(), step),
+            ticks: labelled(&ticks.collect::<Vec<_>>(), step),
         }
     }
 
@@ -68,7 +74,7 @@ impl Scale {
             low: low - room,
             high: high + room,
             spacing: Spacing::Linear,
-            ticks: labelled(values, step),
+            ticks: labelled(&values, step),
         }
     }
 
@@ -185,21 +191,28 @@ fn nice_step(least: f64) -> f64 {
     factors.clone().find(fits).unwrap_or(10.0) * power
 }
 
-fn labelled(ticks: Vec<f64>, step: f64) -> Vec<(f64, String)> {
+/// Ticks with their texts, all in one unit: ones, thousands (k) or millions (M).
+fn labelled(ticks: &[f64], step: f64) -> Vec<(f64, String)> {
     let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 6.0) as usize;
+    let most = ticks
+        .iter()
+        .fold(0.0_f64, |most, tick| most.max(tick.abs()));
+    let (unit, suffix) = match most {
+        millions if millions >= 1e6 && decimals == 0 => (1e6, "M"),
+        thousands if thousands >= 1e4 && decimals == 0 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
     let text = |tick: f64| {
         // No "-0".
         let tick = if tick.abs() < step / 1e6 { 0.0 } else { tick };
-        match tick.abs() {
-            large if large >= 10_000.0 && decimals == 0 => thousands(tick),
-            _ => format!("{tick:.decimals$}").replace('-', "\u{2212}"),
-        }
+        let text = if unit > 1.0 && tick != 0.0 {
+            format!("{}{suffix}", tick / unit)
+        } else {
+            format!("{tick:.decimals$}")
+        };
+        text.replace('-', "\u{2212}")
     };
-    ticks.into_iter().map(|tick| (tick, text(tick))).collect()
-}
-
-fn thousands(value: f64) -> String {
-    format!("{}k", value / 1000.0).replace('-', "\u{2212}")
+    ticks.iter().map(|&tick| (tick, text(tick))).collect()
 }
 
 #[cfg(test)]
@@ -217,6 +230,22 @@ mod tests {
         assert!(scale.low == 0.8 && (scale.high - 1.2).abs() < 1e-12);
         let scale = Scale::round([403.0, 788.0].into_iter(), Extent::FromZero, 4);
         assert_eq!(texts(&scale), ["0", "500", "1000"]);
+    }
+
+    #[test]
+    fn ticks_of_one_axis_share_a_unit() {
+        let scale = Scale::round([0.0, 11_000.0].into_iter(), Extent::FromZero, 4);
+        assert_eq!(texts(&scale), ["0", "5k", "10k", "15k"]);
+        let scale = Scale::round([850_000.0, 1_150_000.0].into_iter(), Extent::Data, 4);
+        assert_eq!(texts(&scale), ["0.8M", "0.9M", "1M", "1.1M", "1.2M"]);
+    }
+
+    #[test]
+    fn an_axis_of_counts_has_no_negative_part() {
+        let scale = Scale::round([1.0, 300.0].into_iter(), Extent::Data, 4);
+        assert_eq!(scale.low, 0.0);
+        let scale = Scale::round([-3.0, 3.0].into_iter(), Extent::Data, 4);
+        assert!(scale.low < -3.0 + 1e-9);
     }
 
     #[test]

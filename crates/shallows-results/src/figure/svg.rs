@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::rows::{draw_boxes, draw_rows, off_scale};
+use super::rows::{draw_boxes, draw_rows, row_spacing};
 use super::scale::Scale;
 use super::style::{class, dash, file_style, marker};
 use super::{Axis, Curve, Extent, Figure, Panel, Plot, Spacing, Words};
@@ -154,12 +154,22 @@ fn describe(panel: &Panel) -> String {
     format!("{title}. {} by {}: {}.", y.label, x.label, parts.join("; "))
 }
 
-/// Three digits.
+/// Three significant digits, with k or M for thousands and millions.
 pub(super) fn short(value: f64) -> String {
-    match value.abs() {
+    let digits = |value: f64| match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),
         some if some >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        few if few >= 0.1 || few == 0.0 => format!("{value:.2}"),
+        fraction if fraction >= 0.0001 => {
+            let decimals = 2 - fraction.log10().floor() as i32;
+            format!("{value:.*}", decimals as usize)
+        }
+        _ => format!("{value:.2e}"),
+    };
+    match value.abs() {
+        millions if millions >= 999_500.0 => digits(value / 1e6) + "M",
+        thousands if thousands >= 9_999.5 => digits(value / 1e3) + "k",
+        _ => digits(value),
     }
 }
 
@@ -320,7 +330,7 @@ fn draw(panel: &Panel, out: &mut String) {
                 draw_dots(curve, &frame, out);
             }
         }
-        Plot::Rows(rows) => draw_rows(rows, panel.x.spacing, &frame, out),
+        Plot::Rows(rows) => draw_rows(rows, &frame, out),
         Plot::Boxes(rows) => draw_boxes(rows, &frame, out),
     }
 }
@@ -330,9 +340,12 @@ fn frame(panel: &Panel) -> Frame {
     let xs = || points().map(|point| point.x);
     let x = match &panel.plot {
         Plot::Rows(rows) => {
-            let most = off_scale(rows, panel.x.spacing);
-            let values = rows.iter().flat_map(|row| [row.low, row.high]);
-            value_scale(&panel.x, values.filter(|&value| value <= most), 4)
+            let spacing = row_spacing(rows, &panel.x);
+            let axis = Axis {
+                spacing,
+                ..panel.x.clone()
+            };
+            value_scale(&axis, rows.iter().flat_map(|row| [row.low, row.high]), 4)
         }
         Plot::Boxes(rows) => {
             value_scale(&panel.x, rows.iter().flat_map(|row| [row.p1, row.p99]), 4)

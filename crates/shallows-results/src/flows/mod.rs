@@ -51,7 +51,7 @@ pub fn write_flows(
 pub fn record_batch(
     records: &[FlowRecord],
 ) -> Result<arrow_array::RecordBatch, Box<dyn std::error::Error + Send + Sync>> {
-    Ok(crate::columns::record_batch(parquet::columns(records)?)?)
+    Ok(crate::columns::record_batch(parquet::columns(records))?)
 }
 
 /// Reads a table of flows in the format that the name tells. Columns are found by name; others

@@ -18,7 +18,7 @@ pub(super) fn write(
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let partial = bool::from(completeness).to_string();
     let metadata = vec![KeyValue::new(PARTIAL_KEY.to_owned(), partial)];
-    let mut writer = ColumnsWriter::new(file, &columns(&[])?, Some(metadata))?;
+    let mut writer = ColumnsWriter::new(file, &columns(&[]), Some(metadata))?;
     let mut rows = Vec::new();
     loop {
         rows.clear();
@@ -26,7 +26,7 @@ pub(super) fn write(
         if rows.is_empty() {
             break;
         }
-        writer.write(&columns(&rows)?)?;
+        writer.write(&columns(&rows))?;
     }
     writer.finish()?;
     Ok(())
@@ -36,13 +36,13 @@ pub(super) fn write(
 const BLOCK: usize = 512;
 
 /// Rows as columns, in the order of [`COLUMNS`].
-pub(super) fn columns(rows: &[FlowRecord]) -> Result<Vec<Column>, ContentError> {
+pub(super) fn columns(rows: &[FlowRecord]) -> Vec<Column> {
     let mut columns = Columns::default();
     columns.reserve(rows.len());
     for block in rows.chunks(BLOCK) {
-        columns.extend(block)?;
+        columns.extend(block);
     }
-    Ok(columns.into_columns())
+    columns.into_columns()
 }
 
 /// Columns that grow.
@@ -91,17 +91,17 @@ impl Columns {
         }
     }
 
-    fn extend(&mut self, rows: &[FlowRecord]) -> Result<(), ContentError> {
+    fn extend(&mut self, rows: &[FlowRecord]) {
         self.id.extend(rows.iter().map(|row| row.id));
-        extend_times::<12>(&mut self.start, COLUMNS[1], rows, |row| row.start)?;
+        extend_times::<12>(&mut self.start, rows, |row| row.start);
         self.src.extend(rows.iter().map(|row| row.src));
         self.dst.extend(rows.iter().map(|row| row.dst));
         self.bytes.extend(rows.iter().map(|row| row.bytes));
         self.service.extend(rows.iter().map(|row| row.service));
         // Where there is none, the value below the null.
         let fct = |row: &FlowRecord| row.fct.unwrap_or(Time::ZERO);
-        extend_times::<6>(&mut self.fct, COLUMNS[6], rows, fct)?;
-        extend_times::<6>(&mut self.ideal_fct, COLUMNS[7], rows, |row| row.ideal_fct)?;
+        extend_times::<6>(&mut self.fct, rows, fct);
+        extend_times::<6>(&mut self.ideal_fct, rows, |row| row.ideal_fct);
         self.retransmits
             .extend(rows.iter().map(|row| row.retransmits));
         self.timeouts.extend(rows.iter().map(|row| row.timeouts));
@@ -110,7 +110,6 @@ impl Columns {
             .extend(rows.iter().map(|row| row.fct.is_some()));
         self.sent.extend(rows, |row| row.sent);
         self.dropped.extend(rows, |row| row.dropped);
-        Ok(())
     }
 
     fn into_columns(self) -> Vec<Column> {
@@ -154,14 +153,11 @@ impl Counts {
 
 fn extend_times<const DIGITS: u32>(
     column: &mut Vec<f64>,
-    name: &'static str,
     rows: &[FlowRecord],
     time: impl Fn(&FlowRecord) -> Time,
-) -> Result<(), ContentError> {
-    for row in rows {
-        column.push(Decimal::<DIGITS>(time(row)).to_exact_f64(name)?);
-    }
-    Ok(())
+) {
+    let doubles = rows.iter().map(|row| Decimal::<DIGITS>(time(row)).to_f64());
+    column.extend(doubles);
 }
 
 pub(super) fn read(path: &Path) -> Result<FlowTable, Box<dyn Error + Send + Sync>> {

@@ -36,7 +36,7 @@ use frame::{Frame, Window};
 pub struct Interface {
     /// What Wireshark calls it, such as "leaf0 to spine1".
     pub name: String,
-    /// Its speed.
+    /// Rate of the link.
     pub rate: Rate,
 }
 

@@ -143,6 +143,16 @@ pub struct LiveValue {
     pub values: Vec<f64>,
     /// How it compares with the paper's.
     pub verdict: Verdict,
+    /// What the verdict does not say: between which it is undecided, or what is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl LiveValue {
+    /// The verdict with its note.
+    pub fn verdict_text(&self) -> String {
+        with_note_and_marks(self.verdict, self.note.as_deref(), &[])
+    }
 }
 
 /// How large a reproduction is.
@@ -172,10 +182,20 @@ pub struct ClaimOutcome {
     pub ours: String,
     /// What ours varies between over the seeds, where there are several.
     pub spread: Option<String>,
-    /// Ours as a number, or two where the paper gives a range.
+    /// Ours as a number, or two where the paper gives a range; the least that it can be where a run
+    /// was too short to tell.
     pub values: Vec<f64>,
+    /// The compared values behind it, by variant, x and seed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<Point>,
     /// How the two compare.
     pub verdict: Verdict,
+    /// What the verdict does not say: between which it is undecided, or what is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What a reader should know of the verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
     /// What the authors' own simulator gives, where somebody has run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authors_code: Option<String>,
@@ -186,7 +206,78 @@ pub struct ClaimOutcome {
     pub live: Option<LiveValue>,
 }
 
-/// How our value compares with the paper's. The rules are in `docs/reproduce.md`.
+impl ClaimOutcome {
+    /// The verdict with its note and marks.
+    pub fn verdict_text(&self) -> String {
+        with_note_and_marks(self.verdict, self.note.as_deref(), &self.marks)
+    }
+}
+
+/// A verdict as a table has it, such as "undecided: reproduced or same direction (our bound)".
+pub fn with_note_and_marks(verdict: Verdict, note: Option<&str>, marks: &[Mark]) -> String {
+    let mut text = verdict.to_string();
+    if let Some(note) = note {
+        let _ = write!(text, ": {note}");
+    }
+    if !marks.is_empty() {
+        let marks: Vec<String> = marks.iter().map(ToString::to_string).collect();
+        let _ = write!(text, " ({})", marks.join(", "));
+    }
+    text
+}
+
+/// Verdicts counted in words, such as "7 reproduced (2 of them marked), 1 undecided"; with each
+/// verdict comes whether it is marked.
+pub fn counts(verdicts: impl IntoIterator<Item = (Verdict, bool)>) -> String {
+    let verdicts: Vec<(Verdict, bool)> = verdicts.into_iter().collect();
+    let count = |wanted: (Verdict, bool)| verdicts.iter().filter(|of| **of == wanted).count();
+    let words = Verdict::ALL.into_iter().filter_map(|verdict| {
+        let (plain, marked) = (count((verdict, false)), count((verdict, true)));
+        match (plain + marked, verdict) {
+            (0, _) => None,
+            (all, Verdict::Reproduced) if marked > 0 => {
+                Some(format!("{all} {verdict} ({marked} of them marked)"))
+            }
+            (all, _) => Some(format!("{all} {verdict}")),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A compared value at one x.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// The variant.
+    pub of: String,
+    /// The place on the x axis.
+    pub x: f64,
+    /// One value for each seed.
+    pub seeds: Vec<f64>,
+}
+
+/// What a reader should know of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mark {
+    /// A parameter that the paper does not give was chosen with this value in view.
+    Fitted,
+    /// The paper has words, such as "similar"; the number is ours.
+    OurBound,
+    /// The paper compares with a scheme that it describes in a sentence; what runs is our reading.
+    OurReading,
+}
+
+impl Display for Mark {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fitted => "fitted",
+            Self::OurBound => "our bound",
+            Self::OurReading => "our reading",
+        })
+    }
+}
+
+/// How our value compares with the paper's. The rules are in `docs/verdicts.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -196,8 +287,21 @@ pub enum Verdict {
     SameDirection,
     /// The effect is not there.
     NotReproduced,
-    /// This size of the figure has no runs for it.
+    /// Seeds disagree, or a run was too short to tell.
+    Undecided,
+    /// This size of the figure has no runs for it, or one of the runs has no value.
     NotMeasured,
+}
+
+impl Verdict {
+    /// All of them, the best first.
+    pub const ALL: [Self; 5] = [
+        Self::Reproduced,
+        Self::SameDirection,
+        Self::NotReproduced,
+        Self::Undecided,
+        Self::NotMeasured,
+    ];
 }
 
 impl Display for Verdict {
@@ -206,6 +310,7 @@ impl Display for Verdict {
             Self::Reproduced => "reproduced",
             Self::SameDirection => "same direction",
             Self::NotReproduced => "not reproduced",
+            Self::Undecided => "undecided",
             Self::NotMeasured => "not measured",
         })
     }
@@ -271,18 +376,18 @@ impl Reproduction {
     }
 
     /// How many claims have each verdict.
-    pub fn tally(&self) -> [(Verdict, usize); 4] {
-        let all = [
-            Verdict::Reproduced,
-            Verdict::SameDirection,
-            Verdict::NotReproduced,
-            Verdict::NotMeasured,
-        ];
+    pub fn tally(&self) -> [(Verdict, usize); 5] {
         let claims = || self.figures.iter().flat_map(|figure| &figure.claims);
-        all.map(|verdict| {
+        Verdict::ALL.map(|verdict| {
             let count = claims().filter(|claim| claim.verdict == verdict).count();
             (verdict, count)
         })
+    }
+
+    /// The tally in words.
+    pub fn counts(&self) -> String {
+        let claims = self.figures.iter().flat_map(|figure| &figure.claims);
+        counts(claims.map(|claim| (claim.verdict, !claim.marks.is_empty())))
     }
 
     /// The claims as a table in Markdown.
@@ -302,12 +407,9 @@ impl Reproduction {
         for figure in self.figures.iter().filter(|figure| figure.live.is_none()) {
             for claim in &figure.claims {
                 let ClaimOutcome {
-                    what,
-                    paper,
-                    ours,
-                    verdict,
-                    ..
+                    what, paper, ours, ..
                 } = claim;
+                let verdict = claim.verdict_text();
                 let spread = claim.spread.as_deref().unwrap_or("");
                 let id = &figure.id;
                 let code = match &claim.authors_code {
@@ -331,20 +433,18 @@ impl Reproduction {
             claims.map(move |claim| (&figure.id, claim))
         }) {
             let ClaimOutcome {
-                what,
-                paper,
-                ours,
-                verdict,
-                ..
+                what, paper, ours, ..
             } = claim;
             if let Some(live) = &claim.live {
-                let (value, judged) = (&live.ours, live.verdict);
+                let verdict = claim.verdict_text();
+                let (value, judged) = (&live.ours, live.verdict_text());
                 let _ = writeln!(
                     table,
                     "| {figure} | {what} | {paper} | {ours} | {verdict} | {value} | {judged} |"
                 );
             }
         }
+        let _ = write!(table, "\n{}.\n", self.counts());
         for figure in &self.figures {
             if let Some(only_at) = &figure.only_at {
                 let _ = write!(table, "\n{}: only {only_at}.\n", figure.id);

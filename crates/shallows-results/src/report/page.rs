@@ -5,7 +5,8 @@ use minijinja::{AutoEscape, Environment};
 use serde::Serialize;
 
 use super::{
-    ClaimOutcome, Deviation, FigureOutcome, Paper, ReportError, Reproduction, Size, Verdict,
+    ClaimOutcome, Deviation, FigureOutcome, LiveValue, Paper, ReportError, Reproduction, Size,
+    Verdict,
 };
 use crate::figure::{Curve, HAS_PNG, Plot, page_style};
 
@@ -119,9 +120,9 @@ fn shown<'a>(paper: &str, outcome: &'a FigureOutcome) -> Shown<'a> {
     let claims = outcome.claims.iter().map(|claim| ShownClaim {
         claim,
         figure: &outcome.id,
-        verdict_text: claim.verdict.to_string(),
+        verdict_text: claim.verdict_text(),
         symbol: symbol(claim.verdict),
-        live_text: claim.live.as_ref().map(|live| live.verdict.to_string()),
+        live_text: claim.live.as_ref().map(LiveValue::verdict_text),
         live_symbol: claim.live.as_ref().map(|live| symbol(live.verdict)),
     });
     let figure = outcome.id.strip_suffix("-live").unwrap_or(&outcome.id);
@@ -150,6 +151,7 @@ fn symbol(verdict: Verdict) -> &'static str {
         Verdict::Reproduced => "\u{2713}",
         Verdict::SameDirection => "\u{2197}",
         Verdict::NotReproduced => "\u{2717}",
+        Verdict::Undecided => "?",
         Verdict::NotMeasured => "\u{2013}",
     }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use super::{Column, Kind, Series, Value, Values};
 use crate::columns::{self, ColumnsWriter, Data, GROUP_ROWS};
 use crate::decimal::Decimal;
-use crate::error::ContentError;
 use crate::file::{NewFile, write_named};
 use crate::{Format, ResultsError};
 
@@ -23,28 +22,27 @@ impl Series {
     /// The columns as Arrow has them, those of the Parquet file.
     #[cfg(feature = "arrow")]
     pub fn record_batch(&self) -> Result<arrow_array::RecordBatch, Box<dyn Error + Send + Sync>> {
-        Ok(columns::record_batch(self.stored(0..self.rows())?)?)
+        Ok(columns::record_batch(self.stored(&(0..self.rows())))?)
     }
 
     /// Some rows as a Parquet file has them.
-    fn stored(&self, rows: Range<usize>) -> Result<Vec<columns::Column>, ContentError> {
+    fn stored(&self, rows: &Range<usize>) -> Vec<columns::Column> {
         let columns = self.columns.iter();
         columns.map(|column| column.stored(rows.clone())).collect()
     }
 }
 
 impl Column {
-    fn stored(&self, rows: Range<usize>) -> Result<columns::Column, ContentError> {
-        let exact = |time| Decimal::<6>(time).to_exact_f64(&self.name);
+    fn stored(&self, rows: Range<usize>) -> columns::Column {
         let data = match &self.values {
             Values::Integers(values) => Data::Int64(values[rows].to_vec()),
             Values::Reals(values) => Data::Float64(values[rows].to_vec()),
             Values::Times(values) => {
-                let doubles: Result<_, _> = values[rows].iter().copied().map(exact).collect();
-                Data::Float64(doubles?)
+                let times = values[rows].iter().copied();
+                Data::Float64(times.map(|time| Decimal::<6>(time).to_f64()).collect())
             }
         };
-        Ok(columns::Column::new(&self.name, data))
+        columns::Column::new(&self.name, data)
     }
 
     fn cell(&self, row: usize) -> String {
@@ -122,7 +120,7 @@ impl Sink {
         let file = NewFile::create(path)?;
         Ok(match format {
             Format::Parquet => {
-                let columns = sample.stored(0..0)?;
+                let columns = sample.stored(&(0..0));
                 Self::Parquet(Box::new(ColumnsWriter::new(file, &columns, None)?))
             }
             Format::Csv => {
@@ -138,7 +136,7 @@ impl Sink {
             Self::Parquet(writer) => {
                 for start in (0..rows.rows()).step_by(GROUP_ROWS) {
                     let end = rows.rows().min(start + GROUP_ROWS);
-                    writer.write(&rows.stored(start..end)?)?;
+                    writer.write(&rows.stored(&(start..end)))?;
                 }
             }
             Self::Csv(writer) => {

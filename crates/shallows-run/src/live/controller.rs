@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use shallows_bpf::{Controller, Held, Parameters};
 use shallows_core::tcp::ControllerConfig;
-use shallows_core::tcp::congestion::{DctcpConfig, DelayDctcpConfig};
+use shallows_core::tcp::congestion::{CubicConfig, DctcpConfig, DelayDctcpConfig};
 use shallows_core::units::Time;
 
 use crate::scenario::{Diagnostic, Scenario};
@@ -23,24 +23,36 @@ pub(super) struct Chosen {
     _held: Option<Held>,
 }
 
-impl Chosen {
-    /// The controller of a scenario, loaded if the kernel does not have it.
-    pub(super) fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
+/// The controller that a scenario asks for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// One of the kernel's, by name.
+    Kernel(&'static str),
+    /// One of our BPF programs.
+    Ours(Controller, Parameters),
+}
+
+impl Wanted {
+    /// Refuses what the kernel cannot have.
+    pub(super) fn of(scenario: &Scenario) -> Result<Self, Diagnostic> {
         match &scenario.config.transport.controller {
-            ControllerConfig::Reno {} => Self::of_the_kernel(scenario, "reno"),
-            ControllerConfig::Cubic(_) => Self::of_the_kernel(scenario, "cubic"),
-            ControllerConfig::Dctcp(config) => {
-                Self::ours(scenario, Controller::Dctcp, dctcp(config))
+            ControllerConfig::Reno {} => Ok(Self::Kernel("reno")),
+            ControllerConfig::Cubic(config) if *config == CubicConfig::default() => {
+                Ok(Self::Kernel("cubic"))
             }
+            ControllerConfig::Cubic(_) => {
+                let problem = "the kernel's cubic has beta, c and fast convergence of its own";
+                let help = "leave out the parameters of cubic, or simulate them";
+                Err(scenario.error("transport.controller", problem).help(help))
+            }
+            ControllerConfig::Dctcp(config) => Ok(Self::Ours(Controller::Dctcp, dctcp(config))),
             ControllerConfig::EcnStar {} => {
-                Self::ours(scenario, Controller::EcnStar, Parameters::default())
+                Ok(Self::Ours(Controller::EcnStar, Parameters::default()))
             }
             ControllerConfig::DelayDctcp(config) => {
-                Self::ours(scenario, Controller::DelayDctcp, delay_dctcp(config))
+                Ok(Self::Ours(Controller::DelayDctcp, delay_dctcp(config)))
             }
-            ControllerConfig::Ear(config) => {
-                Self::ours(scenario, Controller::Ear, delay_dctcp(config))
-            }
+            ControllerConfig::Ear(config) => Ok(Self::Ours(Controller::Ear, delay_dctcp(config))),
             ControllerConfig::Custom(custom) => {
                 let problem = format!("{} is not in the kernel", custom.name);
                 Err(scenario.error("transport.controller", problem))
@@ -50,6 +62,16 @@ impl Chosen {
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";
                 Err(scenario.error("transport.controller", problem).help(help))
             }
+        }
+    }
+}
+
+impl Chosen {
+    /// The controller of a scenario, loaded if the kernel does not have it.
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
+        match Wanted::of(scenario)? {
+            Wanted::Kernel(name) => Self::of_the_kernel(scenario, name),
+            Wanted::Ours(controller, parameters) => Self::ours(scenario, controller, parameters),
         }
     }
 
@@ -78,7 +100,7 @@ impl Chosen {
         let available = controllers("available");
         let has = |name: &str| available.iter().any(|known| known == name);
         if has(controller.kernel_name()) {
-            warn_of_other_parameters(controller, &parameters);
+            refuse_other_parameters(scenario, controller, &parameters)?;
             return Ok(Self::named(controller.kernel_name()));
         }
         match shallows_bpf::hold(controller, &parameters) {
@@ -86,7 +108,10 @@ impl Chosen {
                 name: controller.kernel_name().to_owned(),
                 _held: Some(held),
             }),
-            Err(_) if has(controller.name()) => Ok(Self::named(controller.name())),
+            // The kernel's own has parameters of its own.
+            Err(_) if has(controller.name()) && parameters == Parameters::default() => {
+                Ok(Self::named(controller.name()))
+            }
             Err(error) => {
                 let available = available.join(", ");
                 let problem = format!("the kernel has no {controller}; it has {available}");
@@ -100,7 +125,7 @@ impl Chosen {
         }
     }
 
-    fn named(name: &str) -> Self {
+    pub(super) fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             _held: None,
@@ -109,21 +134,34 @@ impl Chosen {
 }
 
 fn dctcp(config: &DctcpConfig) -> Parameters {
+    let DctcpConfig { g, initial_alpha } = *config;
     Parameters {
-        g: config.g,
-        initial_alpha: config.initial_alpha,
+        g,
+        initial_alpha,
         ..Parameters::default()
     }
 }
 
 fn delay_dctcp(config: &DelayDctcpConfig) -> Parameters {
+    let DelayDctcpConfig {
+        t,
+        g,
+        initial_alpha,
+        base_lifetime,
+    } = *config;
     Parameters {
-        g: config.g,
-        initial_alpha: config.initial_alpha,
+        g,
+        initial_alpha,
         // The kernel's clock has whole ones.
-        threshold: Time::from_us(config.t.ps().div_ceil(1_000_000)),
+        threshold: Time::from_us(t.ps().div_ceil(1_000_000)),
+        base_lifetime: base_lifetime.map(whole_ms),
         ..Parameters::default()
     }
+}
+
+/// Rounded up to what the kernel counts in.
+fn whole_ms(time: Time) -> Time {
+    Time::from_ms(time.ps().div_ceil(1_000_000_000))
 }
 
 /// A controller that another live run has brought along goes with that run, in the middle of ours:
@@ -147,29 +185,37 @@ fn wait_for_others(scenario: &Scenario, controller: Controller) -> Result<(), Di
 }
 
 /// What the user has loaded stays as it is, for it may be in use.
-fn warn_of_other_parameters(controller: Controller, wanted: &Parameters) {
+fn refuse_other_parameters(
+    scenario: &Scenario,
+    controller: Controller,
+    wanted: &Parameters,
+) -> Result<(), Diagnostic> {
     // Without root it cannot be asked.
     let Ok(loaded) = shallows_bpf::parameters(controller) else {
-        return;
+        return Ok(());
     };
     // In the kernel they are multiples of 2^-20.
     let same = |a: f64, b: f64| (a - b).abs() < 1e-5;
     let equal = (!controller.has_alpha()
         || (same(loaded.g, wanted.g) && same(loaded.initial_alpha, wanted.initial_alpha)))
-        && (!controller.hears_delay() || loaded.threshold == wanted.threshold);
-    if !equal {
-        let settings = |of: &Parameters| {
-            let of = of.of(controller).into_iter();
-            let of: Vec<String> = of.map(|(key, value)| format!("{key}={value}")).collect();
-            of.join(" ")
-        };
-        eprintln!(
-            "warning: {controller} is loaded with {}, and the scenario has {}; \
-             `shallows cc unload {controller}` lets the run load its own",
-            settings(&loaded),
-            settings(wanted)
-        );
+        && (!controller.hears_delay()
+            || (loaded.threshold == wanted.threshold
+                && loaded.base_lifetime == wanted.base_lifetime));
+    if equal {
+        return Ok(());
     }
+    let settings = |of: &Parameters| {
+        let of = of.of(controller).into_iter();
+        let of: Vec<String> = of.map(|(key, value)| format!("{key}={value}")).collect();
+        of.join(" ")
+    };
+    let problem = format!(
+        "{controller} is loaded with {}, and the scenario has {}",
+        settings(&loaded),
+        settings(wanted)
+    );
+    let help = format!("`shallows cc unload {controller}` lets the run load its own");
+    Err(scenario.error("transport.controller", problem).help(help))
 }
 
 /// The kernel's list of `available` or of `allowed` controllers.

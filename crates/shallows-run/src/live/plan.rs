@@ -1,12 +1,13 @@
-//! From a scenario to an experiment, or to the reason why it cannot be run live.
+//! From a scenario that can run live to its experiment.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use shallows_core::application::{Members, Span};
-use shallows_core::port::SchedulerConfig;
-use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery};
-use shallows_core::units::{Bytes, Rate, Time};
+use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery, RtoConfig, TcpConfig};
+use shallows_core::units::Time;
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
@@ -14,178 +15,33 @@ use shallows_live::switch::{
     FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
     TrunkPlan, UplinkPlan, Wait,
 };
-use shallows_live::traffic::{
-    ApplicationPlan, Barrier, Flow, ProbePlan, STREAM_HEADER, StreamPlan,
-};
-use shallows_sim::topology::{Fabric, Node, TopologyConfig};
+use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan, StreamPlan};
+use shallows_sim::topology::{Fabric, Node};
 use shallows_sim::workload::{FlowSpec, HostSet};
-use shallows_sim::{ApplicationEntry, Completion, HostSetup};
+use shallows_sim::{ApplicationEntry, Completion, Interrupt, QjumpConfig};
 
 use super::controller::Chosen;
 use super::xco;
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
-use crate::scenario::{Built, Diagnostic, Probe, Role, Scenario};
-
-/// What a CPU for the switch and one for the hosts carry.
-const MOST_RATE: Rate = Rate::from_gbps(1);
-
-/// What they carry exactly, and what refusals suggest.
-const GOOD_RATE: Rate = Rate::from_mbps(200);
+use crate::scenario::{Built, Diagnostic, LiveCommand, Probe, Role, Scenario};
 
 /// From one sample of the queues to the next.
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
+
+/// The longest timeouts that the kernel can be set to.
+pub(super) const KERNEL_TIMEOUTS: RangeInclusive<Time> = Time::from_secs(1)..=Time::from_secs(120);
+
+/// TCP's largest window.
+const MOST_WINDOW: u64 = 1 << 30;
+
+/// Bytes that the kernel lets a receive buffer grow to, if nobody asks for more.
+const MOST_MEMORY: u64 = 6 << 20;
 
 /// The kernel's memory for fragments, and seconds until it gives a message up. Where its memory is
 /// full it refuses new messages, and a receiver of a scenario gives up the oldest one; so it gets
 /// plenty, and the shortest time that there is.
 const FRAGMENTS: [(&str, &str); 2] = [("ipfrag_high_thresh", "268435456"), ("ipfrag_time", "1")];
-
-/// Refuses what cannot run live at this scale, before anything is made.
-pub(super) fn refuse(
-    scenario: &Scenario,
-    built: &Built,
-    scale: Option<f64>,
-) -> Result<(), Diagnostic> {
-    let config = &scenario.config;
-    refuse_topology(scenario)?;
-    refuse_what_is_simulated_only(scenario, built)?;
-    refuse_streams(scenario, built)?;
-    let fabric = &built.fabric;
-    xco::refuse(scenario, fabric)?;
-    let hosts = xco::lab_hosts(scenario, fabric);
-    if !(2..=lab::MOST_HOSTS).contains(&hosts) {
-        let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
-        return Err(scenario.error("topology", problem));
-    }
-    let fastest = fabric.links().iter().map(|link| link.rate).max();
-    let fastest = fastest.unwrap_or(GOOD_RATE);
-    let scaled = fastest.bps() as f64 * scale.unwrap_or(1.0);
-    if scaled > MOST_RATE.bps() as f64 {
-        let problem = format!(
-            "a link of {} is more than this machine can carry live",
-            Rate::from_bps(scaled as u64)
-        );
-        let factor = GOOD_RATE.bps() as f64 / fastest.bps() as f64;
-        return Err(scenario.error("topology", problem).help(format!(
-            "--scale {factor:.4} makes {GOOD_RATE} of {fastest} and all times longer by as much, \
-             so that nothing changes in units of packets"
-        )));
-    }
-    if config.ports.switch.scheduler == SchedulerConfig::Pfabric {
-        let problem = "pfabric needs the remaining size of a flow in every packet, and the \
-                       kernel's packets do not have it";
-        let help = "choose strict or dwrr, or simulate it";
-        return Err(scenario.error("ports.switch", problem).help(help));
-    }
-    Ok(())
-}
-
-fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
-    let name = match scenario.config.topology {
-        TopologyConfig::LeafSpine { spines: 1, .. }
-        | TopologyConfig::Star { .. }
-        | TopologyConfig::Dumbbell { .. }
-        | TopologyConfig::Chain { .. }
-        | TopologyConfig::Custom { .. } => return Ok(()),
-        TopologyConfig::LeafSpine { .. } => "leaf-spine",
-        TopologyConfig::FatTree { .. } => "fat-tree",
-    };
-    let problem = format!("a {name} has several ways between hosts, and live switches have one");
-    let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
-                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
-    Err(scenario.error("topology", problem).help(help))
-}
-
-/// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
-fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
-    let config = &scenario.config;
-    // What is new here has to be set up below or refused.
-    let HostSetup {
-        stages,
-        qjump: _,
-        xco: _,
-    } = &config.hosts;
-    let trunks = 2 * built.fabric.hosts()..;
-    let refused = [
-        (
-            !config.links.is_empty(),
-            "links",
-            "links with faults are simulated only",
-        ),
-        (
-            !config.application.is_empty() && config.until.is_none(),
-            "application",
-            "a live run does not know when its applications are done",
-        ),
-        (
-            !config.transports.is_empty(),
-            "transports",
-            "transports of some services or hosts are simulated only: a lab's hosts are all alike",
-        ),
-        (
-            stages.is_some(),
-            "hosts",
-            "stages are simulated only: how much of a flow a packet of the kernel carries is known \
-             too late to tag it",
-        ),
-        (
-            config.ports.pause.is_some(),
-            "ports.pause",
-            "pauses are simulated only: virtual devices do not obey pause frames",
-        ),
-        (
-            built.ports.special.keys().any(|link| trunks.contains(link)),
-            "ports",
-            "special ports between switches are simulated only",
-        ),
-    ];
-    match refused.into_iter().find(|(found, ..)| *found) {
-        Some((_, table, problem)) => {
-            let help = match table {
-                "application" if config.until.is_none() => "set until at the top of the file",
-                _ => "leave it out, or simulate it; live.commands can run any program",
-            };
-            Err(scenario.error(table, problem).help(help))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Refuses UDP flows that the kernel cannot send as they are simulated.
-fn refuse_streams(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
-    let mtu = mtu(scenario);
-    for stream in &built.workload.streams {
-        let size = stream.send.size();
-        let (problem, help) = if stream.mtu != mtu {
-            (
-                format!(
-                    "live hosts have one MTU, {mtu} bytes (transport.segment and transport.header), \
-                     and UDP flows have {}",
-                    stream.mtu
-                ),
-                format!("stream.mtu = {mtu}"),
-            )
-        } else if size < Bytes::new(STREAM_HEADER as u64) {
-            (
-                format!(
-                    "live, a UDP message says in its first {STREAM_HEADER} bytes which one it is \
-                     and when it was sent, and has {size}"
-                ),
-                "make it longer, or simulate it".to_owned(),
-            )
-        } else if stream.ect {
-            (
-                "the marks of UDP packets are not counted live".to_owned(),
-                "leave ect out, or simulate it".to_owned(),
-            )
-        } else {
-            continue;
-        };
-        return Err(scenario.error("workload", problem).help(help));
-    }
-    Ok(())
-}
 
 /// The experiment of a scenario that was not refused.
 pub(super) fn experiment(
@@ -213,8 +69,24 @@ pub(super) fn experiment(
 }
 
 /// The largest packet of a host.
-fn mtu(scenario: &Scenario) -> u32 {
+pub(super) fn mtu(scenario: &Scenario) -> u32 {
     scenario.config.transport.segment + scenario.config.transport.header
+}
+
+/// Bytes of the window that a receiver offers, if the scenario has one that is smaller than usual.
+fn receive_window(transport: &TcpConfig) -> Option<u64> {
+    let usual = TcpConfig::default().receive_window;
+    let usual = usual.min(u32::MAX / transport.segment);
+    let window = u64::from(transport.receive_window) * u64::from(transport.segment);
+    (transport.receive_window < usual && window < MOST_WINDOW).then_some(window)
+}
+
+/// Milliseconds of the longest timeout, if the scenario has one of its own that the kernel can have.
+fn longest_timeout(transport: &TcpConfig) -> Option<String> {
+    let maximum = transport.rto.maximum;
+    let is_own = maximum != RtoConfig::default().maximum;
+    (is_own && KERNEL_TIMEOUTS.contains(&maximum))
+        .then(|| (maximum.ps() / Time::from_ms(1).ps()).to_string())
 }
 
 fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
@@ -245,6 +117,12 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
     }
     if transport.delayed_ack.is_none() {
         route.push(("quickack".to_owned(), on(true)));
+    }
+    settings.extend(longest_timeout(transport).map(|value| set("tcp_rto_max_ms", value)));
+    if let Some(window) = receive_window(transport) {
+        route.push(("window".to_owned(), window.to_string()));
+        let memory = MOST_MEMORY.max(2 * window);
+        settings.push(set("tcp_rmem", format!("4096 131072 {memory}")));
     }
     LabPlan {
         hosts: xco::lab_hosts(scenario, &built.fabric),
@@ -291,11 +169,28 @@ fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
 fn gate(scenario: &Scenario, built: &Built, host: u32) -> Option<GatePlan> {
     let qjump = scenario.config.hosts.qjump.as_ref()?;
     // Limits that make no sense were refused with the scenario.
-    let limits = qjump.limits(&built.fabric).ok()?;
+    let mut limits = qjump.limits(&built.fabric).ok()?;
+    limits.framing = built.ports.hosts.framing;
+    let QjumpConfig {
+        hold_limit,
+        automatic,
+        // The limits and the first epoch.
+        epoch: _,
+        levels: _,
+        network: _,
+        factors: _,
+        excess: _,
+        clock: _,
+        phase: _,
+        // The DSCP of flows.
+        by_size: _,
+        // One for each flow is a difference.
+        scope: _,
+    } = qjump;
     Some(GatePlan {
         start: qjump.first_epoch(&limits, host, scenario.config.seed),
-        hold_limit: qjump.hold_limit,
-        automatic: qjump.automatic.clone(),
+        hold_limit: *hold_limit,
+        automatic: automatic.clone(),
         limits,
     })
 }
@@ -338,7 +233,11 @@ fn bridge(node: Node) -> usize {
 }
 
 fn flows(scenario: &Scenario, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
-    let workload = &built.workload;
+    let qjump = scenario.config.hosts.qjump.as_ref();
+    let mut workload = Arc::clone(&built.workload);
+    if let Some(qjump) = qjump.filter(|qjump| qjump.by_size.is_some()) {
+        qjump.choose_levels(Arc::make_mut(&mut workload));
+    }
     let mut streams = BTreeMap::new();
     for of in &workload.datagrams {
         streams.insert(of.flow, of.stream as usize);
@@ -385,12 +284,21 @@ fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationP
             set.resolve(fabric)
                 .map_err(|error| scenario.error_in(&path, &error))
         };
-        let clients = resolve(&entry.clients)?;
-        let servers = entry.servers.as_ref().map(resolve).transpose()?;
+        let ApplicationEntry {
+            name: _,
+            clients,
+            servers,
+            service,
+            start,
+            stop,
+            run,
+        } = entry;
+        let clients = resolve(clients)?;
+        let servers = servers.as_ref().map(resolve).transpose()?;
         let servers = servers.unwrap_or_default();
         Ok(ApplicationPlan {
             name: entry.name().to_owned(),
-            dscp: dscp(scenario, &path, entry.service)?,
+            dscp: dscp(scenario, &path, *service)?,
             members: Members {
                 clients: clients.len() as u32,
                 servers: servers.len() as u32,
@@ -401,10 +309,10 @@ fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationP
                 .map(|host| host as usize)
                 .collect(),
             span: Span {
-                start: entry.start,
-                stop: entry.stop,
+                start: *start,
+                stop: *stop,
             },
-            config: entry.run.clone(),
+            config: run.clone(),
         })
     };
     let entries = scenario.config.application.iter().enumerate();
@@ -414,25 +322,37 @@ fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationP
 fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
     let mut plans = Vec::new();
     for command in &scenario.config.live.commands {
-        let hosts = command.host.resolve(fabric);
+        let LiveCommand {
+            host,
+            run,
+            start,
+            role,
+            timeout,
+            may_fail,
+            as_root,
+            outside,
+            // Read from what it prints.
+            latencies: _,
+        } = command;
+        let hosts = host.resolve(fabric);
         for host in hosts.map_err(|error| scenario.error_in("live", &error))? {
             plans.push(CommandPlan {
                 host: host as usize,
-                start: command.start,
-                line: command.run.clone(),
-                awaited: command.role == Role::Client,
-                timeout: command.timeout,
-                user: if command.as_root {
+                start: *start,
+                line: run.clone(),
+                awaited: *role == Role::Client,
+                timeout: *timeout,
+                user: if *as_root {
                     CommandUser::Root
                 } else {
                     CommandUser::Unprivileged
                 },
-                place: if command.outside {
+                place: if *outside {
                     CommandPlace::Outside
                 } else {
                     CommandPlace::Inside
                 },
-                may_fail: command.may_fail,
+                may_fail: *may_fail,
             });
         }
     }
@@ -465,10 +385,6 @@ fn barriers(built: &Built) -> Vec<Barrier> {
 /// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
 /// way of a live flow's request is as long as that of an ACK.
 pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failure> {
-    Ok(ideal::fcts(
-        scenario,
-        built,
-        Handshake::None,
-        Completion::Sender,
-    )?)
+    let moments = (Handshake::None, Completion::Sender);
+    ideal::fcts(scenario, built, moments, Interrupt::Never)
 }

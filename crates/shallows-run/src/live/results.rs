@@ -89,6 +89,7 @@ pub fn facts(
         simulated: finish.unwrap_or(observed.duration),
         packet_hops: queues().map(|queue| queue.accepted_packets).sum(),
         events: 0,
+        engine: None,
         wall: Some(wall),
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),

@@ -16,7 +16,7 @@ use shallows_live::xco::lab::{
 };
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
 use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::{Directives, XcoConfig};
+use shallows_sim::{Directives, Outage, XcoConfig};
 
 use crate::failure::Failure;
 use crate::scenario::{Built, Diagnostic, FaultAction, LiveFault, LiveXco, Scenario};
@@ -34,9 +34,14 @@ pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnos
     if xco.hierarchy.is_some() {
         let problem = "controllers of pods run in simulations only";
         let help = "leave out hosts.xco.hierarchy";
-        return Err(scenario.error("hosts", problem).help(help));
+        return Err(scenario.error("hosts.xco.hierarchy", problem).help(help));
     }
-    let controllers = 1 + live.standbys;
+    if xco.standby && live.standbys > 0 {
+        let problem = "hosts.xco.standby = true is a standby already";
+        let help = "leave out live.xco.standbys, or hosts.xco.standby";
+        return Err(scenario.error("live.xco.standbys", problem).help(help));
+    }
+    let controllers = 1 + standbys(xco, live);
     if let Some(fault) = live.faults.iter().find(|of| of.controller >= controllers) {
         let problem = format!(
             "there is no controller {}, there are {controllers}",
@@ -58,6 +63,11 @@ pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnos
     }
 }
 
+/// Controllers that stand by: the one that simulations have too, or those of `[live.xco]`.
+fn standbys(xco: &XcoConfig, live: &LiveXco) -> usize {
+    usize::from(xco.standby) + live.standbys
+}
+
 /// Hosts of the lab: those of the scenario, then the controllers' and the forger's.
 pub(super) fn lab_hosts(scenario: &Scenario, fabric: &Fabric) -> usize {
     fabric.hosts() as usize + extra_hosts(scenario)
@@ -68,7 +78,8 @@ fn extra_hosts(scenario: &Scenario) -> usize {
         return 0;
     };
     let live = &scenario.config.live.xco;
-    usize::from(xco.controller.is_none()) + live.standbys + usize::from(live.forge.is_some())
+    let standbys = standbys(xco, live);
+    usize::from(xco.controller.is_none()) + standbys + usize::from(live.forge.is_some())
 }
 
 /// Their ports, at the first switch, with links like that of host 0.
@@ -93,7 +104,7 @@ pub(super) fn plan(scenario: &Scenario, built: &Built) -> Option<XcoPlan> {
     let mut seat = || extra.next().unwrap_or_default();
     let first = xco.controller.map_or_else(&mut seat, |host| host as usize);
     let mut controllers_at = vec![first];
-    controllers_at.extend((0..live.standbys).map(|_| seat()));
+    controllers_at.extend((0..standbys(xco, live)).map(|_| seat()));
     let forger = live.forge.as_ref().map(|of| ForgerPlan {
         at: seat(),
         victim: of.victim as usize,
@@ -101,6 +112,11 @@ pub(super) fn plan(scenario: &Scenario, built: &Built) -> Option<XcoPlan> {
         stop: of.stop,
         every: of.every,
     });
+    let LiveXco {
+        faults,
+        standbys: _,
+        forge: _,
+    } = live;
     let fault = |of: &LiveFault| ControllerFault {
         at: of.at,
         controller: of.controller,
@@ -109,16 +125,59 @@ pub(super) fn plan(scenario: &Scenario, built: &Built) -> Option<XcoPlan> {
             FaultAction::Start => FaultKind::Start,
         },
     };
+    let faults = faults.iter().map(fault);
+    let faults = faults.chain(xco.outages.iter().flat_map(outage));
     Some(XcoPlan {
         cluster: cluster(xco, built, &controllers_at),
-        faults: live.faults.iter().map(fault).collect(),
+        faults: faults.collect(),
         controllers_at,
         forger,
     })
 }
 
+/// The crash and the restart of a controller.
+fn outage(of: &Outage) -> impl Iterator<Item = ControllerFault> {
+    let Outage {
+        controller,
+        crash,
+        restart,
+    } = *of;
+    let kinds = [(Some(crash), FaultKind::Kill), (restart, FaultKind::Start)];
+    let faults = kinds.into_iter();
+    faults.filter_map(move |(at, kind)| {
+        Some(ControllerFault {
+            at: at?,
+            controller: controller as usize,
+            kind,
+        })
+    })
+}
+
 fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster {
+    let XcoConfig {
+        slot,
+        directives,
+        preempt_after,
+        patience,
+        weights,
+        on_demand,
+        gate,
+        protocol,
+        // Places and faults of controllers.
+        controller: _,
+        standby: _,
+        outages: _,
+        // Refused.
+        hierarchy: _,
+        // Differences.
+        delay: _,
+        dscp: _,
+    } = xco;
     let fabric = &built.fabric;
+    let weight = |host: u32| {
+        let of = weights.iter().find(|of| of.host == host);
+        of.map_or(1, |of| of.weight)
+    };
     let address = |host: usize, port| SocketAddr::from((lab::address(host), port));
     let switch = |node: Node| match node {
         Node::Switch(switch) => switch.to_string(),
@@ -132,7 +191,7 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
             rate: up.rate,
             address: address(lab_host, AGENT_PORT),
             switch: switch(up.to),
-            weight: 1,
+            weight: weight(number),
             stations: vec![lab::station(lab_host).to_string()],
             networks: Vec::new(),
             nic: String::new(),
@@ -140,6 +199,7 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
             metrics: None,
             wait: Wait::Poll,
             cpu: None,
+            gone: false,
         }
     };
     let trunks = (2 * fabric.hosts()..fabric.links().len() as u32).step_by(2);
@@ -153,17 +213,17 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
     let controllers = controllers_at.iter().enumerate();
     Cluster {
         key_file: PathBuf::new(),
-        slot: xco.slot,
-        directives: match xco.directives {
+        slot: *slot,
+        directives: match directives {
             Directives::Timeslice => DirectiveForm::Timeslice,
             Directives::RateLimit => DirectiveForm::RateLimit,
             Directives::MaxMin => DirectiveForm::MaxMin,
         },
-        preempt_after: xco.preempt_after,
-        patience: xco.patience,
-        protocol: xco.protocol,
-        on_demand: xco.on_demand,
-        gate: xco.gate,
+        preempt_after: *preempt_after,
+        patience: *patience,
+        protocol: *protocol,
+        on_demand: *on_demand,
+        gate: *gate,
         framing: built.ports.hosts.framing,
         controllers: controllers
             .map(|(place, &host)| ControllerPlan {

@@ -14,12 +14,13 @@ use shallows_sim::routing::Router;
 use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
 use shallows_sim::{
-    ApplicationEntry, ApplicationSetup, Control, PortSetup, QjumpError, Setup, Simulation,
-    TransportOverride,
+    ApplicationEntry, ApplicationSetup, Control, EngineChoice, Interrupt, PortSetup, QjumpError,
+    Setup, SetupError, Simulation, TransportOverride,
 };
 
 use super::probes::Probes;
 use super::{Diagnostic, Faults, Scenario, TransportFor, link_name, value};
+use crate::failure::Failure;
 
 /// A scenario's parts, checked.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub struct Built {
     pub overrides: Vec<TransportOverride>,
     /// What is wrong with links.
     pub faults: Faults,
-    /// What is recorded beside the flows.
+    /// Time series to record besides the flows.
     pub probes: Probes,
     /// Which flows are small, medium and large.
     pub size_classes: SizeClasses,
@@ -45,18 +46,32 @@ pub struct Built {
 impl Built {
     /// Whether some flows end by themselves: not those that are UDP or last as long as the run.
     pub fn has_finite_flows(&self) -> bool {
-        let datagrams: BTreeSet<u32> = self.workload.datagrams.iter().map(|of| of.flow).collect();
-        let mut flows = (0..).zip(&self.workload.flows);
-        flows.any(|(number, flow)| flow.bytes != FlowSpec::ENDLESS && !datagrams.contains(&number))
+        let workload = &self.workload;
+        let mut flows = (0..).zip(&workload.flows);
+        flows.any(|(number, flow)| {
+            flow.bytes != FlowSpec::ENDLESS && workload.stream(number).is_none()
+        })
     }
 }
 
 impl Scenario {
     /// The parts of the scenario.
     pub fn build(&self) -> Result<Built, Diagnostic> {
+        let built = self.build_unless(Interrupt::Never);
+        built.map_err(|failure| match failure {
+            Failure::Scenario(diagnostic) => diagnostic,
+            other => Diagnostic::new(other.to_string()),
+        })
+    }
+
+    /// The parts of the scenario, unless it is interrupted: many flows take a while.
+    pub fn build_unless(&self, interrupt: Interrupt<'_>) -> Result<Built, Failure> {
         let fabric = self.fabric()?;
-        let workload = self.workload(&fabric)?;
-        self.build_with(fabric, workload)
+        let workload = self.workload(&fabric, interrupt)?;
+        if interrupt.is_set() {
+            return Err(Failure::NotBegun);
+        }
+        Ok(self.build_with(fabric, workload)?)
     }
 
     /// The parts of the scenario with another workload.
@@ -103,9 +118,61 @@ impl Scenario {
         fabric.map_err(|error| self.error_in("topology", &error))
     }
 
-    /// A simulation of the parts.
+    /// A simulation of the parts, on the engine that suits it.
     pub fn simulation(&self, built: &Built, threads: u32) -> Result<Simulation, Diagnostic> {
+        self.simulation_on(EngineChoice::Automatic, built, threads)
+    }
+
+    /// A simulation of the parts, unless it is interrupted before it can begin.
+    pub(crate) fn simulation_unless(
+        &self,
+        built: &Built,
+        threads: u32,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Simulation, Failure> {
+        let simulation = Simulation::new_unless(self.setup(built, threads)?, interrupt);
+        simulation.map_err(|error| match error {
+            SetupError::Interrupted(_) => Failure::NotBegun,
+            error => self.not_set_up(&error).into(),
+        })
+    }
+
+    /// A simulation of the parts on a given engine.
+    pub fn simulation_on(
+        &self,
+        engine: EngineChoice,
+        built: &Built,
+        threads: u32,
+    ) -> Result<Simulation, Diagnostic> {
         let setup = Setup {
+            engine,
+            ..self.setup(built, threads)?
+        };
+        Simulation::new(setup).map_err(|error| self.not_set_up(&error))
+    }
+
+    /// The key behind the reason why a simulation cannot start.
+    fn not_set_up(&self, error: &SetupError) -> Diagnostic {
+        let problem = error.to_string();
+        let table = match error {
+            SetupError::Threads(_) | SetupError::Layers(_) | SetupError::Interrupted(_) => {
+                return Diagnostic::new(problem);
+            }
+            SetupError::Port(error) => return self.error_in("ports", error),
+            SetupError::Transport(error) => return self.error_in("transport", error),
+            SetupError::Limits(error) => return self.error_in("hosts.qjump", error),
+            SetupError::NeverPasses { .. } => "hosts.qjump",
+            SetupError::Control(_) => "hosts.xco",
+            SetupError::NoPath { .. } if self.source.has("routing") => "routing",
+            SetupError::NoPath { .. } => "topology",
+            SetupError::Datagrams(_) | SetupError::NoFlows => "workload",
+        };
+        self.error(table, problem)
+    }
+
+    /// Everything that a simulation depends on.
+    pub(crate) fn setup(&self, built: &Built, threads: u32) -> Result<Setup, Diagnostic> {
+        Ok(Setup {
             fabric: built.fabric.clone(),
             router: built.router.clone(),
             ports: built.ports.clone(),
@@ -122,8 +189,8 @@ impl Scenario {
             watch: built.probes.watch.clone(),
             seed: self.config.seed,
             threads,
-        };
-        Simulation::new(setup).map_err(|error| self.error("workload", error.to_string()))
+            engine: EngineChoice::Automatic,
+        })
     }
 
     /// The agents of control protocols.
@@ -141,43 +208,51 @@ impl Scenario {
             let error = self.error("hosts.xco", problem);
             return Err(error.help("set until = \"1s\" at the top of the file, or use --until"));
         }
+        if xco.gate.pass_dscp.is_some() && self.config.hosts.qjump.is_none() {
+            let problem = "nothing limits the packets that pass XCo's gate by their DSCP";
+            let error = self.error("hosts.xco.gate.pass-dscp", problem);
+            return Err(error.help("limit them by [hosts.qjump], or leave pass-dscp out"));
+        }
         let control = xco.control(fabric, router, ports);
         control.map_err(|error| self.error_in("hosts.xco", &error))
     }
 
-    fn workload(&self, fabric: &Fabric) -> Result<Workload, Diagnostic> {
+    fn workload(&self, fabric: &Fabric, interrupt: Interrupt<'_>) -> Result<Workload, Failure> {
         let Self { config, .. } = self;
         let configs = &config.workload.0;
         self.check_applications(fabric)?;
         let is_silent = config.application.is_empty() && config.live.commands.is_empty();
         if configs.is_empty() && is_silent {
             let error = self.error("workload", "there is no workload, and no flows are given");
-            return Err(
-                error.help("add [workload.poisson] or another one, or use --flows FILE.csv")
-            );
+            let help = "add [workload.poisson] or another one, or use --flows FILE.csv";
+            return Err(error.help(help).into());
         }
         // More than are possible on any machine are refused below.
         let known = Some(self.known_flows()).filter(|&flows| flows <= MOST_FLOWS);
         self.check_memory(fabric, known.unwrap_or_default())?;
-        let workload = WorkloadConfig::generate_all(configs, fabric, config.seed);
+        let workload = WorkloadConfig::generate_all_unless(configs, fabric, config.seed, interrupt);
         let workload = workload.map_err(|error| match error {
+            WorkloadError::Interrupted(_) => Failure::NotBegun,
             WorkloadError::At { index, error } if self.source.has(&format!("workload.{index}")) => {
-                self.error_in(&format!("workload.{index}"), &*error)
+                self.error_in(&format!("workload.{index}"), &*error).into()
             }
-            WorkloadError::At { error, .. } => self.error_in("workload", &*error),
-            error => self.error_in("workload", &error),
+            WorkloadError::At { error, .. } => self.error_in("workload", &*error).into(),
+            error => self.error_in("workload", &error).into(),
         })?;
         self.check_memory(fabric, workload.flows.len() as u64)?;
-        let stopped: BTreeSet<u32> = workload.stops.iter().map(|stop| stop.flow).collect();
-        let never_ends = |(flow, spec): (u32, &FlowSpec)| {
-            spec.bytes == FlowSpec::ENDLESS && !stopped.contains(&flow)
+        let is_stopped = |flow: u32| {
+            let found = workload.stops.binary_search_by_key(&flow, |stop| stop.flow);
+            found.is_ok()
         };
+        let never_ends =
+            |(flow, spec): (u32, &FlowSpec)| spec.bytes == FlowSpec::ENDLESS && !is_stopped(flow);
         if config.until.is_none() && (0..).zip(&workload.flows).any(never_ends) {
             let error = self.error(
                 "workload",
                 "some flows never stop, so the run would not end",
             );
-            return Err(error.help("set until = \"100ms\" at the top of the file, or give a stop"));
+            let help = "set until = \"100ms\" at the top of the file, or give a stop";
+            return Err(error.help(help).into());
         }
         Ok(workload)
     }
@@ -339,4 +414,60 @@ fn reversed(levels: &[Bytes], switch: &PortConfig) -> Option<QjumpError> {
     let mut pairs = levels.windows(2);
     let first = pairs.position(|pair| pair[0] > pair[1])?;
     Some(QjumpError::Reversed(first, first + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Wherever in the building of many flows Ctrl-C comes, it ends it.
+    #[test]
+    fn building_can_be_interrupted_at_any_time() {
+        for workload in [
+            "poisson = { load = 0.5, size = '30KB', flows = 60000 }",
+            "incast = { receiver = 0, size = '1KB', rounds = 400 }",
+            "all-to-all = { size = '1KB', spread = '1s' }",
+            "long-lived = [{ src = '0-9', dst = '10-19', count = 600, stop = '1ms' }]",
+        ] {
+            let text = format!(
+                "topology.star = {{ hosts = 200, rate = '1Gbps', delay = '5us' }}
+                 ports.switch = {{ buffer = 'unlimited', scheduler = 'fifo' }}
+                 hosts.qjump = {{ epoch = '20us', levels = ['20KB'] }}
+                 connections = 'warmed-up'
+                 workload.{workload}"
+            );
+            let scenario: Scenario = text.parse().unwrap();
+            let build = |polls: u32| {
+                let left = AtomicU32::new(polls);
+                let ask = || left.fetch_sub(1, Ordering::Relaxed) == 0;
+                let interrupt = Interrupt::Ask(&ask);
+                let built = scenario.build_unless(interrupt)?;
+                scenario.simulation_unless(&built, 1, interrupt)?;
+                Ok::<u32, Failure>(polls - left.load(Ordering::Relaxed))
+            };
+            let polls = build(u32::MAX).unwrap();
+            assert!(polls > 10, "{workload}: {polls}");
+            for poll in 0..polls {
+                let ended = build(poll).unwrap_err();
+                assert!(matches!(ended, Failure::NotBegun), "{workload}: {ended}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_keeps_a_simulation_from_starting_is_shown_at_its_key() {
+        let text = r#"
+topology.star = { hosts = 3, rate = "1Gbps", delay = "5us" }
+ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+hosts.qjump = { epoch = "20us", levels = ["20B"] }
+workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
+"#;
+        let scenario: Scenario = text.parse().unwrap();
+        let built = scenario.build().unwrap();
+        let refusal = scenario.simulation(&built, 1).unwrap_err().to_string();
+        assert!(refusal.contains("never pass"), "{refusal}");
+        assert!(refusal.contains("scenario:4:"), "{refusal}");
+    }
 }

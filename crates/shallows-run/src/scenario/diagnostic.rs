@@ -187,6 +187,10 @@ fn explain(message: &str) -> Explanation {
         _ if message.contains("exactly 1") => {
             Explanation::new("nothing is chosen here", "name one, with its parameters")
         }
+        _ if message.starts_with("invalid type: map, expected a sequence") => Explanation::new(
+            "this is one table where a list of tables belongs",
+            "write its header with two brackets, as in [[workload.long-lived]]",
+        ),
         _ if message.ends_with("expected a text or a table") => Explanation::new(
             message,
             "a number with a unit is a text, such as \"300KB\" or \"65pkts\"",

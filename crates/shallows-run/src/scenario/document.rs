@@ -1,6 +1,5 @@
 //! Files of the user's that are no scenarios, with errors that point into them.
 
-use std::fs;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -8,8 +7,8 @@ use toml::de::DeTable;
 
 use super::diagnostic::Diagnostic;
 use super::source::{Place, Source};
-use super::unreadable;
 use super::value;
+use crate::examples::read_text;
 
 /// What a TOML file says, and where it says it.
 #[derive(Clone, Debug)]
@@ -20,10 +19,9 @@ pub struct Document<T> {
 }
 
 impl<T: DeserializeOwned> Document<T> {
-    /// Reads a file.
+    /// Reads a file, or an example by its name.
     pub fn read(path: &Path) -> Result<Self, Diagnostic> {
-        let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        Self::parse(path, &text)
+        Self::parse(path, &read_text(path)?)
     }
 
     /// Reads a text; errors name it by `path`.

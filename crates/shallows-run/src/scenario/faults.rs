@@ -12,22 +12,22 @@ use shallows_sim::{Fault, LinkChange};
 use super::links::{self, name};
 use super::{Diagnostic, Scenario};
 
-/// What is wrong with a link, or with several.
+/// Faults of one or more links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkConfig {
     /// `"leaf0->spine1"`, or `"leaf0<->spine1"` for both directions.
     pub link: String,
-    /// Share of the packets that are lost.
+    /// Fraction of packets that are lost.
     #[serde(default)]
     pub loss: f64,
-    /// Share of the rest that arrive broken, and are dropped for it.
+    /// Fraction of the remaining packets that arrive corrupted and are dropped.
     #[serde(default)]
     pub corruption: f64,
-    /// When it goes down.
+    /// Time at which the link goes down.
     #[serde(default)]
     pub down: Option<Time>,
-    /// When it comes back, if it does.
+    /// Time at which the link comes back; never if not given.
     #[serde(default)]
     pub up: Option<Time>,
 }

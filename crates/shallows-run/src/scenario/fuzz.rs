@@ -5,15 +5,15 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
+use proptest::test_runner::{RngSeed, TestRunner};
 use shallows_core::units::Time;
 
 use super::{Scenario, Setting};
 
 const SCENARIOS: [&str; 4] = [
-    include_str!("../../../../scenarios/quickstart.toml"),
-    include_str!("../../../../scenarios/dumbbell.toml"),
-    include_str!("../../../../scenarios/incast.toml"),
+    include_str!("../../scenarios/quickstart.toml"),
+    include_str!("../../scenarios/dumbbell.toml"),
+    include_str!("../../scenarios/incast.toml"),
     r#"
         seed = 7
         until = "1ms"
@@ -176,12 +176,15 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         .and_then(|built| scenario.simulation(&built, 1));
     match simulation {
         Ok(mut simulation) => {
-            simulation.run(Time::from_ms(1), 2_000);
+            simulation.run(END, 2_000);
             Ok(())
         }
         Err(error) => check_error(&error.to_string(), text),
     }
 }
+
+/// The end that the driver gives a run without one.
+const END: Time = Time::from_secs(200 * 24 * 3600);
 
 /// Whether there may be flows or hosts by the million, which is sound; more than that is refused.
 fn takes_long(text: &str) -> bool {
@@ -211,6 +214,22 @@ fn check_error(error: &str, text: &str) -> Result<(), TestCaseError> {
         );
     }
     Ok(())
+}
+
+#[test]
+#[ignore = "takes as long as it is told to"]
+fn fuzz_for_long_scenarios() {
+    shallows_testing::fuzz("scenarios", |seed| {
+        let config = ProptestConfig {
+            rng_seed: RngSeed::Fixed(seed),
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(1_000)
+        };
+        let cases = u64::from(config.cases);
+        let tried = TestRunner::new(config).run(&mutant(), |text| check(&text));
+        tried.unwrap_or_else(|error| panic!("{error}"));
+        cases
+    });
 }
 
 proptest! {
@@ -246,6 +265,48 @@ fn the_scenarios_are_sound() {
     for text in SCENARIOS {
         assert!(Scenario::parse(Path::new("fuzz.toml"), text, &[]).is_ok());
         assert!(Scenario::parse(Path::new("fuzz.toml"), &tokens(text).concat(), &[]).is_ok());
+    }
+}
+
+/// A packet that takes 25 minutes, and a timer that sends it again each picosecond: the queue of the
+/// NIC lasts longer than the clock.
+#[test]
+fn time_does_not_wrap() {
+    for (port, rto) in [
+        ("scheduler = \"fifo\", framing = \"ethernet\"", "1ps"),
+        (
+            "scheduler = \"fifo\", shaper = { rate = \"1bps\", bucket = \"1B\" }",
+            "1ps",
+        ),
+        (
+            "scheduler = { dwrr = { quantum = \"1500B\" } }, queues = 2",
+            "3600s",
+        ),
+    ] {
+        let text = format!(
+            r#"
+            until = "17280000s"
+            topology.star = {{ hosts = 4, rate = "8bps", delay = "60s" }}
+            ports = {{ host = "as-switch", switch = {{ buffer = "unlimited", {port} }} }}
+            [transport]
+            controller = "cubic"
+            ecn = "off"
+            initial-window = 1000
+            rto = {{ initial = "{rto}", minimum = "{rto}", maximum = "{rto}", granularity = "0s" }}
+            [workload]
+            long-lived = [{{ src = "2-3", dst = 1, count = 20 }}]
+            "#
+        );
+        let scenario = Scenario::parse(Path::new("slow.toml"), &text, &[]).unwrap();
+        let built = scenario.build().unwrap();
+        let mut simulation = scenario.simulation(&built, 1).unwrap();
+        let mut last = Time::ZERO;
+        for _ in 0..50 {
+            simulation.run(END, 10_000);
+            let now = simulation.progress().now;
+            assert!(last <= now && now <= END, "{last} then {now}");
+            last = now;
+        }
     }
 }
 

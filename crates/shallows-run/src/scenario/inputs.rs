@@ -106,6 +106,13 @@ pub(super) fn collect(workloads: &mut [WorkloadConfig]) -> anyhow::Result<Vec<In
     Ok(inputs)
 }
 
+/// The paths of the files that workloads read.
+pub(super) fn read_by(workloads: &[WorkloadConfig]) -> Vec<PathBuf> {
+    let mut workloads = workloads.to_vec();
+    let paths = workloads.iter_mut().flat_map(paths);
+    paths.map(|path| path.clone()).collect()
+}
+
 fn paths(workload: &mut WorkloadConfig) -> Vec<&mut PathBuf> {
     match workload {
         WorkloadConfig::List(path) => vec![path],

@@ -5,28 +5,31 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_sim::workload::HostSet;
 
-/// Pings and programs beside the flows. A simulation passes over them.
+/// Pings and programs of live runs. A simulation ignores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Live {
-    /// Round-trip times to measure.
+    /// Pings between hosts.
     pub probes: Vec<Probe>,
     /// Programs to run.
     pub commands: Vec<LiveCommand>,
-    /// What becomes of XCo's controllers.
+    /// Keys of the scenario that a live run cannot honour and may leave out, such as `completion`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// Standbys and faults of XCo's controllers.
     #[serde(skip_serializing_if = "LiveXco::is_default")]
     pub xco: LiveXco,
 }
 
-/// Standbys, faults and forgery beside `[hosts.xco]`.
+/// Standbys, faults and forgery for `[hosts.xco]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LiveXco {
-    /// Controllers that stand by, each in a namespace of its own.
+    /// Number of standby controllers, each in its own namespace.
     pub standbys: usize,
-    /// What happens to controllers.
+    /// Faults of controllers.
     pub faults: Vec<LiveFault>,
-    /// Somebody without the key who wants to be taken for the controller.
+    /// A forger without the key that poses as the controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forge: Option<LiveForgery>,
 }
@@ -37,39 +40,39 @@ impl LiveXco {
     }
 }
 
-/// Something that happens to a controller.
+/// A fault of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LiveFault {
-    /// When.
+    /// Time of the fault.
     pub at: Time,
-    /// Which one: 0 is the first, those after it stand by.
+    /// Number of the controller: 0 is the first, higher numbers are standbys.
     pub controller: usize,
-    /// What.
+    /// Kind of fault.
     pub action: FaultAction,
 }
 
-/// The kinds of faults.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultAction {
-    /// It ends without a word.
+    /// The controller is killed.
     Kill,
-    /// It is started again.
+    /// The controller is started again.
     Start,
 }
 
-/// Directives without the key.
+/// Forged directives, sent without the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LiveForgery {
-    /// The host that is to believe them.
+    /// Host that the forger sends to.
     pub victim: u32,
-    /// When it begins.
+    /// Start time.
     pub start: Time,
-    /// When it ends.
+    /// Stop time.
     pub stop: Time,
-    /// From one attempt to the next.
+    /// Interval between attempts.
     #[serde(default = "default_every")]
     pub every: Time,
 }
@@ -78,51 +81,51 @@ pub struct LiveForgery {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Probe {
-    /// The host that asks.
+    /// Host that sends the pings.
     pub from: HostSet,
-    /// The host that answers.
+    /// Host that answers.
     pub to: HostSet,
-    /// The service whose queue they wait in.
+    /// Service of the pings.
     #[serde(default)]
     pub service: u16,
-    /// From one to the next.
+    /// Interval between pings.
     #[serde(default = "default_every")]
     pub every: Time,
 }
 
-/// A line for the shell at a host.
+/// A shell command on a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LiveCommand {
-    /// Where.
+    /// Host that runs the command.
     pub host: HostSet,
-    /// The line; `{h3}` is the address of host 3, `{netns}` the namespace of its own host,
-    /// `{shallows}` this program.
+    /// The command line. `{h3}` is the address of host 3, `{netns}` the namespace of the command's
+    /// host, `{shallows}` this program.
     pub run: String,
-    /// When.
+    /// Start time.
     #[serde(default)]
     pub start: Time,
-    /// Whether the run lasts until it ends.
+    /// Whether the run waits for the command.
     #[serde(default)]
     pub role: Role,
-    /// How long it may take.
+    /// Time limit.
     #[serde(default = "default_timeout")]
     pub timeout: Time,
-    /// Whether the run may go on and count if it fails.
+    /// Accept the run even if this command fails.
     #[serde(default)]
     pub may_fail: bool,
-    /// Whether it runs as root, and not as the user who called sudo or as nobody.
+    /// Run as root instead of the user who called sudo (or nobody).
     #[serde(default)]
     pub as_root: bool,
-    /// Whether it runs on the machine itself, and not in the host's network namespace `{netns}`.
+    /// Run on the machine itself instead of in the host's network namespace `{netns}`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside: bool,
-    /// The program whose latencies the record takes from what the line prints.
+    /// Program whose printed latencies become results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latencies: Option<LatencyFormat>,
 }
 
-/// A program that prints latencies.
+/// Program whose output has latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyFormat {
@@ -134,14 +137,14 @@ pub enum LatencyFormat {
     Ptpd,
 }
 
-/// Whether a program ends by itself.
+/// Role of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// It does, and the run waits for it.
+    /// The run waits until it ends.
     #[default]
     Client,
-    /// It does not, and is terminated with the run.
+    /// It is terminated at the end of the run.
     Server,
 }
 

@@ -27,9 +27,11 @@ use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Vis
 use serde::{Deserialize, Serialize};
 use shallows_core::keyed::Keyed;
 use shallows_core::port::pause::PauseConfig;
-use shallows_core::port::{BufferConfig, ConfigError, PerIndex, PortConfig};
+use shallows_core::port::{
+    BufferConfig, ConfigError, PerIndex, PortConfig, SchedulerConfig, SchemeConfig,
+};
 use shallows_core::registry::{Registry, UnknownName};
-use shallows_core::tcp::TcpConfig;
+use shallows_core::tcp::{ControllerConfig, TcpConfig};
 use shallows_core::units::{Bytes, Time};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::statistics::PercentileRule;
@@ -40,6 +42,7 @@ use shallows_sim::{ApplicationEntry, Completion, Connections, HostSetup};
 use toml::Spanned;
 use toml::de::DeTable;
 
+use crate::examples::read_text;
 pub use build::Built;
 pub use diagnostic::Diagnostic;
 pub use document::Document;
@@ -59,56 +62,56 @@ use source::Source;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ScenarioConfig {
-    /// The program that wrote the file, if one did.
+    /// Version of the program that wrote the file.
     #[serde(default)]
     pub version: Option<String>,
-    /// What its results are called; the name of the file if not given.
+    /// Name of the results; the name of the file if not given.
     #[serde(default)]
     pub name: Option<String>,
     /// Seed of every random choice.
     #[serde(default = "one")]
     pub seed: u64,
-    /// When the run ends, if not with its last flow.
+    /// End of the run; the end of the last flow if not given.
     #[serde(default)]
     pub until: Option<Time>,
-    /// Where a flow's completion is taken.
+    /// End of a flow for its completion time.
     #[serde(default)]
     pub completion: Completion,
-    /// How long connections last.
+    /// Lifetime of connections.
     #[serde(default)]
     pub connections: Connections,
-    /// Which links packets take.
+    /// Routing.
     #[serde(default)]
     pub routing: RoutingConfig,
     /// Hosts, switches and links.
     pub topology: TopologyConfig,
-    /// What is wrong with some links.
+    /// Faults of links.
     #[serde(default)]
     pub links: Vec<LinkConfig>,
-    /// What is between a node and its links.
+    /// Egress ports of switches and hosts.
     pub ports: Ports,
-    /// What hosts do to their packets before the NIC has them.
+    /// Host mechanisms before the NIC: QJUMP, XCo, stage tags.
     #[serde(default)]
     pub hosts: HostSetup,
-    /// What hosts speak.
+    /// TCP parameters.
     #[serde(default)]
     pub transport: TcpConfig,
-    /// What some flows have in place of that.
+    /// TCP parameters of specific services or hosts, which override `[transport]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<TransportFor>,
-    /// What hosts have to say; `--flows` replaces it.
+    /// Traffic to generate; `--flows` replaces it.
     #[serde(default)]
     pub workload: Workloads,
-    /// Applications, beside the workload.
+    /// Applications, in addition to the workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub application: Vec<ApplicationEntry>,
-    /// What is recorded beside the flows.
+    /// Time series to record besides the flows.
     #[serde(default)]
     pub probes: ProbesConfig,
-    /// How results are reported.
+    /// Settings of the report.
     #[serde(default)]
     pub report: Report,
-    /// What only live runs have.
+    /// Settings of live runs.
     #[serde(default)]
     pub live: Live,
 }
@@ -117,13 +120,13 @@ pub struct ScenarioConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Ports {
-    /// Memory that the ports of one switch share, for buffers that do.
+    /// Memory shared by the ports of a switch, for `dynamic` buffers.
     pub pool: Option<Bytes>,
-    /// When switches ask their neighbours to pause, if they do.
+    /// Pause frames of switches; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<PauseConfig>,
-    /// Time that hosts take to hand an arrived packet to their transport: one for all, or a list with
-    /// one for each.
+    /// Delay from a packet's arrival at a host to its transport: one value for all hosts, or a
+    /// list.
     #[serde(default = "no_delay")]
     pub host_delay: PerIndex<Time>,
     /// Ports of switches.
@@ -131,7 +134,7 @@ pub struct Ports {
     /// Ports of hosts.
     #[serde(default)]
     pub host: HostPort,
-    /// Ports of some links, in place of those.
+    /// Ports of specific links, which override `switch` and `host`.
     #[serde(default)]
     pub special: Vec<SpecialPort>,
 }
@@ -140,13 +143,13 @@ fn no_delay() -> PerIndex<Time> {
     PerIndex::All(Time::ZERO)
 }
 
-/// A port that some links have.
+/// Port of specific links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SpecialPort {
-    /// Which links.
+    /// Links by name.
     pub links: LinkNames,
-    /// What their senders have.
+    /// The port.
     pub port: PortConfig,
 }
 
@@ -169,10 +172,10 @@ pub struct TransportFor {
     /// The services; all if not given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<u16>,
-    /// The hosts that send; all if not given.
+    /// Sending hosts; all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<HostSet>,
-    /// Keys of `[transport]`, each in place of the whole value there.
+    /// Keys of `[transport]`; each replaces the whole value there.
     #[schemars(with = "TcpConfig")]
     pub set: toml::Table,
 }
@@ -182,7 +185,7 @@ pub struct TransportFor {
 #[serde(transparent)]
 pub struct Workloads(pub Vec<WorkloadConfig>);
 
-/// How results are reported.
+/// Settings of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Report {
@@ -190,7 +193,7 @@ pub struct Report {
     pub small_max: Bytes,
     /// The largest medium flow.
     pub medium_max: Bytes,
-    /// Which value a percentile is.
+    /// Definition of percentiles.
     pub percentiles: PercentileRule,
 }
 
@@ -239,7 +242,8 @@ impl FromStr for Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario file. Paths in it are relative to its directory.
+    /// Reads a scenario file, or one that is built in by its name. Paths in a file are relative to
+    /// its directory.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Diagnostic> {
         Self::read(path.as_ref(), &[])
     }
@@ -271,7 +275,7 @@ impl Scenario {
         settings: &[Setting],
         registry: &Registry,
     ) -> Result<Self, Diagnostic> {
-        let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        let text = read_text(path)?;
         let base = path.parent().unwrap_or(Path::new(""));
         let streams = Streams::default();
         let mut scenario = Self::with((path, &text), settings, base, streams, registry)?;
@@ -280,6 +284,20 @@ impl Scenario {
             scenario.config.name = Some(stem.to_string_lossy().into_owned());
         }
         Ok(scenario)
+    }
+
+    /// Whether it names a marker, scheduler or congestion controller of another crate.
+    pub fn has_custom_schemes(&self) -> bool {
+        let mut ports = self.config.ports.clone();
+        let mut ports = ports.configs_mut();
+        let is_custom = |port: &PortConfig| {
+            matches!(port.marker.scheme, SchemeConfig::Custom(_))
+                || matches!(port.scheduler, SchedulerConfig::Custom(_))
+        };
+        matches!(
+            self.config.transport.controller,
+            ControllerConfig::Custom(_)
+        ) || ports.any(|(_, port)| is_custom(port))
     }
 
     /// Reads a scenario from its text; errors name it by `path`.
@@ -343,6 +361,13 @@ impl Scenario {
             .map_err(|error| Diagnostic::from_toml(&source, &error))
     }
 
+    /// The files that were read for it: its own and those of its workloads.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = inputs::read_by(&self.config.workload.0);
+        files.push(self.source.path().to_owned());
+        files
+    }
+
     /// The command that makes this run alone, for a shell.
     pub fn command(&self) -> String {
         let quoted = |text: &str| {
@@ -376,6 +401,26 @@ impl Scenario {
         let problem = format!("{name:?} is no name for a directory of results");
         let help = "write a word such as \"incast\": no separators of paths, no dot in front";
         Err(self.error("name", problem).help(help))
+    }
+
+    /// Whether the file or a setting says anything at `path`, such as `"ports.switch"`.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.source.has(path)
+    }
+
+    /// Takes another configuration instead of its own, with schemes of other crates found again.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) fn replace(&mut self, mut config: ScenarioConfig) -> Result<(), Diagnostic> {
+        resolve(&mut config, &self.registry, &self.source)?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// A name at `path` that is not one of `known`.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) fn unknown_name(&self, path: &str, name: &str, known: &[&str]) -> Diagnostic {
+        Diagnostic::unknown(&self.source, self.source.span_of(path), "key", name, known)
     }
 
     /// A problem with the table at `path`, such as `"ports.switch"`.
@@ -599,7 +644,7 @@ fn one() -> u64 {
 }
 
 /// Says which file was probably meant.
-fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     let problem = match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
         _ => error.to_string(),

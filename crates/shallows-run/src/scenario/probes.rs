@@ -15,19 +15,19 @@ use shallows_sim::topology::Fabric;
 use super::links::LinkNames;
 use super::{Diagnostic, Scenario};
 
-/// What is recorded beside the flows; nothing by default.
+/// Time series to record; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbesConfig {
     /// Every round-trip time that a sender sees.
     pub rtt: bool,
-    /// How long packets wait before these links.
+    /// Waiting times of packets at these links.
     pub sojourn: LinkNames,
-    /// All packets on these links, as a capture.
+    /// Packets on these links, as a pcapng capture.
     pub capture: LinkNames,
     /// Lengths and thresholds of queues.
     pub queues: Option<LinkProbe>,
-    /// What queues send.
+    /// Throughput of queues.
     pub throughput: Option<LinkProbe>,
     /// Windows of senders.
     pub flows: Option<FlowProbe>,
@@ -35,31 +35,31 @@ pub struct ProbesConfig {
     pub goodput: Option<ServiceProbe>,
 }
 
-/// Something of every service, again and again.
+/// Periodic samples of every service.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ServiceProbe {
-    /// From one sample to the next.
+    /// Sampling interval.
     pub interval: Time,
 }
 
-/// Something of some links, again and again.
+/// Periodic samples of links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkProbe {
-    /// Which links.
+    /// Links by name.
     pub links: LinkNames,
-    /// From one sample to the next.
+    /// Sampling interval.
     pub interval: Time,
 }
 
-/// Something of some flows, again and again.
+/// Periodic samples of flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FlowProbe {
-    /// Which flows.
+    /// Flows to sample.
     pub flows: FlowNumbers,
-    /// From one sample to the next.
+    /// Sampling interval.
     pub interval: Time,
 }
 
@@ -85,7 +85,7 @@ pub struct Probes {
 pub struct Sampled {
     /// Numbers of links or flows; none where it is all services.
     pub of: Vec<u32>,
-    /// From one sample to the next.
+    /// Sampling interval.
     pub interval: Time,
 }
 

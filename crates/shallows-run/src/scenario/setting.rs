@@ -6,21 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Keys of which exactly one of the possible sub-keys is written: choosing another one replaces
-/// what was chosen before.
-const CHOICES: [&str; 11] = [
-    "buffer",
-    "classifier",
-    "controller",
-    "counted",
-    "routing",
-    "scheduler",
-    "scheme",
-    "services",
-    "size",
-    "topology",
-    "workload",
-];
+use crate::schema::is_choice;
 
 /// Names in the longest key that can be set.
 const DEEPEST: usize = 32;
@@ -92,7 +78,7 @@ fn set_in_table<'i>(
     } else {
         let nothing = || Spanned::new(span.clone(), DeValue::Table(DeTable::new()));
         let mut inner = match before {
-            Some(inner) if !(is_choice(keys, depth) && inner.get_ref().is_str()) => inner,
+            Some(inner) if !(is_choice(&keys[..=depth]) && inner.get_ref().is_str()) => inner,
             _ => nothing(),
         };
         set_in_value(inner.get_mut(), keys, depth + 1, value, span)?;
@@ -112,7 +98,7 @@ fn set_in_value<'i>(
     let parent = keys[..depth].join(".");
     match inside {
         DeValue::Table(table) => {
-            if is_choice(keys, depth - 1) {
+            if is_choice(&keys[..depth]) {
                 let chosen = table.remove_entry(keys[depth]);
                 *table = chosen.into_iter().collect();
             }
@@ -137,16 +123,6 @@ fn set_in_value<'i>(
             article(other)
         )),
     }
-}
-
-fn is_choice(keys: &[&str], depth: usize) -> bool {
-    let is_index = keys[depth].bytes().all(|byte| byte.is_ascii_digit());
-    let name = keys[if is_index && depth > 0 {
-        depth - 1
-    } else {
-        depth
-    }];
-    CHOICES.contains(&name)
 }
 
 fn article(value: &DeValue<'_>) -> &'static str {
@@ -188,16 +164,26 @@ mod tests {
 
     #[test]
     fn a_choice_replaces_the_one_before_and_other_tables_grow() {
-        let text = "[marker]\nscheme = { per-queue = { threshold = \"1KB\" } }\npoint = \"x\"";
-        let new = set(text, &["marker.scheme.mq-ecn.threshold=32KB"]).unwrap();
+        let text = "[ports.switch.marker]\nscheme = { per-queue = { threshold = \"1KB\" } }\n\
+                    point = \"x\"";
+        let new = set(text, &["ports.switch.marker.scheme.mq-ecn.threshold=32KB"]).unwrap();
         assert_eq!(
             new,
-            "[marker]\npoint = \"x\"\n\n[marker.scheme.mq-ecn]\nthreshold = \"32KB\"\n"
+            "[ports.switch.marker]\npoint = \"x\"\n\n\
+             [ports.switch.marker.scheme.mq-ecn]\nthreshold = \"32KB\"\n"
         );
-        let same = set(text, &["marker.scheme.per-queue.threshold=2KB"]).unwrap();
-        assert!(same.contains("[marker.scheme.per-queue]\nthreshold = \"2KB\""));
-        let from_name = set("controller = \"reno\"", &["controller.dctcp.g=0.5"]).unwrap();
-        assert_eq!(from_name, "[controller.dctcp]\ng = 0.5\n");
+        let key = "ports.switch.marker.scheme.per-queue.threshold=2KB";
+        let same = set(text, &[key]).unwrap();
+        assert!(same.contains("marker.scheme.per-queue]\nthreshold = \"2KB\""));
+        let text = "[transport]\ncontroller = \"reno\"";
+        let from_name = set(text, &["transport.controller.dctcp.g=0.5"]).unwrap();
+        assert_eq!(from_name, "[transport.controller.dctcp]\ng = 0.5\n");
+        let text = "[[application]]\nrun = { requests = { value = \"1KB\" } }";
+        let other = set(text, &["application.0.run.ping.interval=1ms"]).unwrap();
+        assert_eq!(
+            other,
+            "[[application]]\n\n[application.run.ping]\ninterval = \"1ms\"\n"
+        );
     }
 
     #[test]

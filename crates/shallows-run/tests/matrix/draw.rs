@@ -98,7 +98,7 @@ pub(crate) struct Case {
 }
 
 fn cable(prefix: &'static str) -> impl Strategy<Value = String> {
-    let rate = select(vec!["1Gbps", "10Gbps", "25Gbps", "100Gbps"]);
+    let rate = select(vec!["100Mbps", "1Gbps", "10Gbps", "25Gbps", "100Gbps"]);
     (rate, 0..20_000u32).prop_map(move |(rate, delay)| {
         format!("{prefix}rate = '{rate}', {prefix}delay = '{delay}ns'")
     })
@@ -191,7 +191,7 @@ limited-transmit = {limited}\nrto = {{ initial = '5ms', minimum = '5ms', maximum
 fn workload() -> impl Strategy<Value = (String, bool, bool)> {
     let ended = |text: String| (text, true, true);
     prop_oneof![
-        3 => (1..60u32, select(vec!["0.3", "0.9"]), select(vec!["'30KB'", "'100KB'"]), 1..5u32).prop_map(
+        3 => (1..60u32, select(vec!["0.01", "0.3", "0.9"]), select(vec!["'30KB'", "'100KB'"]), 1..5u32).prop_map(
             move |(flows, load, sizes, services)| ended(format!(
                 "poisson = {{ load = {load}, size = {sizes}, flows = {flows}, services = {{ balanced = {services} }} }}"
             ))

@@ -1,6 +1,6 @@
 //! The matrix: schedulers x markers x controllers x fabrics x workloads x applications x faults x
 //! probes, drawn at random. Whatever a scenario has, its run ends, gives the same results on any
-//! number of threads and in any format, and its sums agree.
+//! number of threads, by events and in layers, and in any format, and its sums agree.
 //!
 //! CI runs a few hundred cases. For as many as a time allows:
 //!
@@ -13,7 +13,6 @@ mod draw;
 use std::env;
 use std::path::Path;
 use std::str::FromStr as _;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,9 +21,11 @@ use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shallows_core::units::Time;
 use shallows_results::{Format, RunRecord};
-use shallows_run::{Built, FlowRecords, Options, Scenario, drive, run_built};
+use shallows_run::{
+    Built, Diagnostic, FlowRecords, Interrupt, Options, Scenario, drive, run_built,
+};
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{FlowOutcome, Simulation};
+use shallows_sim::{EngineChoice, FlowOutcome};
 
 use draw::Case;
 
@@ -61,11 +62,18 @@ fn check_in_time(number: u64, case: Case) {
 fn check(case: &Case) {
     let scenario = Scenario::from_str(&case.text).unwrap_or_else(|error| panic!("{error}"));
     let built = scenario.build().unwrap_or_else(|error| panic!("{error}"));
-    let (alone, end) = simulate(&scenario, &built, 1);
-    for threads in [2, 4] {
-        let (together, other_end) = simulate(&scenario, &built, threads);
-        assert_eq!(together, alone, "on {threads} threads");
+    let automatic = simulate(&scenario, &built, EngineChoice::Automatic, 1);
+    let (alone, end) = automatic.unwrap_or_else(|error| panic!("{error}"));
+    for threads in [1, 2, 4] {
+        let by_events = simulate(&scenario, &built, EngineChoice::Events, threads);
+        let (together, other_end) = by_events.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(together, alone, "by events on {threads} threads");
         assert_eq!(other_end, end, "packets on links, on {threads} threads");
+    }
+    // Refused where the scenario does not fit.
+    if let Ok((in_layers, other_end)) = simulate(&scenario, &built, EngineChoice::Layers, 1) {
+        assert_eq!(in_layers, alone, "in layers");
+        assert_eq!(other_end, end, "packets on links, in layers");
     }
     for (number, (flow, outcome)) in alone.iter().enumerate() {
         check_flow(case, number, flow, outcome);
@@ -81,16 +89,15 @@ fn check(case: &Case) {
 fn simulate(
     scenario: &Scenario,
     built: &Built,
+    engine: EngineChoice,
     threads: u32,
-) -> (Vec<(FlowSpec, FlowOutcome)>, u64) {
-    let simulation = scenario.simulation(built, threads);
-    let mut simulation: Simulation = simulation.unwrap_or_else(|error| panic!("{error}"));
-    let interrupted = AtomicBool::new(false);
+) -> Result<(Vec<(FlowSpec, FlowOutcome)>, u64), Diagnostic> {
+    let mut simulation = scenario.simulation_on(engine, built, threads)?;
     let until = scenario.config.until;
-    drive(&mut simulation, until, &mut [], &interrupted)
+    drive(&mut simulation, until, &mut [], Interrupt::Never)
         .unwrap_or_else(|error| panic!("{error:?}"));
     let flows = simulation.flows().map(|(flow, outcome)| (*flow, outcome));
-    (flows.collect(), simulation.progress().packet_hops)
+    Ok((flows.collect(), simulation.progress().packet_hops))
 }
 
 fn check_flow(case: &Case, number: usize, flow: &FlowSpec, outcome: &FlowOutcome) {
@@ -116,7 +123,7 @@ fn check_record(case: &Case, scenario: &Scenario, built: &Built) {
         let options = Options {
             out: Some((&out, format)),
             threads: 2,
-            interrupted: &AtomicBool::new(false),
+            interrupted: Interrupt::Never,
             flows: FlowRecords::OnDisk,
         };
         let finished = run_built(scenario, built, &options, &mut []);

@@ -8,7 +8,11 @@
 //! clocks are set to the earliest event of all.
 //!
 //! Pieces of a run that are too short for that, such as between two samples of a probe, run on the
-//! calling thread.
+//! calling thread. So does sparse traffic: where the parts have a few events in each lookahead,
+//! waiting for each other would take much longer than the work. How dense it is shows in a few
+//! thousand events on the calling thread, now and then; threads that find little to do stop. And so
+//! does all traffic while the machine is too busy for threads that wait for each other: they are
+//! timed, and where one thread is faster they are tried again ever more rarely.
 //!
 //! None of this changes a result. Which events a part sees in which order depends on their times
 //! and keys alone.
@@ -21,10 +25,12 @@ mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Instant;
 use std::{io, mem, panic, thread};
 
 use shallows_core::units::Time;
 
+use crate::layers::EngineChoice;
 use crate::shard::{Mail, Shard};
 use exchange::Exchange;
 use platform::Std;
@@ -36,9 +42,68 @@ use worker::{Limit, Outcome, Part, Worker};
 pub(crate) struct Crew {
     exchange: Arc<Exchange<Std, Mail>>,
     helpers: Vec<Helper>,
-    lookaheads: Vec<Vec<Time>>,
+    /// How long a packet to each part is at least on its way.
+    lookaheads: Vec<Time>,
     /// What the last piece had to do.
     last: Option<Piece>,
+    /// Events that all threads handle before the traffic is looked at again.
+    stretch: u64,
+    /// Events that all threads have handled.
+    shared: u64,
+    /// None if all threads are demanded, however fast they are.
+    pace: Option<Pace>,
+}
+
+/// How fast one thread and all of them are, and when all are tried again.
+#[derive(Debug)]
+struct Pace {
+    /// Events in a second on one thread; 0 if that is not known.
+    alone: f64,
+    /// Events to handle on one thread before all are tried again.
+    wait: u64,
+    /// The same, after the next time that all were slower.
+    next_wait: u64,
+}
+
+/// Events of a trial of all threads, and those on one thread after a first trial that was slower.
+const TRIAL: u64 = 20_000;
+const FIRST_WAIT: u64 = 10 * TRIAL;
+const LONGEST_WAIT: u64 = 100 * TRIAL;
+
+/// A new measurement counts as much as all before it.
+const NEW: f64 = 0.5;
+
+impl Pace {
+    const NEW: Self = Self {
+        alone: 0.0,
+        wait: 0,
+        next_wait: FIRST_WAIT,
+    };
+
+    /// One thread has handled events in some seconds; how many all threads should handle next.
+    fn was_alone(&mut self, events: u64, seconds: f64) -> u64 {
+        self.wait = self.wait.saturating_sub(events);
+        if events >= SHORT {
+            let rate = events as f64 / seconds.max(1e-9);
+            self.alone = if self.alone == 0.0 {
+                rate
+            } else {
+                NEW * rate + (1.0 - NEW) * self.alone
+            };
+        }
+        if self.wait > 0 { 0 } else { TRIAL }
+    }
+
+    /// All threads have handled events in some seconds; false if one would have been faster.
+    fn was_together(&mut self, events: u64, seconds: f64) -> bool {
+        if events < SHORT || events as f64 >= self.alone * seconds {
+            self.next_wait = FIRST_WAIT;
+            return true;
+        }
+        self.wait = self.next_wait;
+        self.next_wait = (2 * self.next_wait).min(LONGEST_WAIT);
+        false
+    }
 }
 
 /// Some of a run: how many events it had in how much time.
@@ -48,8 +113,16 @@ struct Piece {
     span: Time,
 }
 
-/// Pieces of fewer events take less time on one thread than it takes to wake the others.
+/// Pieces of fewer events take less time on one thread than it takes to wake the others. As many
+/// show how dense the traffic is.
 const SHORT: u64 = 2_000;
+
+/// Events of a part in a lookahead from which on it is worth a thread: with fewer, it waits for the
+/// others longer than it works.
+pub(crate) const DENSE: u64 = 16;
+
+/// Events of a part between two looks at the traffic.
+const STRETCH: u64 = 500_000;
 
 /// A thread that runs a part when it is given it.
 #[derive(Debug)]
@@ -62,33 +135,98 @@ struct Helper {
 
 impl Crew {
     /// Threads for as many parts as there are lookaheads from each of them to each.
-    pub(crate) fn new(lookaheads: &[Vec<Time>]) -> io::Result<Self> {
+    /// None for a single part. If the event queue is demanded, they are not left for one thread
+    /// because that is faster.
+    pub(crate) fn new(lookaheads: &[Vec<Time>], engine: EngineChoice) -> io::Result<Option<Self>> {
+        if lookaheads.len() == 1 {
+            return Ok(None);
+        }
         let exchange = Arc::new(Exchange::new(lookaheads));
         let helpers = (1..lookaheads.len()).map(|part| Helper::new(part, &exchange));
-        Ok(Self {
+        let to_part = |to: usize| {
+            let others = (0..lookaheads.len()).filter(|&from| from != to);
+            others.map(|from| lookaheads[from][to]).min()
+        };
+        let to_parts = (0..lookaheads.len()).map(|to| to_part(to).unwrap_or(Time::MAX));
+        Ok(Some(Self {
             helpers: helpers.collect::<io::Result<_>>()?,
             exchange,
-            lookaheads: lookaheads.to_vec(),
+            lookaheads: to_parts.collect(),
             last: None,
-        })
+            stretch: 0,
+            shared: 0,
+            pace: (engine != EngineChoice::Events).then_some(Pace::NEW),
+        }))
     }
 
     /// Handles about `events` events a part before `end`; true if there are none left.
     pub(crate) fn run(&mut self, shards: &mut Vec<Shard>, end: Time, events: u64) -> bool {
+        let mut left = events;
+        while left > 0 {
+            let (outcome, handled) = self.run_piece(shards, end, left);
+            if outcome == Outcome::Finished {
+                return true;
+            }
+            left = left.saturating_sub(handled);
+        }
+        false
+    }
+
+    /// Handles some events, in the way that is the faster one for the traffic; how many a part.
+    fn run_piece(&mut self, shards: &mut Vec<Shard>, end: Time, events: u64) -> (Outcome, u64) {
         let handled = |shards: &[Shard]| shards.iter().map(Shard::handled).sum::<u64>();
         let (from, before) = (earliest(shards), handled(shards));
-        let limit = Limit { end, events };
-        let outcome = match self.last {
-            Some(last) if last.expected(end.saturating_sub(from)) < u128::from(SHORT) => {
-                run_alone(shards, &self.lookaheads, limit)
-            }
-            _ => self.run_together(shards, limit),
+        let span = end.saturating_sub(from);
+        let is_short = |last: Piece| last.expected(span) < u128::from(SHORT);
+        let clock = Instant::now();
+        let outcome = if self.stretch == 0 || self.last.is_some_and(is_short) {
+            let wait = self.pace.as_ref().map_or(0, |pace| pace.wait);
+            let events = events.min(SHORT.max(wait));
+            let (outcome, turns) = run_alone(shards, &self.lookaheads, Limit { end, events });
+            let events = handled(shards) - before;
+            // Parts that have much to do overtake each other by two lookaheads.
+            let is_sparse = events < 2 * DENSE * turns;
+            self.stretch = match &mut self.pace {
+                _ if is_sparse => 0,
+                None => STRETCH,
+                Some(pace) => pace.was_alone(events, clock.elapsed().as_secs_f64()),
+            };
+            outcome
+        } else {
+            let most = events.min(self.stretch);
+            let of_parts: Vec<u64> = shards.iter().map(Shard::handled).collect();
+            let outcome = self.run_together(shards, Limit { end, events: most });
+            self.shared += handled(shards) - before;
+            let seconds = clock.elapsed().as_secs_f64();
+            let pace = self.pace.as_mut();
+            let is_faster =
+                pace.is_none_or(|of| of.was_together(handled(shards) - before, seconds));
+            let of_parts = shards.iter().zip(of_parts);
+            let events = of_parts
+                .map(|(shard, before)| shard.handled() - before)
+                .max();
+            // A part that stops early has too little to do.
+            let is_sparse = outcome == Outcome::Stopped && events < Some(most);
+            self.stretch = match events {
+                Some(events) if !is_sparse && is_faster => match self.stretch {
+                    TRIAL => STRETCH,
+                    stretch => stretch.saturating_sub(events),
+                },
+                _ => 0,
+            };
+            outcome
         };
+        let events = handled(shards) - before;
         self.last = Some(Piece {
-            events: handled(shards) - before,
+            events,
             span: earliest(shards).min(end).saturating_sub(from),
         });
-        outcome == Outcome::Finished
+        (outcome, events.div_ceil(shards.len() as u64).max(1))
+    }
+
+    /// How many events all threads have handled, and not the calling one for all of them.
+    pub(crate) fn shared(&self) -> u64 {
+        self.shared
     }
 
     /// Handles events on all threads.
@@ -128,32 +266,44 @@ fn earliest(shards: &[Shard]) -> Time {
     times.min().unwrap_or(Time::MAX)
 }
 
-/// Handles events on the calling thread: in turns, each part up to the time before which no other
-/// can send it anything.
-fn run_alone(shards: &mut [Shard], lookaheads: &[Vec<Time>], limit: Limit) -> Outcome {
-    let mut handled = 0;
+/// Handles events on the calling thread, in turns: the part with the earliest event goes on to the
+/// time before which no other can send it anything. Answers with the number of turns as well.
+fn run_alone(shards: &mut [Shard], lookaheads: &[Time], limit: Limit) -> (Outcome, u64) {
+    let next_of = |shard: &Shard| shard.next_time().unwrap_or(Time::MAX);
+    let mut nexts: Vec<Time> = shards.iter().map(next_of).collect();
+    let (mut handled, mut turns) = (0, 0);
     loop {
-        let earliest = earliest(shards);
-        if earliest >= limit.end {
-            return Outcome::Finished;
-        }
-        if handled >= limit.events {
-            return Outcome::Stopped;
-        }
-        for to in 0..shards.len() {
-            let others = (0..shards.len()).filter(|&from| from != to);
-            let horizon = others.fold(limit.end, |horizon, from| {
-                horizon.min(earliest.saturating_add(lookaheads[from][to]))
-            });
-            handled += shards[to].run(horizon, u64::MAX);
-        }
-        for from in 0..shards.len() {
-            for to in 0..shards.len() {
-                let mut mail = mem::take(&mut shards[from].outbox[to]);
-                shards[to].receive(&mut mail);
-                shards[from].outbox[to] = mail;
+        let (mut first, mut earliest) = (0, Time::MAX);
+        for (part, &next) in nexts.iter().enumerate() {
+            if next < earliest {
+                (first, earliest) = (part, next);
             }
         }
+        if earliest >= limit.end {
+            return (Outcome::Finished, turns);
+        }
+        if handled >= limit.events {
+            return (Outcome::Stopped, turns);
+        }
+        turns += 1;
+        let mut horizon = Time::MAX;
+        for (part, (&next, &lookahead)) in nexts.iter().zip(lookaheads).enumerate() {
+            if part != first {
+                // Its next event is one of its own, or one that somebody sends it from now on.
+                horizon = horizon.min(next.min(earliest + lookahead));
+            }
+        }
+        let horizon = limit.end.min(horizon + lookaheads[first]);
+        handled += shards[first].run(horizon, u64::MAX);
+        for to in 0..shards.len() {
+            if !shards[first].outbox[to].is_empty() {
+                let mut mail = mem::take(&mut shards[first].outbox[to]);
+                shards[to].receive(&mut mail);
+                shards[first].outbox[to] = mail;
+                nexts[to] = next_of(&shards[to]);
+            }
+        }
+        nexts[first] = next_of(&shards[first]);
     }
 }
 

@@ -10,12 +10,17 @@ use super::platform::Platform;
 /// How often a part may go further without finding an event before it asks for a barrier.
 const PATIENCE: u32 = 16;
 
+/// Looks at the others after which a part with too few events stops the run.
+const LOOKS: u64 = 512;
+
 /// A part of a simulation with events of its own.
 pub(super) trait Part {
     type Mail: Mail;
 
     /// Events between two looks at the others.
     const BATCH: u64 = 128;
+    /// Events in each look at the others, on average, that make it worth a thread.
+    const WORTHWHILE: u64 = 4;
 
     /// Handles up to `most` events before `end`; how many there were.
     fn run(&mut self, end: Time, most: u64) -> u64;
@@ -43,7 +48,7 @@ pub(super) struct Limit {
 pub(super) enum Outcome {
     /// There are no more events before the end.
     Finished,
-    /// A part has handled as many as it should.
+    /// A part has handled as many as it should, or has too little to do for a thread.
     Stopped,
 }
 
@@ -71,11 +76,12 @@ impl<P: Platform, S: Part> Worker<'_, P, S> {
         // Clocks and mail are as the last run has left them.
         exchange.request_barrier(self.number);
         let (mut handled, mut fruitless) = (0, 0);
+        let (mut looks, mut found, mut is_idle) = (0, 0, false);
         loop {
             if exchange.is_barrier_requested() {
                 self.take_mail();
                 let next = self.part.next_time().unwrap_or(Time::MAX);
-                let wants_stop = handled >= self.limit.events;
+                let wants_stop = is_idle || handled >= self.limit.events;
                 let decision = exchange.arrive(self.number, next, wants_stop);
                 if decision.earliest >= end || decision.stop {
                     // All have sent what they had to, and nothing may be left between parts.
@@ -91,7 +97,12 @@ impl<P: Platform, S: Part> Worker<'_, P, S> {
             self.take_mail();
             let count = self.work(horizon);
             handled += count;
-            if handled >= self.limit.events {
+            (looks, found) = (looks + 1, found + count);
+            if looks == LOOKS {
+                is_idle = found < looks * S::WORTHWHILE;
+                (looks, found) = (0, 0);
+            }
+            if is_idle || handled >= self.limit.events {
                 exchange.request_barrier(self.number);
             } else if count > 0 {
                 fruitless = 0;

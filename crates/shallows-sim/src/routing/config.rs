@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::{Choice, Selection};
 use crate::topology::UnknownNode;
 
-/// How one of several equally short paths is chosen.
+/// Choice among equally short paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -25,20 +25,20 @@ pub enum RoutingConfig {
     Ecmp,
     /// By a seeded hash of each packet.
     Spray,
-    /// By the number of the destination: of `n` next hops, in the order of the links, the one at
-    /// `d mod n`, and at the next switch with a choice the same with `d / n` in place of `d`
-    /// (D-mod-k), so that on leaf-spine packets to host `d` cross spine `d mod spines` and on a
-    /// fat-tree all core switches are in use.
+    /// By the number `d` of the destination (D-mod-k): of `n` next hops, in link order, a switch
+    /// takes the one at `d mod n`, and the next switch with a choice continues with `d / n`. On
+    /// leaf-spine, packets to host `d` cross spine `d mod spines`; on a fat-tree all core switches
+    /// are in use.
     DestinationModulo,
     /// By the byte-wise hash of ns-2's multipath patch over the two ends of a packet and the number
     /// of its connection, with one connection for each pair of hosts: what MQ-ECN's authors
     /// simulate. A pair keeps its path for the whole run, and the hash is uneven.
     Ns2Hash,
-    /// By the bits of one random number for each flow, as EAR's authors simulate: of `n` next hops
-    /// the one at `(number >> (32 - TTL)) mod n`, where TTL is 32 less the links that the packet has
-    /// crossed. Its ACKs have the same number. Where `n` is no power of two the choices at
+    /// By the bits of one random number per flow, as in the simulations of EAR's authors: of `n`
+    /// next hops the one at `(number >> (32 - TTL)) mod n`, where TTL is 32 minus the number of
+    /// links crossed. ACKs have the same number. If `n` is not a power of two, the choices at
     /// successive switches depend on each other: a four-tier fat-tree of radix 6 has 27 paths
-    /// between distant hosts, of which 12 are used.
+    /// between distant hosts and uses 12.
     TtlHash,
     /// By a list. A path serves the opposite direction too unless that has one of its own; pairs
     /// that are not in the list take one of the shortest paths by flow hash.

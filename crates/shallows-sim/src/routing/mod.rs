@@ -15,6 +15,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use shallows_core::control::LinkState;
 use shallows_core::units::Bytes;
 use thiserror::Error;
 
@@ -69,15 +70,6 @@ pub enum Place {
     First,
     /// One that was added while all others were busy.
     Added,
-}
-
-/// Whether a link carries packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkState {
-    /// It does.
-    Up,
-    /// It does not, and no path leads over it.
-    Down,
 }
 
 /// There is no way from one host to another.

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use shallows_core::control::Agent;
+use shallows_core::control::{Agent, LinkState};
 use shallows_core::units::Time;
 
 use super::Shard;
@@ -125,6 +125,25 @@ impl Shard {
         }
         self.transmit_messages(port);
         self.arm_agents(port);
+    }
+
+    /// Tells the agents here of a link that has gone down or come back at `now`.
+    pub(crate) fn tell_agents(&mut self, now: Time, link: u32, state: LinkState) {
+        let with_agents = |(_, host): &(&u32, &HostState)| !host.agents.is_empty();
+        let ports = self.hosts.iter().filter(with_agents);
+        let mut ports: Vec<u32> = ports.map(|(&port, _)| port).collect();
+        ports.sort_unstable();
+        for port in ports {
+            if let Some(host) = self.hosts.get_mut(&port) {
+                for index in 0..host.agents.len() {
+                    if let Some(agent) = host.agent(index) {
+                        agent.link_changed(now, link, state);
+                    }
+                }
+            }
+            // What they have to say to it leaves then.
+            self.set_host_timer(port, now);
+        }
     }
 
     /// Sets the timer of a host for its agents, whose deadlines change with messages, and with

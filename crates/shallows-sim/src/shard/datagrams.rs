@@ -99,12 +99,13 @@ impl Shard {
         let forth = envelope(&self.world, flow, &self.routing, Direction::Forth);
         let port = self.paths.link(forth.route);
         let rate = self.observer.rate(self.network.link(port));
+        let rate = rate.expect("the link of a UDP source is watched");
         let coin = Coin::new(self.world.seed ^ JITTER, u64::from(flow));
         let source = Source {
             sender: Sender::new(stream, self.now).with_jitter(stream, coin),
             forth,
             port,
-            rate: rate.unwrap_or(Rate::from_gbps(1)),
+            rate,
             departures: VecDeque::new(),
             timer: None,
             sprayed: 0,

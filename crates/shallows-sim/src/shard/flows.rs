@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::gate::Refusal;
 use shallows_core::port::DropReason;
 
-use super::{Shard, World};
+use super::Shard;
 use crate::barriers::Barriers;
 use crate::engine::{Class, Key};
 use crate::simulation::FlowOutcome;
@@ -17,6 +17,8 @@ pub(super) struct Flows {
     /// Flows of this part that start at a given time, in that order, and the next of them.
     starting: Vec<u32>,
     next_start: usize,
+    /// In layers, where they are sorted by host, the next of each host.
+    next_starts: Vec<usize>,
     barriers: Barriers,
     pub(super) outcomes: Vec<FlowOutcome>,
     /// Packets of senders that ports and gates have dropped.
@@ -26,12 +28,13 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(world: &World, starting: Vec<u32>) -> Self {
+    pub(super) fn new(starting: Vec<u32>, outcomes: Vec<FlowOutcome>, barriers: Barriers) -> Self {
         Self {
             starting,
             next_start: 0,
-            barriers: Barriers::new(&world.workload.barriers),
-            outcomes: world.workload.flows.iter().map(FlowOutcome::of).collect(),
+            next_starts: Vec::new(),
+            barriers,
+            outcomes,
             drops: FxHashMap::default(),
             refusals: FxHashMap::default(),
             done: 0,
@@ -80,6 +83,29 @@ impl Shard {
         refusals.map(|(&(flow, refusal), &count)| (flow, refusal, count))
     }
 
+    /// Schedules the first start of each host; its others follow one by one.
+    pub(super) fn await_first_flows(&mut self) {
+        let world = Arc::clone(&self.world);
+        let src = |flow: &u32| world.workload.flows[*flow as usize].src;
+        self.flows.starting.sort_by_key(src);
+        for host in 0..world.places.len() as u32 {
+            let first = self.flows.starting.partition_point(|flow| src(flow) < host);
+            self.flows.next_starts.push(first);
+            self.await_next_flow_of(host);
+        }
+    }
+
+    /// Schedules the start of the next flow of a host.
+    fn await_next_flow_of(&mut self, host: u32) {
+        let next = self.flows.next_starts[host as usize];
+        if let Some(&flow) = self.flows.starting.get(next) {
+            let spec = self.world.workload.flows[flow as usize];
+            if spec.src == host {
+                self.schedule(spec.start, Key::new(Class::Start, flow));
+            }
+        }
+    }
+
     /// Schedules the start of the next flow that waits for no barrier.
     pub(super) fn await_next_flow(&mut self) {
         if let Some(&flow) = self.flows.starting.get(self.flows.next_start) {
@@ -89,7 +115,11 @@ impl Shard {
     }
 
     pub(super) fn start_flow(&mut self, flow: u32) {
-        if self.flows.starting.get(self.flows.next_start) == Some(&flow) {
+        if self.layers.is_some() {
+            let host = self.world.workload.flows[flow as usize].src;
+            self.flows.next_starts[host as usize] += 1;
+            self.await_next_flow_of(host);
+        } else if self.flows.starting.get(self.flows.next_start) == Some(&flow) {
             self.flows.next_start += 1;
             self.await_next_flow();
         }

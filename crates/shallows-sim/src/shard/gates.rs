@@ -77,7 +77,7 @@ impl Shard {
     /// Hands a packet of a host's transport to the gates of the host, if it has any.
     #[inline(never)]
     pub(super) fn launch_gated(&mut self, packet: Packet) {
-        let port = self.paths.link(packet.route);
+        let port = self.paths.link(packet.ticket.route);
         let to = self.destination(&packet);
         let number = self.add(packet);
         let ticket = self.packets.get(number).ticket;
@@ -93,6 +93,26 @@ impl Shard {
         }
         if has_agents || is_held && !is_due {
             self.open_gates(port);
+        }
+    }
+
+    /// Tells the gates of a host with control agents what it has received.
+    #[inline(never)]
+    pub(super) fn note_received(&mut self, packet: &Packet) {
+        if self.world.control.hosts.is_empty() || packet.is_control() {
+            return;
+        }
+        let spec = self.world.workload.flows[packet.connection() as usize];
+        let (from, to) = if packet.is_ack() {
+            (spec.dst, spec.src)
+        } else {
+            (spec.src, spec.dst)
+        };
+        let port = self.world.places[to as usize].port;
+        if let Some(host) = self.hosts.get_mut(&port) {
+            for gate in &mut host.gates {
+                gate.gate().received(self.now, packet.size(), from);
+            }
         }
     }
 

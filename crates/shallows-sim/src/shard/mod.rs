@@ -15,6 +15,7 @@ mod mail;
 mod observation;
 mod paths;
 mod pauses;
+mod windows;
 
 use std::hint;
 use std::sync::Arc;
@@ -26,13 +27,15 @@ use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
 
 use crate::applications::ApplicationPlan;
+use crate::barriers::Barriers;
 use crate::control::{Carriage, Channel};
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
+use crate::layers::{LayerPlan, Layers};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{Router, Selection};
-use crate::simulation::{Completion, Connections};
+use crate::simulation::{Completion, Connections, FlowOutcome};
 use crate::transport::TransportOverride;
 use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
@@ -114,8 +117,13 @@ pub(crate) struct ShardSetup {
     pub(crate) keeps_rtt: bool,
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
+    /// The layers, if it runs in them.
+    pub(crate) layers: Option<LayerPlan>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
+    /// What has become of each flow: nothing yet.
+    pub(crate) outcomes: Vec<FlowOutcome>,
+    pub(crate) barriers: Barriers,
     /// When flows of this part stop.
     pub(crate) stops: Vec<Stop>,
 }
@@ -142,6 +150,8 @@ pub(crate) struct Shard {
     hosts: Hosts,
     observer: Observer,
     pauses: Option<Box<Pauses>>,
+    /// Windows and layers instead of the event queue.
+    layers: Option<Box<Layers>>,
     /// Whether all events have to keep their order.
     is_strict: bool,
     /// Whether the fabric is so large that prefetching all that events need pays.
@@ -174,7 +184,7 @@ impl Shard {
             messages: Arena::new(),
             messages_of_applications: Messages::default(),
             paths: setup.paths,
-            flows: Flows::new(&world, setup.starting),
+            flows: Flows::new(setup.starting, setup.outcomes, setup.barriers),
             tcp: Tcp::new(world.workload.flows.len()),
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
@@ -185,12 +195,17 @@ impl Shard {
             network,
             observer: Observer::new(setup.watched, setup.keeps_rtt),
             pauses: setup.pauses.map(Box::new),
+            layers: setup.layers.map(|plan| Box::new(Layers::new(plan))),
             outbox: (0..setup.parts).map(|_| Mail::default()).collect(),
             now: Time::ZERO,
             handled: 0,
             world,
         };
-        shard.await_next_flow();
+        if shard.layers.is_some() {
+            shard.await_first_flows();
+        } else {
+            shard.await_next_flow();
+        }
         for stop in setup.stops {
             shard.schedule(stop.at, Key::new(Class::Stop, stop.flow));
         }
@@ -201,6 +216,9 @@ impl Shard {
     /// Handles up to `most` events before `end`; how many there were.
     #[inline]
     pub(crate) fn run(&mut self, end: Time, most: u64) -> u64 {
+        if self.layers.is_some() {
+            return self.run_windows(end, most);
+        }
         let mut count = 0;
         self.events.hold(end);
         while count < most {
@@ -219,7 +237,7 @@ impl Shard {
     #[inline(never)]
     fn next_slot(&mut self, end: Time) -> bool {
         let is_there = {
-            let read_ahead = self.packets.reader(|packet| packet.route);
+            let read_ahead = self.packets.reader(|packet| packet.ticket.route);
             let (mut collide, is_strict) = (self.network.collisions(), self.is_strict);
             self.events.next_slot(end, |event, number| {
                 let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
@@ -245,7 +263,7 @@ impl Shard {
                 let packet = self.packets.get(event.packet);
                 self.network.read_ahead(event.port & !ARRIVED, packet);
                 if event.port & ARRIVED == 0 {
-                    hint::black_box(self.paths.link(packet.route));
+                    hint::black_box(self.paths.link(packet.ticket.route));
                 } else {
                     let connection = packet.connection() as usize;
                     hint::black_box(self.tcp.sources[connection].as_deref().map(Source::flow));
@@ -292,7 +310,9 @@ impl Shard {
     pub(crate) fn settle(&mut self, end: Time) {
         let now = end.saturating_sub(Time::from_ps(1));
         for port in 0..self.network.ports() {
-            self.serve(port, now);
+            if self.layers.is_none() {
+                self.serve(port, now);
+            }
             self.network.settle(port, now);
         }
     }
@@ -312,7 +332,10 @@ impl Shard {
 
     /// When the next event is.
     pub(crate) fn next_time(&self) -> Option<Time> {
-        self.events.next_time()
+        match &self.layers {
+            Some(layers) => layers.next_time(&self.network),
+            None => self.events.next_time(),
+        }
     }
 
     /// A time that no event to come is before.
@@ -333,6 +356,13 @@ impl Shard {
     }
 
     fn schedule(&mut self, time: Time, key: Key) {
+        if self.layers.is_some() {
+            let host = self.host_of(key);
+            if let Some(layers) = &mut self.layers {
+                layers.schedule(host, time, key);
+            }
+            return;
+        }
         self.events.push(Event {
             time,
             key,
@@ -349,6 +379,15 @@ impl Shard {
         }
         let packet = *self.packets.get(number);
         self.packets.remove(number);
+        self.take_arrived(packet);
+    }
+
+    /// Takes a packet that has arrived at its host.
+    #[inline]
+    fn take_arrived(&mut self, packet: Packet) {
+        if !self.hosts.is_empty() {
+            self.note_received(&packet);
+        }
         if packet.is_ack() {
             self.take_ack(packet);
         } else if packet.is_datagram() {
@@ -399,8 +438,8 @@ impl Shard {
     #[inline]
     fn await_arrival(&mut self, number: u32, link: u32, at: Time) {
         let packet = self.packets.get_mut(number);
-        let port = self.paths.link(packet.route);
-        packet.route += 1;
+        let port = self.paths.link(packet.ticket.route);
+        packet.ticket.route += 1;
         self.events.push(Event {
             time: at,
             key: Key::new(Class::Arrival, link),
@@ -429,13 +468,13 @@ impl Shard {
     #[inline(never)]
     fn launch(&mut self, packet: Packet) {
         if self.hosts.is_empty() {
-            let port = self.paths.link(packet.route);
+            let port = self.paths.link(packet.ticket.route);
             let number = self.packets.insert_with(|number| {
                 let mut packet = packet.numbered(number);
-                packet.route += 1;
+                packet.ticket.route += 1;
                 packet
             });
-            self.forward(port, number);
+            self.enter(port, number);
         } else {
             self.launch_gated(packet);
         }
@@ -444,8 +483,18 @@ impl Shard {
     /// Hands a packet to the NIC of its host.
     #[inline]
     fn enter_nic(&mut self, port: u32, number: u32) {
-        self.packets.get_mut(number).route += 1;
-        self.forward(port, number);
+        self.packets.get_mut(number).ticket.route += 1;
+        self.enter(port, number);
+    }
+
+    /// Hands a packet that is on its path to the NIC of its host.
+    #[inline]
+    fn enter(&mut self, port: u32, number: u32) {
+        if self.layers.is_some() {
+            self.enter_line(port, number);
+        } else {
+            self.forward(port, number);
+        }
     }
 
     /// Gives a packet a place and a number.

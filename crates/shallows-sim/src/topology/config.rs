@@ -46,7 +46,7 @@ pub enum TopologyConfig {
     /// Two switches, `switch0` and `switch1`, and an uplink of a speed of its own (XCo Fig. 1b: 13
     /// hosts at 1 Gbps on each side of 10 Gbps; Fig. 5: 2 hosts on each side of 1 Gbps).
     Dumbbell {
-        /// Hosts at the first switch, numbered first.
+        /// Hosts of the first switch; they have the lowest numbers.
         left: u32,
         /// Hosts at the second switch.
         right: u32,
@@ -113,9 +113,9 @@ pub enum TopologyConfig {
     },
     /// Any fabric, cable by cable.
     Custom {
-        /// How many hosts, called `h0`, `h1` and so on, or their names.
+        /// Number of hosts (`h0`, `h1`, ...), or their names.
         hosts: Nodes,
-        /// How many switches, called `s0`, `s1` and so on, or their names.
+        /// Number of switches (`s0`, `s1`, ...), or their names.
         switches: Nodes,
         /// The cables.
         links: Vec<Cable>,

@@ -11,14 +11,14 @@ use shallows_core::units::{Rate, Time};
 use super::build::{MOST_LINKS, Parts, numbered};
 use super::{Fabric, Node, Place, TopologyError, UnknownNode};
 
-/// How many nodes there are, or what they are called.
+/// Number of nodes, or their names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Nodes {
-    /// This many, named by a letter and their number.
+    /// A number of nodes, named by a letter and an index.
     Count(u32),
-    /// One for each name.
+    /// One node per name.
     Names(Vec<String>),
 }
 
@@ -71,9 +71,9 @@ impl<'de> Deserialize<'de> for Nodes {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Cable {
-    /// The names of the nodes at its ends.
+    /// Names of the nodes at both ends.
     pub between: [String; 2],
-    /// Its speed.
+    /// Rate of the cable.
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Time,

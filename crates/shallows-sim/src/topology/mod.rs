@@ -59,7 +59,7 @@ pub struct Link {
     pub from: Node,
     /// The node that receives from it.
     pub to: Node,
-    /// Its speed.
+    /// Rate of the cable.
     pub rate: Rate,
     /// From the last bit's departure to its arrival.
     pub propagation: Time,
@@ -113,6 +113,11 @@ impl Fabric {
     /// The link that `host` sends on.
     pub fn uplink(&self, host: u32) -> u32 {
         2 * host
+    }
+
+    /// The links that hosts send on, by host.
+    pub(crate) fn uplinks(&self) -> Vec<u32> {
+        (0..self.hosts()).map(|host| self.uplink(host)).collect()
     }
 
     /// The link that `host` receives from.

@@ -21,7 +21,7 @@ pub struct Cdf {
     knots: Vec<Knot>,
 }
 
-/// What sizes are counted in.
+/// Unit of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -40,7 +40,7 @@ struct Knot {
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../../data/cdf/", $name, ".csv")))),*]
+        [$(($name, include_str!(concat!("../../data/cdf/", $name, ".csv")))),*]
     };
 }
 
@@ -123,7 +123,7 @@ impl Cdf {
         Ok(cdf)
     }
 
-    /// What sizes are counted in.
+    /// Unit of sizes.
     pub fn unit(&self) -> SizeUnit {
         self.unit
     }
@@ -258,7 +258,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::random::Purpose;
-    use super::super::tests::mutation::{fuzzing, mutant};
+    use super::super::tests::mutation::{fuzz_for_long, fuzzing, mutant};
     use super::*;
 
     #[test]
@@ -385,6 +385,14 @@ mod tests {
         Ok(())
     }
 
+    const TABLE: &str = "bytes,probability\n# small ones\n6,0\n6,0.15\n1e3,0.5\n20000 1 1\n";
+
+    #[test]
+    #[ignore = "takes as long as it is told to"]
+    fn fuzz_for_long_distributions() {
+        fuzz_for_long("distributions", TABLE, |text| check(text, 0.5));
+    }
+
     proptest! {
         #![proptest_config(fuzzing())]
 
@@ -403,7 +411,7 @@ mod tests {
 
         #[test]
         fn parser_survives_mistakes(
-            mutant in mutant("bytes,probability\n# small ones\n6,0\n6,0.15\n1e3,0.5\n20000 1 1\n"),
+            mutant in mutant(TABLE),
             p in 0.0..1.0,
         ) {
             check(&mutant, p)?;

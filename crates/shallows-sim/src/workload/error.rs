@@ -4,14 +4,16 @@ use shallows_core::host::udp::ConfigError as UdpError;
 use shallows_core::keyed::Keyed;
 use thiserror::Error;
 
-use super::CdfError;
 use super::list;
+use super::{CdfError, SizeUnit};
+use crate::Interrupted;
 use crate::topology::UnknownNode;
 
 impl Keyed for WorkloadError {
     fn keys(&self) -> Vec<Cow<'_, str>> {
         let key = match self {
-            Self::Zero(name) | Self::Positive { name, .. } => name,
+            Self::Zero(name) => name,
+            Self::Load { .. } => "load",
             Self::Either(name, other) => return vec![(*name).into(), (*other).into()],
             Self::Locality | Self::NobodyToSendTo { .. } => "locality",
             Self::NothingLeaves(_) => "load-of",
@@ -19,6 +21,7 @@ impl Keyed for WorkloadError {
             Self::NoSizes | Self::NestedSizes => "by-service",
             Self::SizesNotIncreasing => "by-size",
             Self::CdfSource | Self::Cdf(_) | Self::File { .. } => "cdf",
+            Self::OtherUnit(_) => "unit",
             Self::List(_) => "list",
             Self::TooManyPairs(_) => "process",
             Self::NothingStarts => "duration",
@@ -33,25 +36,38 @@ impl Keyed for WorkloadError {
             | Self::TwoHosts { .. }
             | Self::TooManyFlows { .. }
             | Self::TooSlow { .. }
+            | Self::Interrupted(_)
             | Self::TooLate(_) => return Vec::new(),
         };
         vec![key.into()]
     }
 }
 
+impl From<list::ReadError> for WorkloadError {
+    fn from(error: list::ReadError) -> Self {
+        if error.is_interrupted() {
+            return Interrupted.into();
+        }
+        Self::List(error)
+    }
+}
+
 /// Why a workload cannot be generated.
 #[derive(Debug, Error)]
 pub enum WorkloadError {
+    /// Somebody gave up waiting for it.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// Something must not be zero.
     #[error("{0} must not be zero")]
     Zero(&'static str),
-    /// Something must be a positive number.
-    #[error("{name} is {value}, it must be a positive number")]
-    Positive {
-        /// The parameter.
-        name: &'static str,
+    /// A load that no link can be meant to carry.
+    #[error("load is {value}, it must be a positive number{most}")]
+    Load {
         /// What was given.
         value: f64,
+        /// The greatest, if it is greater.
+        most: &'static str,
     },
     /// Neither or both of two parameters.
     #[error("give either {0} or {1}")]
@@ -122,12 +138,18 @@ pub enum WorkloadError {
     /// A distribution that cannot be read.
     #[error(transparent)]
     Cdf(#[from] CdfError),
+    /// A unit that contradicts the distribution's own.
+    #[error("the sizes of the distribution are {}; leave out unit", match .0 {
+        SizeUnit::Bytes => "bytes",
+        SizeUnit::Packets => "packets",
+    })]
+    OtherUnit(SizeUnit),
     /// Datagrams that cannot be sent.
     #[error("stream: {0}")]
     Udp(#[from] UdpError),
     /// A list that cannot be read.
     #[error(transparent)]
-    List(#[from] list::ReadError),
+    List(list::ReadError),
     /// A distribution's file that cannot be read.
     #[error("{path}: {problem}")]
     File {

@@ -21,6 +21,7 @@ use shallows_core::units::Time;
 use thiserror::Error;
 
 use super::{FlowSpec, LATEST_START};
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::topology::nearest;
 
 /// A petabyte, as in distributions.
@@ -28,11 +29,23 @@ const MOST_BYTES: u64 = 1_000_000_000_000_000;
 
 /// The flows of a list, sorted by start and, where that is equal, by line. There are `hosts` hosts.
 pub fn parse(text: &str, hosts: u32) -> Result<Vec<FlowSpec>, ListError> {
+    let mut flows = in_their_order(text, hosts, Interrupt::Never)?;
+    flows.sort_by_key(|flow| flow.start);
+    Ok(flows)
+}
+
+/// The flows in the order of the lines.
+fn in_their_order(
+    text: &str,
+    hosts: u32,
+    interrupt: Interrupt<'_>,
+) -> Result<Vec<FlowSpec>, ListError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !is_blank(line));
     let (number, header) = lines.next().ok_or(ListError::Empty)?;
     let columns = Columns::find(number, header)?;
-    let mut flows = lines
+    let flows = lines
         .map(|(number, line)| {
+            interrupt.check_at(number)?;
             let flow = columns.flow(line, hosts);
             flow.map_err(|problem| ListError::Line { number, problem })
         })
@@ -40,18 +53,22 @@ pub fn parse(text: &str, hosts: u32) -> Result<Vec<FlowSpec>, ListError> {
     if flows.is_empty() {
         return Err(ListError::Empty);
     }
-    flows.sort_by_key(|flow| flow.start);
     Ok(flows)
 }
 
-/// The flows of a list in a file.
-pub fn read(path: &Path, hosts: u32) -> Result<Vec<FlowSpec>, ReadError> {
+/// The flows of a list in a file, in the order of its lines.
+pub(super) fn read(
+    path: &Path,
+    hosts: u32,
+    interrupt: Interrupt<'_>,
+) -> Result<Vec<FlowSpec>, ReadError> {
     let named = |problem: Problem| ReadError {
         path: path.display().to_string(),
         problem,
     };
     let text = fs::read_to_string(path).map_err(|error| named(Problem::Io(error)))?;
-    parse(&text, hosts).map_err(|error| named(Problem::List(error)))
+    let flows = in_their_order(&text, hosts, interrupt);
+    flows.map_err(|error| named(Problem::List(error)))
 }
 
 /// Why a file cannot be read.
@@ -60,6 +77,13 @@ pub fn read(path: &Path, hosts: u32) -> Result<Vec<FlowSpec>, ReadError> {
 pub struct ReadError {
     path: String,
     problem: Problem,
+}
+
+impl ReadError {
+    /// Whether it was given up, and nothing is wrong with the file.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(self.problem, Problem::List(ListError::Interrupted(_)))
+    }
 }
 
 #[derive(Debug, Error)]
@@ -73,6 +97,9 @@ enum Problem {
 /// Why a text is not a list of flows.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ListError {
+    /// Somebody gave up waiting for it.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// No line but perhaps the header.
     #[error("the list has no flows")]
     Empty,
@@ -295,7 +322,7 @@ fn seconds(text: &str) -> Option<Time> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::tests::mutation::{fuzzing, mutant};
+    use super::super::tests::mutation::{fuzz_for_long, fuzzing, mutant};
     use super::*;
 
     const HEADER: &str = "start_s,src,dst,bytes,service\n";
@@ -395,18 +422,10 @@ mod tests {
 
     #[test]
     fn reference_lists_are_read_whole() {
-        let flows = parse(
-            include_str!("../../../../data/flows/permutation-10mb.csv"),
-            144,
-        )
-        .unwrap();
+        let flows = parse(include_str!("../../data/flows/permutation-10mb.csv"), 144).unwrap();
         assert_eq!(flows.len(), 144);
         assert!(flows.iter().all(|flow| flow.bytes == 10_001_000));
-        let flows = parse(
-            include_str!("../../../../data/flows/web-search-60.csv"),
-            144,
-        )
-        .unwrap();
+        let flows = parse(include_str!("../../data/flows/web-search-60.csv"), 144).unwrap();
         assert_eq!(flows.len(), 3000);
         assert_eq!(flows[1].start, Time::from_ps(24_966_000));
     }
@@ -425,6 +444,15 @@ mod tests {
         }
     }
 
+    const LIST: &str =
+        "# a list\nstart_s,src,dst,bytes,service\n0,0,1,1460,0\n2.287e-06,16,66,8760,3\n";
+
+    #[test]
+    #[ignore = "takes as long as it is told to"]
+    fn fuzz_for_long_flow_lists() {
+        fuzz_for_long("flow lists", LIST, check);
+    }
+
     proptest! {
         #![proptest_config(fuzzing())]
 
@@ -441,9 +469,7 @@ mod tests {
         }
 
         #[test]
-        fn parser_survives_mistakes(mutant in mutant(
-            "# a list\nstart_s,src,dst,bytes,service\n0,0,1,1460,0\n2.287e-06,16,66,8760,3\n",
-        )) {
+        fn parser_survives_mistakes(mutant in mutant(LIST)) {
             check(&mutant)?;
         }
     }
@@ -462,6 +488,7 @@ mod tests {
             Err(ListError::Line { number, .. } | ListError::NoColumn { number, .. }) => {
                 prop_assert!((1..=text.lines().count()).contains(&number));
             }
+            Err(ListError::Interrupted(_)) => unreachable!("nobody gives up"),
             Err(ListError::Empty) => {
                 prop_assert!(text.lines().filter(|l| !is_blank(l)).count() < 2);
             }

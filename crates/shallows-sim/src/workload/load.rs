@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for LoadReference {
     }
 }
 
-/// The bytes that count towards a load.
+/// Bytes that count towards the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -83,13 +83,13 @@ impl<'de> Deserialize<'de> for LoadReference {
     deny_unknown_fields
 )]
 pub enum Counted {
-    /// The flow's own.
+    /// Payload of the flow.
     Payload,
-    /// Those and the headers of its packets. A distribution in packets counts one header for each.
+    /// Payload plus packet headers. A distribution in packets counts one header for each packet.
     Wire {
-        /// The payload of a full packet.
+        /// Payload of a full packet.
         payload: Bytes,
-        /// What each packet has beyond its payload.
+        /// Header bytes of a packet.
         overhead: Bytes,
     },
 }

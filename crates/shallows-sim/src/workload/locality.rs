@@ -10,7 +10,7 @@ use super::WorkloadError;
 use super::random::Stream;
 use crate::topology::{Fabric, Node};
 
-/// The shares of flows whose destination is any other host of the source's rack, pod, upper pod or
+/// Weights of flows whose destination is another host of the source's rack, pod, upper pod or
 /// fabric. Only their ratios matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,9 +18,9 @@ use crate::topology::{Fabric, Node};
 pub struct LocalityConfig {
     /// Within the rack.
     pub rack: f64,
-    /// Within the pod: in a fabric of at most two tiers, all of it.
+    /// Within the pod; the whole fabric if it has at most two tiers.
     pub pod: f64,
-    /// Within the upper pod: in a fabric of at most three tiers, all of it.
+    /// Within the upper pod; the whole fabric if it has at most three tiers.
     pub upper_pod: f64,
     /// Anywhere.
     pub all: f64,

@@ -50,13 +50,16 @@ mod udp;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use shallows_core::host::udp::UdpConfig;
 use shallows_core::units::Time;
 
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::topology::Fabric;
 use random::{Purpose, Stream};
 
@@ -153,21 +156,21 @@ pub struct Workload {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadConfig {
-    /// A CSV file that [`list::parse`] reads.
+    /// A CSV file of flows.
     List(PathBuf),
-    /// Flows, one by one.
+    /// Single flows.
     Flows(Vec<FlowConfig>),
-    /// Flows that send for a time.
+    /// Long-lived flows.
     LongLived(Vec<LongLivedConfig>),
-    /// Random arrivals at a load.
+    /// Poisson arrivals at a load.
     Poisson(PoissonConfig),
-    /// From every host to another.
+    /// A permutation: every host sends to one other.
     Permutation(PermutationConfig),
-    /// From every host to every other.
+    /// All to all.
     AllToAll(AllToAllConfig),
-    /// From many hosts to one, in rounds.
+    /// Incast: many hosts send to one, in rounds.
     Incast(IncastConfig),
-    /// UDP, which does not react to the network.
+    /// UDP streams without congestion control.
     Udp(UdpFlowsConfig),
 }
 
@@ -188,9 +191,18 @@ impl WorkloadConfig {
 
     /// The workload on `fabric` in the run seeded `seed`.
     pub fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+        self.generate_unless(fabric, seed, Interrupt::Never)
+    }
+
+    fn generate_unless(
+        &self,
+        fabric: &Fabric,
+        seed: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         let mut workload = match self {
             Self::List(path) => Workload {
-                flows: list::read(path, fabric.hosts())?,
+                flows: list::read(path, fabric.hosts(), interrupt)?,
                 ..Workload::default()
             },
             Self::Flows(flows) => Workload {
@@ -203,18 +215,20 @@ impl WorkloadConfig {
             Self::LongLived(groups) => {
                 let mut workload = Workload::default();
                 for group in groups {
-                    group.add_to(&mut workload, fabric)?;
+                    group.add_to(&mut workload, fabric, interrupt)?;
                 }
                 workload
             }
-            Self::Poisson(config) => config.generate(fabric, seed)?,
-            Self::Permutation(config) => config.generate(fabric, seed)?,
-            Self::AllToAll(config) => config.generate(fabric, seed)?,
-            Self::Incast(config) => config.generate(fabric, seed)?,
-            Self::Udp(config) => config.generate(fabric)?,
+            Self::Poisson(config) => config.generate(fabric, seed, interrupt)?,
+            Self::Permutation(config) => config.generate(fabric, seed, interrupt)?,
+            Self::AllToAll(config) => config.generate(fabric, seed, interrupt)?,
+            Self::Incast(config) => config.generate(fabric, seed, interrupt)?,
+            Self::Udp(config) => config.generate(fabric, interrupt)?,
         };
+        interrupt.check_at(0)?;
         workload.refuse_too_late()?;
-        workload.sort();
+        interrupt.check_at(0)?;
+        workload.sort(interrupt)?;
         Ok(workload)
     }
 
@@ -224,17 +238,31 @@ impl WorkloadConfig {
         fabric: &Fabric,
         seed: u64,
     ) -> Result<Workload, WorkloadError> {
+        Self::generate_all_unless(configs, fabric, seed, Interrupt::Never)
+    }
+
+    /// The same, unless it is interrupted: many flows take a while.
+    pub fn generate_all_unless(
+        configs: &[Self],
+        fabric: &Fabric,
+        seed: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         let mut all = Workload::default();
         for (index, config) in configs.iter().enumerate() {
             let seed = Stream::new(seed, Purpose::Workload, index as u64).bits();
-            let workload = config.generate(fabric, seed);
-            let at = |error| WorkloadError::At {
-                index,
-                error: Box::new(error),
+            let workload = config.generate_unless(fabric, seed, interrupt);
+            let at = |error| match error {
+                WorkloadError::Interrupted(_) => error,
+                error => WorkloadError::At {
+                    index,
+                    error: Box::new(error),
+                },
             };
             all.append(workload.map_err(at)?)?;
+            interrupt.check_at(0)?;
         }
-        all.sort();
+        all.sort(interrupt)?;
         Ok(all)
     }
 }
@@ -257,13 +285,15 @@ impl Workload {
     }
 
     fn refuse_too_late(&self) -> Result<(), WorkloadError> {
-        let released = self.barriers.iter().flat_map(|barrier| &barrier.releases);
-        let released: BTreeSet<u32> = released.copied().collect();
-        let late = |(number, flow): (u32, &FlowSpec)| {
-            let at_barrier = flow.start == FlowSpec::AT_BARRIER && released.contains(&number);
+        let mut is_released = vec![false; self.flows.len()];
+        for &flow in self.barriers.iter().flat_map(|barrier| &barrier.releases) {
+            is_released[flow as usize] = true;
+        }
+        let late = |(flow, is_released): (&FlowSpec, bool)| {
+            let at_barrier = flow.start == FlowSpec::AT_BARRIER && is_released;
             flow.start > LATEST_START && !at_barrier
         };
-        if (0..).zip(&self.flows).any(late) {
+        if self.flows.iter().zip(is_released).any(late) {
             return Err(WorkloadError::TooLate("the start of a flow"));
         }
         if self
@@ -279,6 +309,11 @@ impl Workload {
     fn append(&mut self, mut other: Self) -> Result<(), WorkloadError> {
         let flows = self.flows.len() as u64 + other.flows.len() as u64;
         refuse_too_many(flows as f64)?;
+        if self.flows.is_empty() {
+            // Nothing to renumber, and nothing to copy.
+            *self = other;
+            return Ok(());
+        }
         let shift = self.flows.len() as u32;
         other.renumber(|flow| flow + shift);
         self.flows.append(&mut other.flows);
@@ -295,20 +330,21 @@ impl Workload {
         Ok(())
     }
 
-    fn sort(&mut self) {
+    fn sort(&mut self, interrupt: Interrupt<'_>) -> Result<(), Interrupted> {
         if self.flows.is_sorted_by_key(|flow| flow.start) {
-            return;
+            return Ok(());
         }
-        let mut order: Vec<u32> = (0..self.flows.len() as u32).collect();
-        order.sort_by_key(|&old| self.flows[old as usize].start);
+        let order = sorted(self.flows.iter().map(|flow| flow.start), interrupt)?;
         let mut new = vec![0; order.len()];
         for (position, &old) in (0..).zip(&order) {
             new[old as usize] = position;
         }
-        self.flows = order.iter().map(|&old| self.flows[old as usize]).collect();
+        let flows = order.iter().map(|&old| self.flows[old as usize]);
+        self.flows = interrupt.collect(flows)?;
         self.renumber(|old| new[old as usize]);
         self.stops.sort_by_key(|stop| stop.flow);
         self.datagrams.sort_by_key(|datagrams| datagrams.flow);
+        Ok(())
     }
 
     fn renumber(&mut self, number: impl Fn(u32) -> u32) {
@@ -323,6 +359,35 @@ impl Workload {
             flows.for_each(|flow| *flow = number(*flow));
         }
     }
+}
+
+/// The positions of some times in the order of time, equal ones in their own order. Pieces that take
+/// little time are sorted one by one and then merged, so that it can be interrupted.
+fn sorted(
+    times: impl ExactSizeIterator<Item = Time>,
+    interrupt: Interrupt<'_>,
+) -> Result<Vec<u32>, Interrupted> {
+    const PIECE: usize = 1 << 18;
+    let mut keys: Vec<(Time, u32)> = interrupt.collect(times.zip(0..u32::MAX))?;
+    for piece in keys.chunks_mut(PIECE) {
+        interrupt.check_at(0)?;
+        piece.sort_unstable();
+    }
+    let mut pieces: Vec<_> = keys.chunks(PIECE).map(|piece| piece.iter()).collect();
+    let heads = pieces.iter_mut().enumerate();
+    let heads = heads.filter_map(|(number, piece)| Some(Reverse((*piece.next()?, number))));
+    let mut heads: BinaryHeap<_> = heads.collect();
+    let mut order = Vec::with_capacity(keys.len());
+    while let Some(mut head) = heads.peek_mut() {
+        interrupt.check_at(order.len())?;
+        let Reverse(((_, position), piece)) = *head;
+        order.push(position);
+        match pieces[piece].next() {
+            Some(&next) => *head = Reverse((next, piece)),
+            None => drop(PeekMut::pop(head)),
+        }
+    }
+    Ok(order)
 }
 
 fn refuse_too_many(flows: f64) -> Result<(), WorkloadError> {

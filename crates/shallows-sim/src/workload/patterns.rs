@@ -8,9 +8,10 @@ use super::size::{SizeConfig, Sizes};
 use super::{
     Barrier, FlowSpec, HostSet, ServiceMap, Stop, Workload, WorkloadError, refuse_too_many,
 };
+use crate::interrupt::Interrupt;
 use crate::topology::{Fabric, Node};
 
-/// A flow from every host to another, so that each receives one as well.
+/// A flow from every host to another; each host also receives one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -18,18 +19,18 @@ pub struct PermutationConfig {
     /// The hosts.
     #[serde(default)]
     pub hosts: HostSet,
-    /// The n-th host sends to the one so many places further on, cyclically. If not given, the
-    /// hosts form one random cycle (Sattolo's algorithm) and each sends to the next in it.
+    /// The n-th host sends to host n + `shift`, modulo the number of hosts. If not given, the hosts
+    /// form one random cycle (Sattolo's algorithm) and each sends to the next.
     pub shift: Option<u32>,
-    /// How large flows are.
+    /// Sizes of flows.
     pub size: SizeConfig,
-    /// When the first may start.
+    /// Earliest start time.
     #[serde(default)]
     pub start: Time,
-    /// Starts are uniform over this time.
+    /// Start times are uniform over this interval.
     #[serde(default)]
     pub spread: Time,
-    /// Which service a flow belongs to.
+    /// Service of each flow.
     #[serde(default)]
     pub services: ServiceMap,
 }
@@ -42,49 +43,49 @@ pub struct AllToAllConfig {
     /// The hosts.
     #[serde(default)]
     pub hosts: HostSet,
-    /// How large flows are.
+    /// Sizes of flows.
     pub size: SizeConfig,
-    /// When the first may start.
+    /// Earliest start time.
     #[serde(default)]
     pub start: Time,
-    /// Starts are uniform over this time.
+    /// Start times are uniform over this interval.
     #[serde(default)]
     pub spread: Time,
-    /// Which service a flow belongs to.
+    /// Service of each flow.
     #[serde(default)]
     pub services: ServiceMap,
 }
 
-/// Many hosts send to one at the same time, in rounds: the next begins once all flows of the one
-/// before have finished, as reads of a striped file do.
+/// Many hosts send to one at the same time, in rounds. A round starts when all flows of the
+/// previous round have finished, as in reads of a striped file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct IncastConfig {
-    /// The senders. The receiver is left out if it is among them.
+    /// The senders; the receiver is excluded.
     #[serde(default)]
     pub senders: HostSet,
     /// The receiver.
     pub receiver: HostSet,
-    /// What each sender sends in a round. Either this or `block`.
+    /// Bytes that each sender sends per round. Give this or `block`.
     pub size: Option<SizeConfig>,
-    /// What all senders together send in a round, in equal parts. Either this or `size`.
+    /// Bytes that all senders together send per round, in equal parts. Give this or `size`.
     pub block: Option<Bytes>,
     /// Number of rounds.
     #[serde(default = "one")]
     pub rounds: u32,
-    /// When the first round begins.
+    /// Start of the first round.
     #[serde(default)]
     pub start: Time,
-    /// From the end of a round to the beginning of the next.
+    /// Pause between two rounds.
     #[serde(default)]
     pub pause: Time,
-    /// Which service a flow belongs to.
+    /// Service of each flow.
     #[serde(default)]
     pub services: ServiceMap,
 }
 
-/// Flows that send for a time, from each of some hosts to each of others.
+/// Long-lived flows from each source to each destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -96,12 +97,12 @@ pub struct LongLivedConfig {
     /// Flows of each pair.
     #[serde(default = "one")]
     pub count: u32,
-    /// When they start.
+    /// Start time.
     #[serde(default)]
     pub start: Time,
-    /// When they stop, if before the end of the run.
+    /// Stop time; the end of the run if not given.
     pub stop: Option<Time>,
-    /// Their service.
+    /// Service of the flows.
     #[serde(default)]
     pub service: u16,
 }
@@ -111,7 +112,7 @@ pub struct LongLivedConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FlowConfig {
-    /// When it starts.
+    /// Start time.
     #[serde(default)]
     pub start: Time,
     /// Its source.
@@ -130,7 +131,12 @@ fn one() -> u32 {
 }
 
 impl PermutationConfig {
-    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+    pub(super) fn generate(
+        &self,
+        fabric: &Fabric,
+        seed: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         let hosts = at_least_two(&self.hosts, fabric, "a permutation")?;
         let count = hosts.len();
         let mut to = hosts.clone();
@@ -146,12 +152,24 @@ impl PermutationConfig {
         }
         let pairs = hosts.into_iter().zip(to);
         let spread = (self.start, self.spread);
-        spread_flows(pairs, &self.size, spread, &self.services, fabric, seed)
+        spread_flows(
+            pairs,
+            &self.size,
+            spread,
+            &self.services,
+            (fabric, seed),
+            interrupt,
+        )
     }
 }
 
 impl AllToAllConfig {
-    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+    pub(super) fn generate(
+        &self,
+        fabric: &Fabric,
+        seed: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         let hosts = at_least_two(&self.hosts, fabric, "all-to-all")?;
         let count = hosts.len() as u64;
         refuse_too_many((count * (count - 1)) as f64)?;
@@ -161,12 +179,24 @@ impl AllToAllConfig {
         };
         let pairs = hosts.iter().flat_map(from);
         let spread = (self.start, self.spread);
-        spread_flows(pairs, &self.size, spread, &self.services, fabric, seed)
+        spread_flows(
+            pairs,
+            &self.size,
+            spread,
+            &self.services,
+            (fabric, seed),
+            interrupt,
+        )
     }
 }
 
 impl IncastConfig {
-    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+    pub(super) fn generate(
+        &self,
+        fabric: &Fabric,
+        seed: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         let dst = self.receiver.one(fabric)?;
         let mut senders = self.senders.resolve(fabric)?;
         senders.retain(|&sender| sender != dst);
@@ -191,6 +221,7 @@ impl IncastConfig {
             };
             let begin = u64::from(round) * count;
             for (part, &src) in (0..).zip(&senders) {
+                interrupt.check_at(workload.flows.len())?;
                 let mut stream = Stream::new(seed, Purpose::Flow, begin + part);
                 let service = self.services.draw(src, dst, fabric.hosts(), &mut stream);
                 let bytes = match &amount {
@@ -245,6 +276,7 @@ impl LongLivedConfig {
         &self,
         workload: &mut Workload,
         fabric: &Fabric,
+        interrupt: Interrupt<'_>,
     ) -> Result<(), WorkloadError> {
         let (sources, destinations) = (self.src.resolve(fabric)?, self.dst.resolve(fabric)?);
         if let ([src], [dst]) = (&sources[..], &destinations[..]) {
@@ -262,6 +294,7 @@ impl LongLivedConfig {
         for &src in &sources {
             for &dst in destinations.iter().filter(|&&dst| dst != src) {
                 for _ in 0..self.count {
+                    interrupt.check_at(workload.flows.len())?;
                     let flow = workload.flows.len() as u32;
                     workload.stops.extend(self.stop.map(|at| Stop { flow, at }));
                     workload.flows.push(FlowSpec {
@@ -301,8 +334,8 @@ fn spread_flows(
     size: &SizeConfig,
     (start, spread): (Time, Time),
     services: &ServiceMap,
-    fabric: &Fabric,
-    seed: u64,
+    (fabric, seed): (&Fabric, u64),
+    interrupt: Interrupt<'_>,
 ) -> Result<Workload, WorkloadError> {
     services.check()?;
     let sizes = size.load()?;
@@ -322,10 +355,12 @@ fn spread_flows(
             service: services.of_size(service, bytes),
         }
     };
-    Ok(Workload {
-        flows: (0..).zip(pairs).map(flow).collect(),
-        ..Workload::default()
-    })
+    let mut workload = Workload::default();
+    for pair in (0..).zip(pairs) {
+        interrupt.check_at(workload.flows.len())?;
+        workload.flows.push(flow(pair));
+    }
+    Ok(workload)
 }
 
 fn at_least_two(

@@ -11,9 +11,13 @@ use super::locality::{Destinations, LocalityConfig};
 use super::random::{Purpose, Stream};
 use super::size::{SizeConfig, Sizes};
 use super::{FlowSpec, HostSet, ServiceMap, Workload, WorkloadError, refuse_too_many};
+use crate::interrupt::Interrupt;
 use crate::topology::Fabric;
 
-/// Flows that arrive by Poisson processes, so many per second that the load is as wished.
+/// The highest load that makes sense: a thousand times what the links carry.
+const MOST_LOAD: f64 = 1_000.0;
+
+/// Poisson arrivals of flows at a given load.
 ///
 /// MQ-ECN's simulation is
 ///
@@ -38,21 +42,21 @@ use crate::topology::Fabric;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PoissonConfig {
-    /// The share of the capacity that flows take: 0.6 is 60%.
+    /// Fraction of the capacity that flows offer: 0.6 is 60%.
     pub load: f64,
-    /// Whose capacity.
+    /// Links whose capacity the load refers to.
     #[serde(default)]
     pub load_of: LoadReference,
-    /// Which bytes count towards the load.
+    /// Bytes that count towards the load.
     #[serde(default)]
     pub counted: Counted,
-    /// How large flows are.
+    /// Sizes of flows.
     pub size: SizeConfig,
-    /// How many flows. Either this or `duration`.
+    /// Number of flows. Give this or `duration`.
     pub flows: Option<u64>,
-    /// How long flows arrive. Either this or `flows`.
+    /// Duration of arrivals. Give this or `flows`.
     pub duration: Option<Time>,
-    /// When the first may arrive.
+    /// Earliest arrival.
     #[serde(default)]
     pub start: Time,
     /// The sources.
@@ -61,17 +65,17 @@ pub struct PoissonConfig {
     /// The destinations.
     #[serde(default)]
     pub to: HostSet,
-    /// What has a process of its own.
+    /// Granularity of the arrival processes.
     #[serde(default)]
     pub process: Process,
-    /// How far flows go: to any destination with the same probability if not given.
+    /// Locality of destinations; uniform if not given.
     pub locality: Option<LocalityConfig>,
-    /// Which service a flow belongs to.
+    /// Service of each flow.
     #[serde(default)]
     pub services: ServiceMap,
 }
 
-/// What has a Poisson process of its own.
+/// Granularity of the Poisson processes.
 ///
 /// A source's process is the sum of its pairs', so the two differ only where the sizes of a source's
 /// pairs do: then the pairs of a source bring equal bytes, or equal numbers of flows.
@@ -79,10 +83,11 @@ pub struct PoissonConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Process {
-    /// Each source, which chooses a destination for each flow.
+    /// One process per source, which draws a destination for each flow.
     #[default]
     Source,
-    /// Each pair of a source and a destination, as in MQ-ECN's simulations. Takes memory for each.
+    /// One process per pair of source and destination, as in MQ-ECN's simulations. Memory grows
+    /// with the number of pairs.
     Pair,
 }
 
@@ -92,7 +97,12 @@ const MOST_PAIRS: u64 = 1 << 24;
 impl PoissonConfig {
     /// The flows, in the order of their start; flows that start in the same picosecond in that of
     /// their source, then of their destination where pairs have processes.
-    pub(super) fn generate(&self, fabric: &Fabric, seed: u64) -> Result<Workload, WorkloadError> {
+    pub(super) fn generate(
+        &self,
+        fabric: &Fabric,
+        seed: u64,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         self.check()?;
         let sources = self.from.resolve(fabric)?;
         let destinations = self.to.resolve(fabric)?;
@@ -118,7 +128,7 @@ impl PoissonConfig {
             Process::Source => arrivals.source_processes(&sources, &destinations, &rates, seed),
             Process::Pair => arrivals.pair_processes(&sources, &destinations, &rates, seed)?,
         };
-        let (flows, end) = arrivals.run(processes)?;
+        let (flows, end) = arrivals.run(processes, interrupt)?;
         let offered = load.offered(&flows, end.saturating_sub(self.start));
         Ok(Workload {
             flows,
@@ -128,10 +138,14 @@ impl PoissonConfig {
     }
 
     fn check(&self) -> Result<(), WorkloadError> {
-        if !(self.load.is_finite() && self.load > 0.0) {
-            return Err(WorkloadError::Positive {
-                name: "load",
+        if !(self.load > 0.0 && self.load <= MOST_LOAD) {
+            return Err(WorkloadError::Load {
                 value: self.load,
+                most: if self.load > 0.0 {
+                    ", at most 1000"
+                } else {
+                    ""
+                },
             });
         }
         match (self.flows, self.duration) {
@@ -233,6 +247,7 @@ impl Arrivals<'_> {
     fn run(
         &self,
         mut processes: Vec<ArrivalProcess>,
+        interrupt: Interrupt<'_>,
     ) -> Result<(Vec<FlowSpec>, Time), WorkloadError> {
         let config = self.config;
         let end = match config.duration {
@@ -251,6 +266,7 @@ impl Arrivals<'_> {
             .map(|(number, process)| Reverse((process.after(config.start), number)))
             .collect();
         while (flows.len() as u64) < wanted {
+            interrupt.check_at(flows.len())?;
             let Some(mut earliest) = next.peek_mut() else {
                 break;
             };

@@ -7,19 +7,20 @@ use shallows_core::units::Bytes;
 use super::WorkloadError;
 use super::random::Stream;
 
-/// The rule that gives flows their service.
+/// Assignment of services to flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceMap {
-    /// All flows this one.
+    /// One service for all flows.
     Fixed(u16),
-    /// By the pair of hosts, over so many services: ((dst + 1) hosts + src + 1) mod services, as
-    /// MQ-ECN's simulations do. Where the services divide the hosts this depends on the source only.
+    /// By the pair of hosts: ((dst + 1) hosts + src + 1) mod services, as in MQ-ECN's simulations.
+    /// If the number of services divides the number of hosts, the service depends on the source
+    /// only.
     Pair(u16),
     /// By the source: src mod services.
     Source(u16),
-    /// At random with each flow, each of so many services equally likely.
+    /// Random per flow, uniform over this number of services.
     Balanced(u16),
     /// At random with each flow, by weight: `[10, 20, 30, 40]` for MQ-ECN's unbalanced testbed.
     Weighted(Vec<u32>),

@@ -15,20 +15,20 @@ use super::{Cdf, SizeUnit, WorkloadError};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum SizeConfig {
-    /// All the same.
+    /// One size for all flows.
     Fixed(Bytes),
-    /// Drawn for each flow.
+    /// A random size for each flow.
     Drawn(DrawnSize),
 }
 
-/// Sizes that are drawn.
+/// Random sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DrawnSize {
-    /// From a distribution.
+    /// Sizes from a distribution.
     Cdf(CdfConfig),
-    /// By the service of the flow, modulo the length of the list.
+    /// Sizes by the service of the flow, modulo the length of the list.
     ByService(Vec<SizeConfig>),
 }
 
@@ -37,9 +37,9 @@ pub enum DrawnSize {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum CdfConfig {
-    /// One that is shipped.
+    /// Name of a built-in distribution.
     Named(String),
-    /// One with parameters.
+    /// A distribution with parameters.
     Table(CdfTable),
 }
 
@@ -48,23 +48,19 @@ pub enum CdfConfig {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CdfTable {
-    /// One that is shipped.
+    /// Name of a built-in distribution.
     pub name: Option<String>,
-    /// A file that [`Cdf::parse`] reads.
+    /// CSV file of the distribution.
     pub file: Option<PathBuf>,
-    /// What the sizes in the file are counted in, where it does not say.
-    #[serde(default = "bytes")]
-    pub unit: SizeUnit,
-    /// The payload of a packet, where sizes are counted in packets.
+    /// Unit of the sizes if the file's header has none; bytes by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<SizeUnit>,
+    /// Payload of a packet, if sizes are in packets.
     #[serde(default = "default_packet")]
     pub packet: Bytes,
-    /// What to take for the mean size when arrivals are computed from a load, in place of the exact
-    /// mean. MQ-ECN's simulations took KiB for kB: 914, 1671, 4149 and 7495 KB.
+    /// Mean size from which arrival rates are computed, instead of the exact mean. MQ-ECN's
+    /// simulations took KiB for kB: 914, 1671, 4149 and 7495 KB.
     pub mean: Option<Bytes>,
-}
-
-fn bytes() -> SizeUnit {
-    SizeUnit::Bytes
 }
 
 fn default_packet() -> Bytes {
@@ -224,10 +220,14 @@ impl CdfTable {
                     problem,
                 };
                 let text = fs::read_to_string(path).map_err(|error| in_file(error.to_string()))?;
-                Cdf::parse(&text, self.unit).map_err(|error| in_file(error.to_string()))?
+                let unit = self.unit.unwrap_or(SizeUnit::Bytes);
+                Cdf::parse(&text, unit).map_err(|error| in_file(error.to_string()))?
             }
             _ => return Err(WorkloadError::CdfSource),
         };
+        if self.unit.is_some_and(|unit| unit != cdf.unit()) {
+            return Err(WorkloadError::OtherUnit(cdf.unit()));
+        }
         if self.packet == Bytes::ZERO {
             return Err(WorkloadError::Zero("packet"));
         }

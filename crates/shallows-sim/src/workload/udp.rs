@@ -6,9 +6,10 @@ use shallows_core::units::Time;
 
 use super::patterns::LongLivedConfig;
 use super::{DatagramFlow, HostSet, Workload, WorkloadError};
+use crate::interrupt::Interrupt;
 use crate::topology::Fabric;
 
-/// UDP from each of some hosts to each of others.
+/// UDP streams from each source to each destination.
 ///
 /// ```
 /// # use shallows_sim::workload::WorkloadConfig;
@@ -34,15 +35,15 @@ pub struct UdpFlowsConfig {
     /// Flows of each pair.
     #[serde(default = "one")]
     pub count: u32,
-    /// When the first messages are due.
+    /// Start time.
     #[serde(default)]
     pub start: Time,
-    /// When no more messages are sent, if before the end of the run.
+    /// Stop time; the end of the run if not given.
     pub stop: Option<Time>,
-    /// Their service.
+    /// Service of the flows.
     #[serde(default)]
     pub service: u16,
-    /// What is sent, and how it is put together again.
+    /// Parameters of each stream.
     #[serde(default)]
     pub stream: UdpConfig,
 }
@@ -52,7 +53,11 @@ fn one() -> u32 {
 }
 
 impl UdpFlowsConfig {
-    pub(super) fn generate(&self, fabric: &Fabric) -> Result<Workload, WorkloadError> {
+    pub(super) fn generate(
+        &self,
+        fabric: &Fabric,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Workload, WorkloadError> {
         self.stream.validate()?;
         let flows = LongLivedConfig {
             src: self.src.clone(),
@@ -66,7 +71,7 @@ impl UdpFlowsConfig {
             streams: vec![self.stream.clone()],
             ..Workload::default()
         };
-        flows.add_to(&mut workload, fabric)?;
+        flows.add_to(&mut workload, fabric, interrupt)?;
         let flows = 0..workload.flows.len() as u32;
         workload.datagrams = flows.map(|flow| DatagramFlow { flow, stream: 0 }).collect();
         Ok(workload)

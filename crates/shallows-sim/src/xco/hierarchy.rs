@@ -15,7 +15,7 @@ use crate::network::PortSetup;
 use crate::routing::Router;
 use crate::topology::Fabric;
 
-/// Pods, and how links are divided between their controllers and the root.
+/// Pods, and the division of links between their controllers and the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub struct HierarchyConfig {
     /// racks of another fabric. Paths inside two pods must share no link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_hosts: Option<u32>,
-    /// What the root has of the links that pods use, in percent.
+    /// The root's share of the links that pods use, in percent.
     #[serde(default = "half")]
     pub root_share: u32,
 }
@@ -71,15 +71,11 @@ impl XcoConfig {
             let rate = fabric.link(fabric.uplink(host)).rate;
             let numbers = numbers(pod);
             let own = share(rate, 100 - hierarchy.root_share);
-            let own = self.coordinator(
-                number,
-                &[numbers.controller()],
-                own,
-                &key(ROOT + 1 + pod),
-                ports,
-            )?;
+            let all = (fabric, ports);
+            let of_pod = (&[numbers.controller()][..], key(ROOT + 1 + pod));
+            let own = self.coordinator((number, own), of_pod.0, &of_pod.1, all)?;
             let beyond = share(rate, hierarchy.root_share);
-            let beyond = self.coordinator(host, &[hosts], beyond, &key(ROOT), ports)?;
+            let beyond = self.coordinator((host, beyond), &[hosts], &key(ROOT), all)?;
             let both = TwoLevelCoordinator::new(own, numbers, beyond);
             let agent = HostAgent::Gate(Box::new(both));
             agents.push(AgentSetup { host, agent });

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use shallows_core::control::Agent;
+use shallows_core::control::{Agent, LinkState};
 use shallows_core::units::Time;
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::fabric::{Fabric, Routes};
@@ -11,17 +11,17 @@ use shallows_core::xco::message::ClusterKey;
 
 use super::XcoError;
 
-/// A time without one of the controllers.
+/// Outage of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Outage {
-    /// 0 for the controller, 1 for its standby.
+    /// 0 is the controller, 1 its standby.
     #[serde(default)]
     pub controller: u32,
-    /// When it crashes.
+    /// Time of the crash.
     pub crash: Time,
-    /// When it starts again, with nothing in memory; never if not given.
+    /// Time of the restart, with empty memory; never if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Time>,
 }
@@ -100,6 +100,14 @@ impl<R: Routes + Clone> Agent for Unreliable<R> {
         self.advance(now);
         if let Some(controller) = &mut self.controller {
             controller.handle_timeout(now);
+        }
+    }
+
+    fn link_changed(&mut self, now: Time, link: u32, state: LinkState) {
+        self.advance(now);
+        self.fabric.set_link(link, state);
+        if let Some(controller) = &mut self.controller {
+            controller.link_changed(now, link, state);
         }
     }
 }

@@ -12,6 +12,8 @@ mod links;
 mod pauses;
 mod properties;
 mod qjump_bound;
+mod sharing;
+mod sparse;
 mod udp;
 mod world;
 mod xco;

@@ -9,7 +9,7 @@ use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_sim::routing::RoutingConfig;
 use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, FlowOutcome, Watch};
+use shallows_sim::{Completion, Control, EngineChoice, FlowOutcome, Watch};
 
 use crate::world::World;
 
@@ -262,6 +262,15 @@ proptest! {
         for threads in [2, 4] {
             let together = outcomes(World { threads, ..world.clone() });
             prop_assert_eq!(&together, &alone, "with {} threads", threads);
+        }
+        // Layers where they fit, and the event queue everywhere.
+        let events = World { engine: EngineChoice::Events, ..world.clone() };
+        prop_assert_eq!(&outcomes(events), &alone, "by events");
+        let layers = World { engine: EngineChoice::Layers, ..world.clone() };
+        if let Ok(mut run) = layers.try_start(Control::default()) {
+            run.finish();
+            let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
+            prop_assert_eq!(&outcomes, &alone, "in layers");
         }
         // Who watches keeps all events in order, where otherwise those of a port are.
         let watch = Watch { rtt: true, ..Watch::default() };

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
 use shallows_core::host::qjump::{Network, Phase};
-use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::port::{BufferConfig, Framing, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_sim::workload::FlowSpec;
 
@@ -27,22 +27,28 @@ struct Fabric {
 
 impl Fabric {
     /// ε: on each link the delay, the packet's own time and a packet of a lower level before it.
-    fn processing(&self) -> Time {
+    fn processing(&self, framing: Framing) -> Time {
         let links = self.path.iter();
         let time = |&(rate, delay): &(Rate, Time)| {
-            delay + rate.transmission_time(PACKET) + rate.transmission_time(LARGEST)
+            let own = rate.transmission_time(on_link(PACKET, framing));
+            delay + own + rate.transmission_time(on_link(LARGEST, framing))
         };
         links.map(time).sum()
     }
 
-    fn network(&self) -> Network {
+    fn network(&self, framing: Framing) -> Network {
         Network {
             hosts: self.hosts,
-            packet: PACKET,
+            packet: on_link(PACKET, framing),
             rate: self.path[0].0,
-            processing: self.processing(),
+            processing: self.processing(framing),
         }
     }
+}
+
+/// What a packet takes on a link.
+fn on_link(packet: Bytes, framing: Framing) -> Bytes {
+    Bytes::new(u64::from(framing.wire_size(packet.get() as u32)))
 }
 
 fn fabric() -> impl Strategy<Value = Fabric> {
@@ -150,25 +156,28 @@ proptest! {
     #[test]
     fn no_packet_of_the_first_level_takes_longer_than_an_epoch(
         fabric in fabric(),
+        framing in select(vec![Framing::NONE, Framing::ETHERNET]),
         senders in prop::collection::vec((0..1_000u64, 250..1_100u64, any::<bool>(), any::<u32>()), 16),
         tcp in prop::collection::vec((any::<u32>(), any::<u32>(), 1..60u64), 0..6),
     ) {
         let hosts = fabric.hosts;
-        let epoch = fabric.network().network_epoch(Phase::Mesochronous);
+        let network = fabric.network(framing);
+        let epoch = network.network_epoch(Phase::Mesochronous);
         let mut streams = bulk(hosts, epoch);
         for (src, &(start, interval, is_incast, other)) in (0..hosts).zip(&senders) {
             let other = (src + 1 + other % (hosts - 1)) % hosts;
             let dst = if is_incast && src != 0 { 0 } else { other };
             streams.push(stream(epoch, src, dst, start, interval));
         }
-        let mut world = world(&fabric.topology, &limits(epoch, 256, "mesochronous"), &streams);
+        let mut world = world(&fabric.topology, &limits(epoch, network.packet.get(), "mesochronous"), &streams);
         for &(src, dst, packets) in &tcp {
             let (src, dst) = (src % hosts, (src % hosts + 1 + dst % (hosts - 1)) % hosts);
             // Flows are in the order of their starts.
             let flow = flow(epoch, src, dst, packets);
             world.workload.flows.push(FlowSpec { service: 2, ..flow });
         }
-        let (most, messages) = slowest(world, priorities());
+        let ports = PortConfig { framing, ..priorities() };
+        let (most, messages) = slowest(world, ports);
         prop_assert!(messages >= hosts as usize * 10, "{messages} messages arrived");
         prop_assert!(most <= epoch, "{most} of {epoch}");
     }
@@ -237,7 +246,9 @@ fn a_link_slower_than_the_edge_breaks_the_bound() {
             hosts: 32,
             path: vec![(edge, delay), (trunk, delay), (edge, delay)],
         };
-        let epoch = fabric.network().network_epoch(Phase::Mesochronous);
+        let epoch = fabric
+            .network(Framing::NONE)
+            .network_epoch(Phase::Mesochronous);
         let across = |src| stream(epoch, src, src + 16, 3_000, 1_000);
         let streams: Vec<String> = (0..16).map(across).collect();
         let world = world(
@@ -260,7 +271,9 @@ fn without_priorities_lower_levels_break_the_bound() {
         hosts: 9,
         path: vec![(Rate::from_gbps(10), Time::from_us(1)); 2],
     };
-    let epoch = fabric.network().network_epoch(Phase::Mesochronous);
+    let epoch = fabric
+        .network(Framing::NONE)
+        .network_epoch(Phase::Mesochronous);
     let mut streams = bulk(9, epoch);
     streams.extend((1..9).map(|src| stream(epoch, src, 0, 3_000, 1_000)));
     let limits = limits(epoch, 256, "mesochronous");

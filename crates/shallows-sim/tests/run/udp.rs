@@ -14,7 +14,7 @@ const PAIR: &str = r#"star = { hosts = 2, rate = "1Gbps", delay = "5us" }"#;
 /// A packet of 1250 B takes 10 us at 1 Gbps; 28 B are headers.
 const PACKET: Time = Time::from_us(10);
 
-fn workload(topology: &str, text: &str) -> Workload {
+pub(crate) fn workload(topology: &str, text: &str) -> Workload {
     let topology: TopologyConfig = toml::from_str(topology).unwrap();
     let config: WorkloadConfig = toml::from_str(text).unwrap();
     config.generate(&topology.build().unwrap(), 1).unwrap()

@@ -12,8 +12,8 @@ use shallows_sim::routing::{Router, RoutingConfig};
 use shallows_sim::topology::{Fabric, TopologyConfig};
 use shallows_sim::workload::{FlowSpec, Stop, Workload};
 use shallows_sim::{
-    ApplicationEntry, Completion, Connections, Control, Fault, HostSetup, LinkChange, PortSetup,
-    Setup, SetupError, Simulation, Status, TransportOverride, Watch,
+    ApplicationEntry, Completion, Connections, Control, EngineChoice, Fault, HostSetup, LinkChange,
+    PortSetup, Setup, SetupError, Simulation, Status, TransportOverride, Watch,
 };
 
 use crate::conservation;
@@ -38,7 +38,9 @@ pub(crate) struct World {
     pub(crate) faults: BTreeMap<u32, Fault>,
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
+    /// More than one demand the event queue, whose parts they run.
     pub(crate) threads: u32,
+    pub(crate) engine: EngineChoice,
     pub(crate) host_delay: PerIndex<Time>,
     pub(crate) pause: Option<PauseConfig>,
 }
@@ -66,6 +68,7 @@ impl World {
             changes: Vec::new(),
             watch: Watch::default(),
             threads: 1,
+            engine: EngineChoice::Automatic,
             host_delay: PerIndex::All(Time::ZERO),
             pause: None,
         }
@@ -93,7 +96,20 @@ impl World {
         refusal.expect("it must not run").to_string()
     }
 
-    fn try_start(self, control: Control) -> Result<Run, SetupError> {
+    /// The same, or why it cannot run.
+    pub(crate) fn try_start(self, control: Control) -> Result<Run, SetupError> {
+        let transport = self.transport.clone();
+        let setup = self.setup(control);
+        let fabric = setup.fabric.clone();
+        Ok(Run {
+            simulation: Simulation::new(setup)?,
+            fabric,
+            transport,
+        })
+    }
+
+    /// What the simulation is made of.
+    pub(crate) fn setup(self, control: Control) -> Setup {
         let fabric = self.topology.build().expect("the test's fabric is sound");
         let router = Router::new(&fabric, &self.routing, 1).expect("the test's routing is sound");
         let ports = PortSetup {
@@ -112,14 +128,14 @@ impl World {
         };
         let applications = self.applications.iter();
         let applications = applications.map(|entry| entry.build(&fabric));
-        let simulation = Simulation::new(Setup {
+        Setup {
             applications: applications
                 .collect::<Result<_, _>>()
                 .expect("the test's applications are sound"),
             router,
-            fabric: fabric.clone(),
+            fabric,
             ports,
-            transport: self.transport.clone(),
+            transport: self.transport,
             overrides: self.overrides,
             hosts: self.setup,
             control,
@@ -131,12 +147,12 @@ impl World {
             watch: self.watch,
             seed: 1,
             threads: self.threads,
-        })?;
-        Ok(Run {
-            simulation,
-            fabric,
-            transport: self.transport,
-        })
+            engine: if self.threads > 1 {
+                EngineChoice::Events
+            } else {
+                self.engine
+            },
+        }
     }
 
     /// Runs until nothing can happen any more.

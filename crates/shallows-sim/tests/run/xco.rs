@@ -4,15 +4,20 @@ use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tally::Tally;
 use shallows_core::units::Time;
 use shallows_core::xco::config::{OnDemand, Protocol};
-use shallows_sim::{Directives, FlowOutcome, HierarchyConfig, Outage, XcoConfig};
+use shallows_core::xco::coordinator::GateConfig;
+use shallows_sim::routing::{LinkState, Router};
+use shallows_sim::{Directives, FlowOutcome, HierarchyConfig, LinkChange, Outage, XcoConfig};
 
-use crate::udp::{RACKS, drops};
-use crate::world::{World, flow};
+use crate::udp::{RACKS, drops, workload};
+use crate::world::{Run, World, flow};
+
+/// [`incast_at`] a time after a slot, with which coordination begins.
+fn incast(xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
+    incast_at(Time::from_ms(5), xco, threads)
+}
 
 /// Twelve hosts of three racks send 200 packets each to host 0, whose port has room for 40.
-fn incast(xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
-    // After a slot, with which coordination begins.
-    let start = Time::from_ms(5);
+fn incast_at(start: Time, xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
     let flows = (4..16).map(|src| flow(start, src, 0, 200)).collect();
     let mut world = World::new(RACKS, "controller = 'cubic'", flows);
     world.switches = PortConfig::fifo(BufferConfig::Shared {
@@ -73,6 +78,122 @@ fn coordinated_runs_are_the_same_on_any_number_of_threads() {
     }
 }
 
+/// Five hosts send messages of 100 B to one, as fast as they can.
+#[test]
+fn small_messages_have_a_budget() {
+    let star = r#"star = { hosts = 6, rate = "1Gbps", delay = "5us" }"#;
+    let senders = r#"
+        udp = { src = "0-4", dst = 5, start = "5ms", stream = { send = { message = { size = "100B" } } } }
+    "#;
+    let dropped = |xco| {
+        let mut world = World::new(star, "", Vec::new());
+        world.workload = workload(star, senders);
+        world.switches = PortConfig::fifo(BufferConfig::Shared {
+            size: "128KB".parse().unwrap(),
+        });
+        world.setup.xco = xco;
+        let mut run = world.start();
+        run.until(Time::from_ms(50));
+        let links = 0..run.fabric.links().len() as u32;
+        let sent: u64 = (0..5)
+            .filter_map(|flow| run.datagrams(flow))
+            .map(|of| of.received.datagrams.packets)
+            .sum();
+        assert!(sent > 20_000, "{sent}");
+        links.map(|link| drops(&run, link).packets).sum::<u64>()
+    };
+    assert!(dropped(None) > 10_000);
+    assert_eq!(dropped(Some(XcoConfig::default())), 0);
+}
+
+/// Two hosts of a rack send over two spines. When a link to one of them fails, both send over the
+/// other, and have to take turns.
+#[test]
+fn the_controller_follows_links_that_fail() {
+    let senders = r#"
+        udp = { src = "0-1", dst = "4-5", start = "5ms", stream = { send = { message = { size = "20KB" } } } }
+    "#;
+    let mut world = World::new(RACKS, "", Vec::new());
+    world.workload = workload(RACKS, senders);
+    world.switches = PortConfig::fifo(BufferConfig::Shared {
+        size: "60KB".parse().unwrap(),
+    });
+    world.setup.xco = Some(XcoConfig::default());
+    let fabric = world.topology.build().unwrap();
+    let router = Router::new(&fabric, &world.routing, 1).unwrap();
+    let mut path = Vec::new();
+    router.path(0, 4, 0, &mut path).unwrap();
+    // Both directions of the cable.
+    let cable = [path[1], path[1] ^ 1];
+    world.changes = cable
+        .map(|link| LinkChange {
+            at: Time::from_ms(10),
+            link,
+            state: LinkState::Down,
+        })
+        .into();
+    let mut run = world.start();
+    let dropped = |run: &Run| {
+        let links = 0..run.fabric.links().len() as u32;
+        links.map(|link| drops(run, link).packets).sum::<u64>()
+    };
+    let received = |run: &Run, flow| run.datagrams(flow).unwrap().received.delivered.bytes;
+    run.until(Time::from_ms(10));
+    assert_eq!(dropped(&run), 0);
+    // Slots that ran when the link failed go on to their end.
+    run.until(Time::from_ms(15));
+    let before = (dropped(&run), [0, 1].map(|flow| received(&run, flow)));
+    run.until(Time::from_ms(60));
+    assert_eq!(dropped(&run), before.0);
+    for flow in [0, 1] {
+        // One of four flows; a quarter of 10 Gbps for 45 ms is 14 MB.
+        let more = received(&run, flow) - before.1[flow as usize];
+        assert!(more > 12_000_000, "{more}");
+    }
+}
+
+/// Four hosts flood one under XCo and QJUMP. Single packets of a fifth, at QJUMP's top level, do not
+/// wait for a slot if that level passes XCo's gates.
+#[test]
+fn qjumps_top_level_passes_the_gates() {
+    let star = r#"star = { hosts = 6, rate = "1Gbps", delay = "5us" }"#;
+    let flood = r#"
+        udp = { src = "0-3", dst = 5, start = "5ms", service = 1, stream = { send = { message = { size = "20KB" } } } }
+    "#;
+    let longest = |pass_dscp| {
+        let mut world = World::new(star, "", Vec::new());
+        world.workload = workload(star, flood);
+        let pings = (10..60).map(|ms| flow(Time::from_ms(ms), 4, 5, 1));
+        world.workload.flows.extend(pings);
+        world.switches = toml::from_str(
+            "queues = 2\nscheduler = 'strict'\nbuffer = { shared = { size = '128KB' } }",
+        )
+        .unwrap();
+        let qjump = "epoch = '100us'\nlevels = ['3KB', '1MB']\nexcess = 'hold'";
+        world.setup.qjump = Some(toml::from_str(qjump).unwrap());
+        let gate = GateConfig {
+            pass_dscp,
+            ..GateConfig::default()
+        };
+        world.setup.xco = Some(XcoConfig {
+            gate,
+            ..XcoConfig::default()
+        });
+        let mut run = world.start();
+        run.until(Time::from_ms(70));
+        let links = 0..run.fabric.links().len() as u32;
+        assert_eq!(links.map(|link| drops(&run, link).packets).sum::<u64>(), 0);
+        run.flows()
+            .skip(4)
+            .map(|(_, of)| of.fct.unwrap())
+            .max()
+            .unwrap()
+    };
+    let (waits, passes) = (longest(None), longest(Some(0)));
+    assert!(waits > Time::from_ms(2), "{waits}");
+    assert!(passes < Time::from_us(100), "{passes}");
+}
+
 /// Times that let a standby take over within the run.
 fn hasty() -> XcoConfig {
     XcoConfig {
@@ -113,7 +234,8 @@ fn traffic_outlives_its_controllers() {
     );
     let for_good = with(false, vec![crash(0, None)]);
     assert!(for_good > 0, "hosts send uncoordinated");
-    with(false, vec![crash(0, Some(Time::from_ms(6)))]);
+    let restarted = with(false, vec![crash(0, Some(Time::from_us(5_600)))]);
+    assert_eq!(restarted, 0, "the only controller leads again");
     with(true, vec![crash(0, None)]);
 }
 
@@ -134,6 +256,28 @@ fn controllers_of_racks_and_one_above_prevent_the_drops_too() {
         assert!(last > Some(Time::from_ns(2_400) * (12 * 200)), "{last:?}");
         assert!(one == incast(Some(xco.clone()), 2));
         assert!(one == incast(Some(xco), 4));
+    }
+}
+
+/// A controller waits for the longest slot before its first permit, because there may have been
+/// another one. Those of a hierarchy have parts of the links, so their slots are longer.
+#[test]
+fn hosts_send_uncoordinated_until_the_first_slot_of_a_hierarchy() {
+    let hierarchy = XcoConfig {
+        hierarchy: Some(HierarchyConfig {
+            pod_hosts: None,
+            root_share: 50,
+        }),
+        ..XcoConfig::default()
+    };
+    // Slots of 2 ms, and of 4 ms at half of the rate.
+    for (xco, first) in [
+        (XcoConfig::default(), Time::from_ms(2)),
+        (hierarchy, Time::from_ms(4)),
+    ] {
+        let drops = |start| incast_at(start, Some(xco.clone()), 1).1.packets;
+        assert!(drops(first - Time::from_ms(1)) > 0, "{xco:?}");
+        assert_eq!(drops(first + Time::from_ms(1)), 0, "{xco:?}");
     }
 }
 

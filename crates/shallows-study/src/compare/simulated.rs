@@ -1,7 +1,5 @@
 //! The simulated side: what the live run had, as far as a simulation can have it.
 
-use std::sync::atomic::AtomicBool;
-
 use shallows_core::units::Time;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
@@ -14,7 +12,7 @@ use shallows_run::live::{SAMPLE_EVERY, ideal_fcts, link_name, roles};
 use shallows_run::report;
 use shallows_run::scenario::{Built, Scenario};
 use shallows_run::sights::Sights;
-use shallows_run::{Failure, Observer, Step, Ticks, drive};
+use shallows_run::{Failure, Interrupt, Observer, Step, Ticks, drive};
 
 /// Bytes that arrive are noted at every so many samples of the queues, as live.
 const NOTE_EVERY: u64 = 10;
@@ -49,8 +47,8 @@ pub(super) fn run(
     let ideal = ideal_fcts(&scenario, &built)?;
     let mut simulation = scenario.simulation(&built, 1)?;
     let mut watcher = Watcher::new(&built.fabric, &simulation, &origins);
-    let none = AtomicBool::new(false);
-    drive(&mut simulation, until, &mut [&mut watcher], &none)?;
+    let never = Interrupt::Never;
+    drive(&mut simulation, until, &mut [&mut watcher], never)?;
     let records: Vec<_> = report::records(&simulation, &ideal)
         .filter(|record| origins[record.id as usize].is_flow())
         .collect();

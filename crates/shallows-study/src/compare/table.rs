@@ -11,7 +11,7 @@ use shallows_results::ports::LinkRole;
 use super::{Comparison, World};
 use shallows_run::sights::Length;
 
-/// Marks of fewer packets say little.
+/// Counters of a run that are shown for both worlds.
 const COUNTERS: [&str; 4] = ["marks", "drops", "timeouts", "retransmits"];
 
 /// One quantity in both worlds.

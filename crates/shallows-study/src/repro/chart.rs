@@ -137,11 +137,11 @@ impl Chart<'_> {
     ) -> Option<(f64, f64, f64)> {
         let mut values: Vec<f64> = self
             .results
-            .values(metric, variant, x)
+            .exact(metric, variant, x)
             .into_iter()
             .collect::<Option<_>>()?;
         if let Some(base) = normalise {
-            let base = self.results.values(metric, base, x);
+            let base = self.results.exact(metric, base, x);
             for (value, base) in values.iter_mut().zip(base) {
                 *value /= base?;
             }

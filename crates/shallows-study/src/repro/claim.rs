@@ -1,199 +1,169 @@
-//! Claims against measurements. The rules for verdicts are fixed; `docs/reproduce.md` has them in
-//! words.
+//! Claims against measurements.
 
-use shallows_results::report::{ClaimOutcome, Verdict};
+use shallows_results::report::{ClaimOutcome, Point, Verdict};
 
 use super::results::Results;
-use super::spec::{At, ClaimSpec, Measure, Over, PaperValue};
-
-/// How much an effect may differ from the paper's and still be reproduced.
-const TOLERANCE: f64 = 0.25;
-
-/// The same for values that are no effects, such as the goodput of a full link.
-const EXACT: f64 = 0.05;
-
-/// The part of the paper's effect that has to be there for the same direction.
-const NOTICEABLE: f64 = 0.1;
-
-/// One compared pair of runs at each seed.
-type Seeds = Vec<f64>;
+use super::spec::{At, ClaimSpec, Measure, PaperValue};
+use super::verdict::{self, Bounded};
+use crate::metric::Metric;
 
 /// What became of a claim.
 pub(super) fn evaluate(claim: &ClaimSpec, results: &Results) -> ClaimOutcome {
-    let points = points(claim, results);
-    let means: Vec<f64> = points.iter().map(|seeds| mean(seeds)).collect();
-    let values = reduce(claim, &means);
-    let verdict = match &values[..] {
-        [] => Verdict::NotMeasured,
-        values => verdict(claim, values, &means),
-    };
-    let seeds = points.iter().map(Vec::len).min().unwrap_or_default();
-    let per_seed: Vec<Vec<f64>> = (0..seeds)
-        .map(|seed| {
-            let at_seed: Vec<f64> = points.iter().map(|point| point[seed]).collect();
-            reduce(claim, &at_seed)
-        })
-        .collect();
+    let values = |metric: &Metric, variant: &str, x| results.values(metric, variant, x);
+    let points = points(claim, results.xs(), &values);
     let unit = Unit::of(claim);
-    ClaimOutcome {
+    let mut outcome = ClaimOutcome {
         id: claim.id.clone(),
         quote: claim.quote.clone(),
         what: claim.what.clone(),
-        paper: match claim.paper {
-            PaperValue::About(value) => unit.show(&[value]),
-            PaperValue::Range(range) => unit.show(&range),
-            PaperValue::AtMost(bound) => format!("at most {}", unit.show(&[bound])),
-            PaperValue::AtLeast(bound) => format!("at least {}", unit.show(&[bound])),
-        },
-        ours: match &values[..] {
-            [] => "\u{2013}".to_owned(),
-            values => unit.show(values),
-        },
-        spread: (seeds > 1 && !values.is_empty()).then(|| {
-            let all = || per_seed.iter().flatten().copied();
-            let least = all().fold(f64::INFINITY, f64::min);
-            let most = all().fold(f64::NEG_INFINITY, f64::max);
-            unit.show(&[least, most])
-        }),
-        values,
-        verdict,
+        paper: unit.paper(claim.paper),
+        ours: "\u{2013}".to_owned(),
+        spread: None,
+        values: Vec::new(),
+        points: Vec::new(),
+        verdict: Verdict::NotMeasured,
+        note: None,
+        marks: claim.marks.clone(),
         authors_code: claim.authors_code.clone(),
         explanation: claim.explanation.clone(),
         live: None,
+    };
+    let points = match points {
+        Ok(points) => points,
+        Err(problem) => {
+            outcome.note = problem;
+            return outcome;
+        }
+    };
+    let measured: Vec<Vec<Bounded>> = points.iter().map(|(_, seeds)| seeds.clone()).collect();
+    let ours = verdict::reduce(claim, &verdict::over_seeds(&measured));
+    outcome.ours = unit.show(&ours);
+    outcome.values = ours.iter().map(|of| of.least).collect();
+    outcome.spread = spread(claim, &measured).map(|spread| unit.show(&spread));
+    (outcome.verdict, outcome.note) = decided(&verdict::possible(claim, &measured));
+    outcome.points = points.into_iter().map(|(point, _)| point).collect();
+    outcome
+}
+
+/// The one verdict that the measurement allows, or that it allows several.
+pub(super) fn decided(possible: &[Verdict]) -> (Verdict, Option<String>) {
+    match possible {
+        [only] => (*only, None),
+        several => {
+            let words: Vec<String> = several.iter().map(ToString::to_string).collect();
+            (Verdict::Undecided, Some(words.join(" or ")))
+        }
     }
 }
 
-/// The compared value of each variant at each x, for every seed.
-fn points(claim: &ClaimSpec, results: &Results) -> Vec<Seeds> {
+/// The least and the most of single seeds, where there are several.
+fn spread(claim: &ClaimSpec, points: &[Vec<Bounded>]) -> Option<[Bounded; 2]> {
+    let seeds = verdict::by_seed(points);
+    let all: Vec<Bounded> = seeds
+        .iter()
+        .flat_map(|seed| verdict::reduce(claim, seed))
+        .collect();
+    let least = all.iter().map(|of| of.least).reduce(f64::min)?;
+    let most = all.iter().map(|of| of.least).reduce(f64::max)?;
+    (seeds.len() > 1).then(|| [least, most].map(Bounded::exact))
+}
+
+/// A metric of a variant at an x, for each seed.
+type Values<'a> = &'a dyn Fn(&Metric, &str, f64) -> Vec<Option<Bounded>>;
+
+/// The compared value of each variant at each x, for every seed; or why one of them is missing.
+fn points(
+    claim: &ClaimSpec,
+    xs: &[f64],
+    values: Values<'_>,
+) -> Result<Vec<(Point, Vec<Bounded>)>, Option<String>> {
     let chosen = |x: &f64| match (claim.at, claim.between) {
         (At::X(at), _) => *x == at,
         (_, Some([from, to])) => (from..=to).contains(x),
         _ => true,
     };
-    let xs: Vec<f64> = results.xs().iter().copied().filter(chosen).collect();
+    // Nothing has risen before the first.
+    let first = if claim.rise {
+        xs.iter().copied().reduce(f64::min)
+    } else {
+        None
+    };
+    let chosen = xs.iter().filter(|x| chosen(x) && Some(**x) != first);
+    let risen = |metric: &Metric, variant: &str, x: f64| {
+        let before = xs.iter().copied().filter(|&of| of < x).reduce(f64::max);
+        match before.filter(|_| claim.rise) {
+            None => values(metric, variant, x),
+            Some(before) => {
+                let pairs = values(metric, variant, x)
+                    .into_iter()
+                    .zip(values(metric, variant, before));
+                pairs.map(|(to, from)| to?.since(from?)).collect()
+            }
+        }
+    };
     let mut points = Vec::new();
     for of in claim.of.names() {
-        for &x in &xs {
-            let ours = results.values(&claim.metric, of, x);
-            let theirs = claim.to.as_ref().map(|to| {
-                let metric = claim.to_metric.as_ref().unwrap_or(&claim.metric);
-                results.values(metric, to, x)
-            });
-            let theirs = theirs.unwrap_or_else(|| vec![Some(1.0); ours.len()]);
-            let pairs = ours.iter().zip(&theirs);
-            let compared = pairs.map(|(ours, theirs)| claim.measure.compare((*ours)?, (*theirs)?));
-            let compared: Option<Seeds> = compared.collect();
-            // A figure that runs live only has no simulated runs.
-            points.extend(compared.filter(|seeds| !seeds.is_empty()));
+        for &x in chosen.clone() {
+            let place = if xs.len() > 1 {
+                format!(" at {x}")
+            } else {
+                String::new()
+            };
+            let seeds = compared(claim, of, x, &risen)
+                .map_err(|problem| problem.map(|problem| problem + &place))?;
+            let numbers = seeds.iter().map(|seed| seed.least).collect();
+            let point = Point {
+                of: of.clone(),
+                x,
+                seeds: numbers,
+            };
+            points.push((point, seeds));
         }
     }
-    points
+    // The claim is about an x that was not run.
+    if points.is_empty() {
+        return Err(None);
+    }
+    Ok(points)
 }
 
-impl Measure {
-    fn compare(self, of: f64, to: f64) -> Option<f64> {
-        let value = match self {
-            Self::Value => of,
-            Self::Ratio => of / to,
-            Self::Reduction => 100.0 * (1.0 - of / to),
-            Self::Increase => 100.0 * (of / to - 1.0),
-            Self::Deviation => 100.0 * (of / to - 1.0).abs(),
-        };
-        value.is_finite().then_some(value)
-    }
-
-    /// The value that means no effect.
-    fn neutral(self) -> Option<f64> {
-        match self {
-            Self::Value => None,
-            Self::Ratio => Some(1.0),
-            Self::Reduction | Self::Increase | Self::Deviation => Some(0.0),
-        }
-    }
-}
-
-/// One value, or the least and the most where the claim is about all of them.
-fn reduce(claim: &ClaimSpec, values: &[f64]) -> Vec<f64> {
-    if values.is_empty() {
-        return Vec::new();
-    }
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    match claim.at {
-        At::Over(Over::Largest) => vec![most],
-        At::Over(Over::Smallest) => vec![least],
-        At::Over(Over::All) => vec![least, most],
-        At::X(_) | At::Only => vec![mean(values)],
-    }
-}
-
-fn verdict(claim: &ClaimSpec, values: &[f64], points: &[f64]) -> Verdict {
-    let neutral = claim.neutral.or(claim.measure.neutral());
-    let bound = |holds: &dyn Fn(f64) -> bool, turned: &dyn Fn(f64) -> bool| {
-        if values.iter().all(|&value| holds(value)) {
-            Verdict::Reproduced
-        } else if holds(mean(points)) && !values.iter().any(|&value| turned(value)) {
-            Verdict::SameDirection
-        } else {
-            Verdict::NotReproduced
-        }
+/// A claim is about all its points: if one has no value, there is nothing to judge.
+fn compared(
+    claim: &ClaimSpec,
+    of: &str,
+    x: f64,
+    values: Values<'_>,
+) -> Result<Vec<Bounded>, Option<String>> {
+    let ours = values(&claim.metric, of, x);
+    let (theirs, to) = match &claim.to {
+        Some(to) => (
+            values(claim.to_metric.as_ref().unwrap_or(&claim.metric), to, x),
+            to.as_str(),
+        ),
+        None => (vec![Some(Bounded::exact(1.0)); ours.len()], of),
     };
-    // None where the bound is no effect at all: better is not worse.
-    let tolerance = |bound: f64| {
-        let effect = neutral.map_or(f64::INFINITY, |neutral| (bound - neutral).abs());
-        TOLERANCE * effect.min(bound.abs())
-    };
-    match claim.paper {
-        PaperValue::AtMost(most) => {
-            let turned = |value| neutral.is_some_and(|neutral| most <= neutral && value > neutral);
-            bound(&|value| value <= most + tolerance(most), &turned)
-        }
-        PaperValue::AtLeast(least) => {
-            let turned = |value| neutral.is_some_and(|neutral| least >= neutral && value < neutral);
-            bound(&|value| value >= least - tolerance(least), &turned)
-        }
-        PaperValue::About(paper) => effect(claim, values, [paper, paper]),
-        PaperValue::Range(range) => effect(claim, values, range),
+    // A figure that runs live only has no simulated runs.
+    if ours.is_empty() || theirs.len() != ours.len() {
+        return Err(None);
     }
-}
-
-/// Our values against the paper's least and most, both as distances from no effect.
-fn effect(claim: &ClaimSpec, values: &[f64], [low, high]: [f64; 2]) -> Verdict {
-    let neutral = claim.neutral.or(claim.measure.neutral());
-    let neutral = neutral.filter(|&neutral| neutral < low || neutral > high);
-    let Some(neutral) = neutral else {
-        let same =
-            |value: &f64| *value >= low - EXACT * low.abs() && *value <= high + EXACT * high.abs();
-        return if values.iter().all(same) {
-            Verdict::Reproduced
-        } else {
-            Verdict::NotReproduced
-        };
-    };
-    let effects = [low, high].map(|paper| (paper - neutral).abs());
-    let (least, most) = (effects[0].min(effects[1]), effects[0].max(effects[1]));
-    let side = (low - neutral).signum();
-    let ours = || values.iter().map(|value| (value - neutral) * side);
-    if ours().all(|ours| ours >= least * (1.0 - TOLERANCE) && ours <= most * (1.0 + TOLERANCE)) {
-        Verdict::Reproduced
-    } else if ours().all(|ours| ours >= least * NOTICEABLE) {
-        Verdict::SameDirection
-    } else {
-        Verdict::NotReproduced
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+    let compared = ours.into_iter().zip(theirs).map(|pair| match pair {
+        (None, _) => Err(Some(format!("{of} has no value"))),
+        (_, None) => Err(Some(format!("{to} has no value"))),
+        (Some(ours), Some(theirs)) => claim
+            .measure
+            .compare(ours, theirs)
+            .ok_or_else(|| Some(format!("{of} over {to} is infinite or unknown"))),
+    });
+    compared.collect()
 }
 
 /// How values are written.
-struct Unit<'a> {
+pub(super) struct Unit<'a> {
     after: &'a str,
 }
 
 impl<'a> Unit<'a> {
-    fn of(claim: &'a ClaimSpec) -> Self {
+    pub(super) fn of(claim: &'a ClaimSpec) -> Self {
         let after = match claim.measure {
             Measure::Value => claim.unit.as_str(),
             Measure::Ratio => "x",
@@ -202,12 +172,35 @@ impl<'a> Unit<'a> {
         Self { after }
     }
 
+    pub(super) fn paper(&self, value: PaperValue) -> String {
+        let exact = |values: &[f64]| self.numbers(values);
+        match value {
+            PaperValue::About(value) => exact(&[value]),
+            PaperValue::Range(range) => exact(&range),
+            PaperValue::AtMost(bound) => format!("at most {}", exact(&[bound])),
+            PaperValue::AtLeast(bound) => format!("at least {}", exact(&[bound])),
+        }
+    }
+
     /// One value, or two as a range.
-    fn show(&self, values: &[f64]) -> String {
+    fn show(&self, values: &[Bounded]) -> String {
+        let ends = |of: fn(&Bounded) -> f64| values.iter().map(of).collect::<Vec<_>>();
+        let (least, most) = (ends(|value| value.least), ends(|value| value.most));
+        if values.iter().all(|value| value.is_exact()) {
+            self.numbers(&least)
+        } else if least.iter().all(|value| value.is_finite()) {
+            format!("at least {}", self.numbers(&least))
+        } else {
+            format!("at most {}", self.numbers(&most))
+        }
+    }
+
+    fn numbers(&self, values: &[f64]) -> String {
+        // Adding zero takes the sign from a negative one.
         let number = |value: &f64| match value.abs() {
-            large if large >= 100.0 => format!("{value:.0}"),
-            some if some >= 10.0 => format!("{value:.1}"),
-            _ => format!("{value:.2}"),
+            large if large >= 100.0 => format!("{:.0}", value + 0.0),
+            some if some >= 10.0 => format!("{:.1}", value + 0.0),
+            _ => format!("{:.2}", value + 0.0),
         };
         let numbers: Vec<String> = values.iter().map(number).collect();
         let gap = if self.after.len() > 1 { " " } else { "" };
@@ -217,136 +210,42 @@ impl<'a> Unit<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::verdict::tests::claim;
     use super::*;
 
-    fn claim(paper: &str, rest: &str) -> ClaimSpec {
-        let text = format!(
-            "id = \"a\"\nquote = \"\"\nwhat = \"\"\nmetric = \"all.mean\"\nof = \"a\"\n\
-             paper = {{ {paper} }}\n{rest}"
-        );
-        toml::from_str(&text).unwrap()
-    }
-
-    fn judge(paper: &str, rest: &str, points: &[f64]) -> Verdict {
-        let claim = claim(paper, rest);
-        verdict(&claim, &reduce(&claim, points), points)
-    }
-
-    #[test]
-    fn an_effect_is_reproduced_within_a_quarter_and_else_has_a_direction() {
-        let at = "measure = \"reduction\"\nat = \"largest\"";
-        assert_eq!(judge("about = 40", at, &[5.0, 30.0]), Verdict::Reproduced);
-        assert_eq!(judge("about = 40", at, &[5.0, 50.0]), Verdict::Reproduced);
-        assert_eq!(
-            judge("about = 40", at, &[5.0, 29.0]),
-            Verdict::SameDirection
-        );
-        assert_eq!(
-            judge("about = 40", at, &[5.0, 90.0]),
-            Verdict::SameDirection
-        );
-        assert_eq!(judge("about = 40", at, &[1.0, 3.9]), Verdict::NotReproduced);
-        assert_eq!(
-            judge("about = 40", at, &[-5.0, -1.0]),
-            Verdict::NotReproduced
-        );
-        let ratio = "measure = \"ratio\"";
-        assert_eq!(judge("about = 16", ratio, &[13.0]), Verdict::Reproduced);
-        assert_eq!(judge("about = 16", ratio, &[2.6]), Verdict::SameDirection);
-        assert_eq!(judge("about = 16", ratio, &[2.4]), Verdict::NotReproduced);
+    /// Points of a claim about variants a and b at 1 and 2, where a has `at_two` at 2.
+    fn points_with(rest: &str, at_two: [Option<f64>; 2]) -> Result<Vec<Vec<f64>>, Option<String>> {
+        let claim = claim("about = 40", &format!("{rest}\nto = \"b\""));
+        let points = points(&claim, &[1.0, 2.0], &|_, variant, x| {
+            let values = match (variant, x) {
+                ("a", 2.0) => at_two,
+                ("a", _) => [Some(6.0); 2],
+                ("b", 2.0) => [Some(10.0); 2],
+                _ => [Some(8.0); 2],
+            };
+            values.map(|value| value.map(Bounded::exact)).to_vec()
+        });
+        points.map(|points| points.into_iter().map(|(point, _)| point.seeds).collect())
     }
 
     #[test]
-    fn a_share_is_judged_by_its_distance_from_the_fair_one() {
-        let value = "measure = \"value\"\nneutral = 471";
-        assert_eq!(judge("about = 403", value, &[419.0]), Verdict::Reproduced);
-        assert_eq!(
-            judge("about = 403", value, &[450.0]),
-            Verdict::SameDirection
-        );
-        assert_eq!(
-            judge("about = 403", value, &[471.0]),
-            Verdict::NotReproduced
-        );
-        assert_eq!(
-            judge("about = 403", value, &[500.0]),
-            Verdict::NotReproduced
-        );
+    fn a_claim_with_a_missing_or_infinite_point_is_not_judged_on_the_rest() {
+        let largest = "measure = \"reduction\"\nat = \"largest\"";
+        let complete = points_with(largest, [Some(5.0), Some(5.0)]);
+        assert_eq!(complete, Ok(vec![vec![25.0; 2], vec![50.0; 2]]));
+        let missing = points_with(largest, [Some(5.0), None]);
+        assert_eq!(missing, Err(Some("a has no value at 2".to_owned())));
+        let infinite = points_with(largest, [Some(f64::INFINITY), Some(5.0)]);
+        let problem = "a over b is infinite or unknown at 2";
+        assert_eq!(infinite, Err(Some(problem.to_owned())));
+        let claim = claim("about = 40", largest);
+        assert!(points(&claim, &[1.0], &|_, _, _| Vec::new()).is_err());
     }
 
     #[test]
-    fn what_is_no_effect_is_reproduced_within_a_twentieth() {
-        let ratio = "measure = \"ratio\"";
-        assert_eq!(judge("about = 1", ratio, &[0.96]), Verdict::Reproduced);
-        assert_eq!(judge("about = 1", ratio, &[1.1]), Verdict::NotReproduced);
-        let value = "measure = \"value\"";
-        assert_eq!(judge("about = 936", value, &[920.0]), Verdict::Reproduced);
-        assert_eq!(
-            judge("about = 936", value, &[800.0]),
-            Verdict::NotReproduced
-        );
-    }
-
-    #[test]
-    fn a_range_holds_if_ours_lies_in_it_but_for_a_quarter() {
-        let all = "measure = \"increase\"\nat = \"all\"";
-        assert_eq!(
-            judge("range = [20, 40]", all, &[16.0, 49.0]),
-            Verdict::Reproduced
-        );
-        assert_eq!(
-            judge("range = [20, 40]", all, &[10.0, 30.0]),
-            Verdict::SameDirection
-        );
-        assert_eq!(
-            judge("range = [20, 40]", all, &[-1.0, 30.0]),
-            Verdict::NotReproduced
-        );
-    }
-
-    #[test]
-    fn a_bound_holds_everywhere_or_on_average() {
-        let most = "measure = \"increase\"\nat = \"largest\"";
-        assert_eq!(
-            judge("at-most = 10", most, &[1.0, 12.0]),
-            Verdict::Reproduced
-        );
-        assert_eq!(
-            judge("at-most = 10", most, &[1.0, 14.0]),
-            Verdict::SameDirection
-        );
-        assert_eq!(
-            judge("at-most = 10", most, &[20.0, 14.0]),
-            Verdict::NotReproduced
-        );
-        // Better is not a little worse, and the tolerance is one of effects.
-        let ratio = "measure = \"ratio\"";
-        assert_eq!(judge("at-least = 1", ratio, &[1.0]), Verdict::Reproduced);
-        assert_eq!(
-            judge("at-least = 1", ratio, &[0.97]),
-            Verdict::NotReproduced
-        );
-        assert_eq!(judge("at-most = 1.2", ratio, &[1.24]), Verdict::Reproduced);
-        assert_eq!(
-            judge("at-most = 1.2", ratio, &[1.3]),
-            Verdict::NotReproduced
-        );
-        let least = "measure = \"reduction\"\nat = \"smallest\"";
-        assert_eq!(
-            judge("at-least = 0", least, &[0.5, 2.0]),
-            Verdict::Reproduced
-        );
-        assert_eq!(
-            judge("at-least = 0", least, &[-0.5, 2.0]),
-            Verdict::NotReproduced
-        );
-        assert_eq!(
-            judge("at-least = 4", least, &[2.0, 8.0]),
-            Verdict::SameDirection
-        );
-        assert_eq!(
-            judge("at-least = 0", least, &[-2.0, 0.5]),
-            Verdict::NotReproduced
-        );
+    fn rises_are_compared_from_one_x_to_the_next() {
+        // From 6 to 9 and 10 against from 8 to 10.
+        let rises = points_with("measure = \"ratio\"\nrise = true", [Some(9.0), Some(10.0)]);
+        assert_eq!(rises, Ok(vec![vec![1.5, 2.0]]));
     }
 }

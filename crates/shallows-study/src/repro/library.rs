@@ -12,7 +12,7 @@ use super::spec::{Deviations, FigureSpec, PaperSpec};
 /// Embeds files of `repro/`.
 macro_rules! files {
     ($($name:literal,)*) => {
-        [$(($name, include_str!(concat!("../../../../repro/", $name))),)*]
+        [$(($name, include_str!(concat!("../../repro/", $name))),)*]
     };
 }
 /// Names relative to `repro/`, and texts.
@@ -48,6 +48,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "ear/fig9.toml",
     "ear/hash.toml",
     "ear/inter-datacenter.toml",
+    "ear/locality.toml",
     "ear/queues.toml",
     "ear/remedy.toml",
     "ear/simulation.toml",
@@ -64,6 +65,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "ml-ecn/hadoop-wrr.toml",
     "ml-ecn/mix-dwrr.toml",
     "ml-ecn/mix-wrr.toml",
+    "ml-ecn/hosts.toml",
     "ml-ecn/sensitivity.toml",
     "ml-ecn/simulation.toml",
     "ml-ecn/web-search-dwrr.toml",
@@ -81,17 +83,22 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "qjump/fan-in.toml",
     "qjump/fig10.toml",
     "qjump/fig11.toml",
+    "qjump/fig12.toml",
     "qjump/fig3-barrier.toml",
     "qjump/fig3-memcached.toml",
     "qjump/fig3-ping.toml",
     "qjump/fig5-simulated.toml",
     "qjump/fig5.toml",
+    "qjump/fig6-buffer.toml",
     "qjump/fig6.toml",
     "qjump/fig7-thresholds.toml",
     "qjump/fig7.toml",
     "qjump/fig9-data-mining.toml",
     "qjump/fig9-web-search.toml",
+    "qjump/guests.toml",
     "qjump/lab.toml",
+    "qjump/misaligned.toml",
+    "qjump/misalignment.toml",
     "qjump/mix.toml",
     "qjump/pair.toml",
     "qjump/programs.toml",

@@ -19,7 +19,6 @@ use shallows_live::switch::Samples;
 use shallows_results::figure::{Extent, Panel, Plot};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
-use shallows_results::run_record::clear;
 use shallows_results::{Format, write_text};
 use shallows_sim::workload::{FlowSpec, HostSet};
 
@@ -31,10 +30,10 @@ use super::plan::Plan;
 use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
-use shallows_run::Failure;
 use shallows_run::live::{self, SAMPLE_EVERY};
 use shallows_run::scenario::{Built, Probe, Scenario};
 use shallows_run::sights::Sights;
+use shallows_run::{Failure, LIVE_BUILD_ID};
 
 /// What is kept of a live run beside its record.
 const RESULT: &str = "result.json";
@@ -91,7 +90,7 @@ pub(super) fn run(
     let mut keys = Vec::new();
     for (number, job) in plan.jobs.iter().enumerate() {
         let job = Job {
-            key: format!("{}{LIVE}-{scale}", job.key),
+            key: format!("{}{LIVE}-{scale}-{LIVE_BUILD_ID}", job.key),
             ..job.clone()
         };
         keys.push(job.key.clone());
@@ -128,7 +127,6 @@ fn kept(place: &Path) -> Option<Measured> {
 
 fn keep(place: &Path, measured: &Measured) -> Result<(), Failure> {
     if let Some(record) = measured.record() {
-        clear(place)?;
         record.write(place, Format::Parquet)?;
     }
     let json = serde_json::to_string(measured).context("a result is plain data")?;
@@ -143,6 +141,8 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
         let (mut scenario, mut built) = live::scaled(job.scenario.clone(), Some(scale))?;
         ping_in_place_of_flows(&mut scenario, &mut built);
         let place = executor.place(job);
+        // Of a run that came to nothing. All that is in it is the store's.
+        _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
         let outputs = Some(place.join("commands"));
         let observed = live::observe(&scenario, &built, outputs, executor.interrupted)?;
@@ -312,6 +312,7 @@ impl LiveResults {
                 spread: outcome.spread,
                 values: outcome.values,
                 verdict: outcome.verdict,
+                note: outcome.note,
             }
         });
         let values: Vec<LiveValue> = values.collect();
@@ -369,9 +370,9 @@ pub fn three_ways(outcomes: &[FigureOutcome]) -> String {
                 claim.what.clone(),
                 claim.paper.clone(),
                 claim.ours.clone(),
-                claim.verdict.to_string(),
+                claim.verdict_text(),
                 of_live(|live| live.ours.clone()),
-                of_live(|live| live.verdict.to_string()),
+                of_live(LiveValue::verdict_text),
             ]);
         }
     }
@@ -399,7 +400,10 @@ pub fn three_ways(outcomes: &[FigureOutcome]) -> String {
 mod tests {
     use std::path::Path;
 
+    use shallows_results::report::Size;
+
     use super::*;
+    use crate::repro::plan::Wanted;
 
     #[test]
     fn goodput_is_shown_at_the_scale_of_the_scenario() {
@@ -426,6 +430,34 @@ mod tests {
             let close = |(a, b): (&f64, f64)| (a - b).abs() < 1e-6;
             assert!(sample.mbps.iter().zip(expected).all(close), "{sample:?}");
         }
+    }
+
+    #[test]
+    fn every_figure_with_a_live_table_can_run_live() {
+        let library = Library::new(None);
+        let mut figures = 0;
+        for paper in library.papers().unwrap() {
+            let (paper, ids) = library.paper(&paper).unwrap();
+            for id in ids {
+                let Some(live) = library.figure(&paper.id, &id).unwrap().live else {
+                    continue;
+                };
+                figures += 1;
+                let wanted = Wanted {
+                    size: Size::Live,
+                    seeds: Some(1),
+                    at: Vec::new(),
+                    set: Vec::new(),
+                    registry: shallows_core::registry::Registry::default(),
+                };
+                let plan = Plan::new(&library, &paper, &id, &wanted).unwrap();
+                for job in plan.jobs {
+                    let scaled = live::scaled(job.scenario, Some(live.scale));
+                    scaled.unwrap_or_else(|error| panic!("{}/{id}: {error}", paper.id));
+                }
+            }
+        }
+        assert!(figures > 15, "{figures}");
     }
 
     #[test]

@@ -6,8 +6,11 @@ mod library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
 mod plan;
+#[cfg(test)]
+mod readmes;
 mod results;
 mod spec;
+pub(crate) mod verdict;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
+use shallows_core::registry::Registry;
 use shallows_results::report::{self, ClaimOutcome, FigureOutcome, Paper, Reproduction, Size};
 use shallows_run::Failure;
 
@@ -56,6 +60,8 @@ pub struct Request {
     pub fresh: bool,
     /// The cluster that makes the simulated runs; this machine if there is none.
     pub cluster: Option<Cluster>,
+    /// Schemes of other crates that settings may name.
+    pub registry: Registry,
 }
 
 /// Makes every run of the wanted figures that is not there yet, compares the paper's claims with
@@ -71,6 +77,7 @@ pub fn reproduce(
         seeds: request.seeds,
         at: request.at.clone(),
         set: request.set.clone(),
+        registry: request.registry.clone(),
     };
     let (paper, figures) = targets(&library, &request.targets)?;
     let figures = possible(request.size, &library, &paper, figures, observer)?;
@@ -337,7 +344,7 @@ pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
             claim.what,
             claim.paper,
             ours(&claim),
-            claim.verdict
+            claim.verdict_text()
         );
     }
     for outcome in outcomes {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
+use shallows_core::registry::Registry;
 use shallows_core::units::Time;
 use shallows_results::report::{Paper, Size};
 
@@ -24,6 +25,8 @@ pub(super) struct Wanted {
     pub(super) at: Vec<f64>,
     /// Settings on top of the figure's.
     pub(super) set: Vec<String>,
+    /// Schemes of other crates that settings may name.
+    pub(super) registry: Registry,
 }
 
 /// A figure and its runs.
@@ -69,7 +72,9 @@ impl Plan {
                         .iter()
                         .filter_map(|set| on_top(set, &spec, variant));
                     settings.extend(on_top);
-                    let scenario = Scenario::parse(Path::new(&file), &text, &settings)?;
+                    let (path, base) = (Path::new(&file), Path::new(""));
+                    let registry = &wanted.registry;
+                    let scenario = Scenario::parse_in(path, &text, &settings, base, registry)?;
                     jobs.push(Job::new(scenario, spec.goodput, Keep::All)?);
                 }
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::plan::Plan;
+use super::verdict::Bounded;
 use crate::measured::Measured;
 use crate::metric::Metric;
 
@@ -43,7 +44,13 @@ impl Results {
     }
 
     /// A metric of a variant at an x, for each seed.
-    pub(super) fn values(&self, metric: &Metric, variant: &str, x: f64) -> Vec<Option<f64>> {
+    pub(super) fn values(&self, metric: &Metric, variant: &str, x: f64) -> Vec<Option<Bounded>> {
+        let runs = self.runs(variant, x).iter();
+        runs.map(|run| metric.bounded(run)).collect()
+    }
+
+    /// The same without what is known only as a bound.
+    pub(super) fn exact(&self, metric: &Metric, variant: &str, x: f64) -> Vec<Option<f64>> {
         let runs = self.runs(variant, x).iter();
         runs.map(|run| metric.of(run)).collect()
     }

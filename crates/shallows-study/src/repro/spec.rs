@@ -1,7 +1,7 @@
 //! Figures to reproduce, as `repro/<paper>/<figure>.toml` has them.
 
 use serde::Deserialize;
-use shallows_results::report::{Deviation, Paper, Size};
+use shallows_results::report::{Deviation, Mark, Paper, Size};
 
 use crate::measured::GoodputSpec;
 use crate::metric::Metric;
@@ -243,10 +243,16 @@ pub(super) struct ClaimSpec {
     pub(super) to: Option<String>,
     #[serde(default)]
     pub(super) at: At,
+    /// Whether values are compared that the metric rises by from one x to the next.
+    #[serde(default)]
+    pub(super) rise: bool,
     /// Only values of x from the first to the second.
     pub(super) between: Option<[f64; 2]>,
     /// The value at which there would be no effect, where the measure does not tell.
     pub(super) neutral: Option<f64>,
+    /// What a reader should know of the verdict.
+    #[serde(default)]
+    pub(super) marks: Vec<Mark>,
     /// What the simulator that the paper's authors published gives, where somebody has run it.
     pub(super) authors_code: Option<String>,
     /// Why ours differs, found by an experiment.

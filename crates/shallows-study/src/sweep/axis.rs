@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::config::{AxisConfig, RangeConfig, shown};
+use super::config::{AxisConfig, RangeConfig, sets_seed, shown};
 
 /// Most points of one axis.
 const MOST_POINTS: usize = 100_000;
@@ -21,29 +21,31 @@ const RESERVED: [&str; 10] = [
     "ratio_high",
 ];
 
+const SEED: &str = "seeds are no axis: every point runs with all of them; write seeds = [5, 6]";
+
 /// Something that is varied.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
-    pub(super) name: String,
-    pub(super) label: String,
-    pub(super) percent: bool,
-    pub(super) points: Vec<Point>,
+pub(crate) struct Axis {
+    pub(crate) name: String,
+    pub(crate) label: String,
+    pub(crate) percent: bool,
+    pub(crate) points: Vec<Point>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Point {
-    pub(super) label: String,
+pub(crate) struct Point {
+    pub(crate) label: String,
     /// Where it is on a numeric axis.
-    pub(super) number: Option<f64>,
+    pub(crate) number: Option<f64>,
     /// Settings, as `--set` takes them.
-    pub(super) set: Vec<String>,
+    pub(crate) set: Vec<String>,
 }
 
 /// What is wrong with an axis, and at which of its keys.
 #[derive(Debug, PartialEq)]
-pub(super) struct AxisError {
-    pub(super) key: &'static str,
-    pub(super) problem: String,
+pub(crate) struct AxisError {
+    pub(crate) key: &'static str,
+    pub(crate) problem: String,
 }
 
 fn wrong<T>(key: &'static str, problem: impl Into<String>) -> Result<T, AxisError> {
@@ -52,8 +54,15 @@ fn wrong<T>(key: &'static str, problem: impl Into<String>) -> Result<T, AxisErro
 }
 
 impl Axis {
-    pub(super) fn new(config: &AxisConfig) -> Result<Self, AxisError> {
+    pub(crate) fn new(config: &AxisConfig) -> Result<Self, AxisError> {
         let keys: Vec<&String> = config.key.iter().chain(&config.keys).collect();
+        let mut of_points = config.point.iter().flat_map(|point| &point.set);
+        if keys.iter().any(|key| sets_seed(key)) {
+            return wrong(if config.key.is_some() { "key" } else { "keys" }, SEED);
+        }
+        if of_points.any(|assignment| sets_seed(assignment)) {
+            return wrong("point", SEED);
+        }
         let mut points = match (&keys[..], &config.point[..]) {
             ([], []) => return wrong("", "the axis has no key; write key and values, or points"),
             ([], points) => points
@@ -72,7 +81,7 @@ impl Axis {
         };
         let name = match (&config.name, &keys[..]) {
             (Some(name), _) => name.clone(),
-            (None, [key, ..]) => key.rsplit('.').next().unwrap_or(key).to_owned(),
+            (None, [key, ..]) => last_part(key).to_owned(),
             (None, []) => return wrong("", "an axis of points needs a name"),
         };
         if RESERVED.contains(&&*name) {
@@ -111,7 +120,7 @@ impl Axis {
     }
 
     /// Whether its points have places on a line.
-    pub(super) fn is_numeric(&self) -> bool {
+    pub(crate) fn is_numeric(&self) -> bool {
         self.points.iter().all(|point| point.number.is_some())
     }
 
@@ -126,6 +135,18 @@ impl Axis {
     /// The point that is called so.
     pub(super) fn find(&self, label: &str) -> Option<usize> {
         self.points.iter().position(|point| point.label == label)
+    }
+}
+
+/// The last part of a key, with the one before it where that is a place in a list.
+fn last_part(key: &str) -> &str {
+    match key.rsplit_once('.') {
+        Some((list, place)) if place.bytes().all(|c| c.is_ascii_digit()) => {
+            let start = list.rfind('.').map_or(0, |dot| dot + 1);
+            &key[start..]
+        }
+        Some((_, name)) => name,
+        None => key,
     }
 }
 
@@ -209,7 +230,7 @@ fn numbers(range: RangeConfig) -> Result<Vec<toml::Value>, AxisError> {
         (None, Some(count)) => {
             return wrong(
                 "range.count",
-                format!("{count} is no number of points; write 2 or more"),
+                format!("{count} points; write a number from 2 to {MOST_POINTS}"),
             );
         }
         _ => {
@@ -285,6 +306,8 @@ mod tests {
         );
         assert_eq!(axis.points[1].set, ["a.threshold=\"65pkts\""]);
         assert_eq!(axis.x(1), Some(65.0));
+        let item = self::axis("key = \"a.quantum.0\"\nvalues = [1, 2]").unwrap();
+        assert_eq!(item.name, "quantum.0");
     }
 
     #[test]
@@ -344,7 +367,13 @@ mod tests {
                 "key = \"a\"\nrange = { from = 0, to = 2, count = 2, logarithmic = true }",
                 "range",
             ),
-            ("key = \"seed\"\nvalues = [1]", "name"),
+            ("key = \"seed\"\nvalues = [1]", "key"),
+            ("keys = [\"a\", \"seed\"]\nvalues = [[1, 2]]", "keys"),
+            (
+                "name = \"a\"\npoint = [{ label = \"b\", set = [\"seed=1\"] }]",
+                "point",
+            ),
+            ("key = \"a.run\"\nvalues = [1]", "name"),
         ] {
             assert_eq!(axis(text).unwrap_err().key, key, "{text}");
         }

@@ -1,6 +1,6 @@
 //! Study files: a scenario, what is varied in it, and what is wanted of the runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -12,15 +12,15 @@ use crate::metric::Metric;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct StudyConfig {
-    /// What its results are called; the name of the file if not given.
-    pub(super) name: Option<String>,
+    /// Name of the results; the name of the file if not given.
+    pub(crate) name: Option<String>,
     #[serde(default)]
     pub(super) title: String,
     /// The scenario, relative to the study.
     pub(super) scenario: PathBuf,
     /// Settings of all runs, as `--set` takes them.
     #[serde(default)]
-    pub(super) set: Vec<String>,
+    pub(crate) set: Vec<String>,
     /// What is varied; axes are crossed.
     #[serde(default)]
     pub(super) axis: Vec<AxisConfig>,
@@ -50,66 +50,87 @@ impl Default for Seeds {
 }
 
 impl Seeds {
-    pub(super) fn list(&self) -> Vec<u64> {
+    /// The seeds, each once, and at most `most` of them.
+    pub(super) fn list(&self, most: usize) -> Result<Vec<u64>, String> {
         match self {
-            Self::Count(count) => (1..=*count).collect(),
-            Self::List(seeds) => seeds.clone(),
+            Self::Count(count) if *count > most as u64 => {
+                Err(format!("{count} seeds; a study has {most} runs at most"))
+            }
+            Self::Count(0) => Err("a study needs one seed at least".to_owned()),
+            Self::Count(count) => Ok((1..=*count).collect()),
+            Self::List(seeds) if seeds.is_empty() => {
+                Err("a study needs one seed at least".to_owned())
+            }
+            Self::List(seeds) => {
+                let mut once = BTreeSet::new();
+                match seeds.iter().find(|seed| !once.insert(**seed)) {
+                    // Equal runs would make an interval look narrower than it is.
+                    Some(twice) => Err(format!("seed {twice} is there twice")),
+                    None => Ok(seeds.clone()),
+                }
+            }
         }
     }
+}
+
+/// Whether a setting, as `--set` takes it, is one of the seed.
+pub(crate) fn sets_seed(assignment: &str) -> bool {
+    let key = assignment.split('=').next().unwrap_or_default();
+    key.trim().trim_matches(['"', '\'']) == "seed"
 }
 
 /// What is varied: one key, several together, or whatever each point sets.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct AxisConfig {
+pub(crate) struct AxisConfig {
     /// Name of its column; the last part of the key if not given.
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// In figures.
-    pub(super) label: Option<String>,
+    pub(crate) label: Option<String>,
     /// Whether 0.5 is shown as 50.
     #[serde(default)]
-    pub(super) percent: bool,
-    pub(super) key: Option<String>,
+    pub(crate) percent: bool,
+    pub(crate) key: Option<String>,
     /// Keys that change together.
     #[serde(default)]
-    pub(super) keys: Vec<String>,
+    pub(crate) keys: Vec<String>,
     /// Values of the key; a list for each point where there are several keys.
     #[serde(default)]
-    pub(super) values: Vec<toml::Value>,
-    pub(super) range: Option<RangeConfig>,
+    pub(crate) values: Vec<toml::Value>,
+    pub(crate) range: Option<RangeConfig>,
     #[serde(default)]
-    pub(super) point: Vec<PointConfig>,
+    pub(crate) point: Vec<PointConfig>,
 }
 
 /// Numbers from one to another.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct RangeConfig {
-    pub(super) from: f64,
-    pub(super) to: f64,
-    /// From one to the next.
-    pub(super) step: Option<f64>,
+pub(crate) struct RangeConfig {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    /// Distance between two values.
+    pub(crate) step: Option<f64>,
     /// Or how many.
-    pub(super) count: Option<u32>,
+    pub(crate) count: Option<u32>,
     /// Whether equal ratios lie between them.
     #[serde(default)]
-    pub(super) logarithmic: bool,
+    pub(crate) logarithmic: bool,
 }
 
 /// A point with a name of its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct PointConfig {
-    pub(super) label: String,
+pub(crate) struct PointConfig {
+    pub(crate) label: String,
     #[serde(default)]
-    pub(super) set: Vec<String>,
+    pub(crate) set: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct FigureConfig {
     /// Name of its files.
-    pub(super) name: String,
+    pub(crate) name: String,
     #[serde(default)]
     pub(super) title: String,
     pub(super) panel: Vec<PanelConfig>,
@@ -136,15 +157,15 @@ pub(super) struct PanelConfig {
     pub(super) from_zero: bool,
     /// Whether x has equal distances for equal ratios.
     #[serde(default)]
-    pub(super) logarithmic: bool,
+    pub(crate) logarithmic: bool,
 }
 
 /// A metric and what the user calls it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct NamedMetric {
-    pub(super) name: String,
-    pub(super) metric: Metric,
+pub(crate) struct NamedMetric {
+    pub(crate) name: String,
+    pub(crate) metric: Metric,
 }
 
 impl TryFrom<String> for NamedMetric {

@@ -4,11 +4,11 @@
 //! not in the store yet, and [`Outcome`] is what came out: a table, and in the directory of results
 //! `runs.parquet`, `points.parquet` and the figures.
 
-mod axis;
+pub(crate) mod axis;
 mod chart;
-mod config;
+pub(crate) mod config;
 mod results;
-mod study;
+pub(crate) mod study;
 mod table;
 
 use std::fs;
@@ -20,6 +20,7 @@ use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use shallows_results::frame::Frame;
 use shallows_results::write_text;
+use shallows_run::examples::read_text;
 use shallows_run::{BUILD_ID, Failure};
 
 use crate::executor::{Executor, Job, Observer};
@@ -128,6 +129,10 @@ pub fn collect(
         observer,
     };
     let kept = executor.kept(&jobs.iter().collect::<Vec<_>>());
+    if kept.is_empty() {
+        let problem = format!("none of the {} runs has been made", jobs.len());
+        return Err(anyhow!("{problem}; `shallows sweep` makes them").into());
+    }
     let runs = jobs.iter().map(|job| kept.get(&job.key).map(Arc::clone));
     write(study, &jobs, runs.collect(), &request.out)
 }
@@ -170,7 +175,7 @@ fn write(
         "version": env!("CARGO_PKG_VERSION"),
         "build": BUILD_ID,
         "study": study.text,
-        "scenario": fs::read_to_string(&study.scenario).unwrap_or_default(),
+        "scenario": read_text(&study.scenario).unwrap_or_default(),
         "axes": axes,
         "seeds": study.seeds,
         "runs": jobs.len(),

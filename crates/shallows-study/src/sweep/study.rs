@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use shallows_core::registry::Registry;
+use shallows_run::examples::Example;
 use shallows_run::scenario::{Document, Scenario, Setting};
 use shallows_run::{Diagnostic, Failure};
 
 use super::axis::{Axis, Point};
-use super::config::{FigureConfig, NamedMetric, StudyConfig, shown};
+use super::config::{FigureConfig, NamedMetric, Seeds, StudyConfig, sets_seed, shown};
 use crate::executor::Job;
 use crate::measured::Keep;
 use crate::metric::Metric;
 
-/// Most runs of a study: their rows have to fit into memory.
-const MOST_RUNS: usize = 10_000_000;
+/// Most runs of a study: their scenarios and rows, 18 KB each, have to fit into memory.
+const MOST_RUNS: usize = 100_000;
 
 /// A scenario, what is varied in it, and what is wanted of the runs.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct Study {
     pub(super) figures: Vec<FigureConfig>,
     /// As it was written.
     pub(super) text: String,
+    /// Schemes of other crates that scenarios may name.
+    registry: Registry,
 }
 
 /// What a command sets on top of a study.
@@ -41,12 +45,14 @@ pub struct Study {
 pub struct OnTop {
     /// Settings of all runs.
     pub set: Vec<Setting>,
-    /// How many seeds.
+    /// Number of seeds, from 1 on.
     pub seeds: Option<u64>,
+    /// Schemes of other crates that scenarios may name.
+    pub registry: Registry,
 }
 
 impl Study {
-    /// Reads a study file.
+    /// Reads a study file, or one that is built in by its name.
     pub fn read(path: &Path, on_top: &OnTop) -> Result<Self, Failure> {
         let document: Document<StudyConfig> = Document::read(path)?;
         let config = &document.content;
@@ -69,14 +75,23 @@ impl Study {
             };
             places.push(document.place(&format!("{at}.{key}")));
         }
-        let mut seeds = config.seeds.list();
-        if let Some(count) = on_top.seeds {
-            seeds = (1..=count).collect();
+        let seeds = match on_top.seeds {
+            Some(count) => Seeds::Count(count)
+                .list(MOST_RUNS)
+                .map_err(|problem| Diagnostic::new(format!("--seeds: {problem}")))?,
+            None => (config.seeds.list(MOST_RUNS))
+                .map_err(|problem| document.error("seeds", problem))?,
+        };
+        if let Some(index) = config.set.iter().position(|one| sets_seed(one)) {
+            let problem = "the seeds of a study are those of `seeds`; write seeds = [7]";
+            return Err(document.error(&format!("set.{index}"), problem).into());
         }
-        if seeds.is_empty() {
-            return Err(document
-                .error("seeds", "a study needs one seed at least")
-                .into());
+        if let Some(setting) = on_top.set.iter().find(|one| sets_seed(&one.assignment)) {
+            let problem = format!(
+                "{}: the seeds of a study are those of `seeds`, or from 1 to N with --seeds N",
+                setting.shown
+            );
+            return Err(Diagnostic::new(problem).into());
         }
         for (index, metric) in config.metrics.iter().enumerate() {
             check_metric(
@@ -99,10 +114,7 @@ impl Study {
         let study = Self {
             name: config.name.clone().unwrap_or_else(|| stem.into_owned()),
             title: config.title.clone(),
-            scenario: path
-                .parent()
-                .unwrap_or(Path::new(""))
-                .join(&config.scenario),
+            scenario: scenario_of(path, &config.scenario),
             set: of_file.chain(on_top.set.iter().cloned()).collect(),
             axes,
             places,
@@ -111,6 +123,7 @@ impl Study {
             metrics: config.metrics.clone(),
             figures: config.figure.clone(),
             text: document.text().to_owned(),
+            registry: on_top.registry.clone(),
         };
         let is_plain = |c: char| !c.is_control() && !['/', '\\', ':'].contains(&c);
         if study.name.is_empty() || study.name.starts_with('.') || !study.name.chars().all(is_plain)
@@ -119,24 +132,41 @@ impl Study {
             return Err(document.error("name", problem).into());
         }
         if study.combinations().saturating_mul(study.seeds.len()) > MOST_RUNS {
-            let problem = format!("the axes make more than {MOST_RUNS} runs");
+            let problem = format!("axes and seeds make more than {MOST_RUNS} runs");
             return Err(document.error("axis", problem).into());
         }
         Ok(study)
     }
 
-    /// A scenario with some keys varied, as `--vary KEY=A,B,C` says.
+    /// A scenario with some keys varied, as `--vary KEY=A,B,C` says, each with the seeds from 1 to
+    /// `on_top.seeds`, or else with the scenario's own.
     pub fn vary(
         scenario: &Path,
         vary: &[String],
-        set: Vec<Setting>,
-        seeds: Vec<u64>,
+        on_top: &OnTop,
         metrics: &[String],
     ) -> Result<Self, Failure> {
+        let OnTop {
+            set,
+            seeds,
+            registry,
+        } = on_top;
         let wrong = |problem: String| Failure::Scenario(Diagnostic::new(problem));
+        let seeds = match *seeds {
+            None => vec![Scenario::read_with(scenario, set, registry)?.config.seed],
+            Some(_) if set.iter().any(|one| sets_seed(&one.assignment)) => {
+                return Err(wrong(
+                    "--seeds N are from 1 to N; leave out the seed".to_owned(),
+                ));
+            }
+            Some(count) => {
+                let seeds = Seeds::Count(count).list(MOST_RUNS);
+                seeds.map_err(|problem| wrong(format!("--seeds: {problem}")))?
+            }
+        };
         let mut axes: Vec<Axis> = Vec::new();
         for one in vary {
-            let mut axis = axis_of(one).map_err(wrong)?;
+            let mut axis = axis_of("--vary", one).map_err(wrong)?;
             if axes.iter().any(|earlier| earlier.name == axis.name) {
                 let key = one.split('=').next().unwrap_or(one);
                 key.trim().clone_into(&mut axis.name);
@@ -151,11 +181,11 @@ impl Study {
             .map(|name| NamedMetric::try_from(name.clone()));
         let metrics: Result<Vec<NamedMetric>, String> = metrics.collect();
         let stem = scenario.file_stem().unwrap_or_default().to_string_lossy();
-        Ok(Self {
+        let study = Self {
             name: format!("{stem}-vary"),
             title: String::new(),
             scenario: scenario.to_owned(),
-            set,
+            set: set.clone(),
             places: vary.iter().map(|one| format!("--vary {one}")).collect(),
             axes,
             seeds,
@@ -163,7 +193,12 @@ impl Study {
             metrics: metrics.map_err(wrong)?,
             figures: Vec::new(),
             text: String::new(),
-        })
+            registry: registry.clone(),
+        };
+        if study.combinations().saturating_mul(study.seeds.len()) > MOST_RUNS {
+            return Err(wrong(format!("--vary: more than {MOST_RUNS} runs")));
+        }
+        Ok(study)
     }
 
     /// How many combinations of points the axes have.
@@ -198,7 +233,7 @@ impl Study {
         for combination in 0..self.combinations() {
             for seed in &self.seeds {
                 let settings = self.settings(combination, *seed);
-                let scenario = Scenario::read(&self.scenario, &settings)?;
+                let scenario = Scenario::read_with(&self.scenario, &settings, &self.registry)?;
                 jobs.push(Job::new(scenario, None, self.keep)?);
             }
         }
@@ -241,10 +276,24 @@ impl Study {
     }
 }
 
-fn axis_of(vary: &str) -> Result<Axis, String> {
+/// The scenario that a study names: relative to its file, and for a study that is built in one that
+/// is built in too.
+fn scenario_of(study: &Path, named: &Path) -> PathBuf {
+    match Example::at(study) {
+        Some(_) => named
+            .with_extension("")
+            .file_name()
+            .unwrap_or_default()
+            .into(),
+        None => study.parent().unwrap_or(Path::new("")).join(named),
+    }
+}
+
+/// The axis that `--vary KEY=A,B,C`, or an option like it, describes.
+pub(crate) fn axis_of(option: &str, vary: &str) -> Result<Axis, String> {
     let Some((key, values)) = vary.split_once('=') else {
         return Err(format!(
-            "--vary {vary}: write KEY=A,B,C such as workload.poisson.load=0.3,0.6,0.9"
+            "{option} {vary}: write KEY=A,B,C such as workload.poisson.load=0.3,0.6,0.9"
         ));
     };
     let key = key.trim();
@@ -254,7 +303,7 @@ fn axis_of(vary: &str) -> Result<Axis, String> {
         values,
         ..Default::default()
     };
-    Axis::new(&config).map_err(|error| format!("--vary {vary}: {}", error.problem))
+    Axis::new(&config).map_err(|error| format!("{option} {vary}: {}", error.problem))
 }
 
 /// As `--set` reads it: TOML, or else a text.
@@ -398,7 +447,11 @@ mod tests {
             "b.x=p,q".to_owned(),
             "c=7".to_owned(),
         ];
-        let study = Study::vary(scenario, &vary, Vec::new(), vec![1], &[]).unwrap();
+        let on_top = OnTop {
+            seeds: Some(1),
+            ..OnTop::default()
+        };
+        let study = Study::vary(scenario, &vary, &on_top, &[]).unwrap();
         assert_eq!(study.axes[1].name, "b.x");
         assert_eq!(study.combinations(), 6);
         for combination in 0..6 {

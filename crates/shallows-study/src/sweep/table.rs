@@ -51,12 +51,26 @@ impl Results<'_> {
             let (name, first) = (&axis.name, &axis.points[0].label);
             let _ = writeln!(text, "differences: to {name} = {first}, seed by seed");
         }
-        if study.seeds.len() > 1 {
-            let seeds = study.seeds.len();
-            let _ = writeln!(
-                text,
-                "±: half of the 95% confidence interval over {seeds} seeds"
-            );
+        let all = study.seeds.len();
+        let counts = self.shown.iter().flat_map(|(_, values)| {
+            let points = 0..study.combinations();
+            points.filter_map(|point| Some(self.compared(values, point).value?.count))
+        });
+        let (fewest, most) = counts.fold((all, 0), |(fewest, most), count| {
+            (fewest.min(count), most.max(count))
+        });
+        if most > 1 {
+            let seeds = match (fewest, most) {
+                _ if fewest == all => format!("{all} seeds"),
+                (fewest, most) if fewest == most => format!("{most} of {all} seeds"),
+                (fewest, most) => format!("{fewest} to {most} of {all} seeds"),
+            };
+            let _ = writeln!(text, "±: half of the 95% confidence interval over {seeds}");
+        }
+        for (metric, values) in &self.shown {
+            if values.iter().flatten().next().is_none() {
+                let _ = writeln!(text, "-: no run has {}", metric.name);
+            }
         }
         text
     }

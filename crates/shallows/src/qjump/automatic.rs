@@ -10,6 +10,7 @@ use shallows_core::units::Time;
 
 use super::device::DeviceArgs;
 use crate::interrupt::watch_for_ctrl_c;
+use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct AutoArgs {
@@ -23,12 +24,17 @@ pub(crate) struct AutoArgs {
     quiet: bool,
 }
 
+/// Prints a line, or drops it: levels are chosen even if nobody reads them.
+fn print(line: &str) {
+    _ = output::print(line);
+}
+
 pub(super) fn choose(args: &AutoArgs) -> anyhow::Result<()> {
     let device = args.device.device();
     let mut chooser = Chooser::begin(&device, args.settle)?;
     let interrupted = watch_for_ctrl_c()?;
     if !args.quiet {
-        println!("levels are chosen at {device} until Ctrl-C");
+        print(&format!("levels are chosen at {device} until Ctrl-C\n"));
     }
     let interval = Duration::from_secs_f64(chooser.interval().as_secs_f64());
     let began = Instant::now();
@@ -38,12 +44,12 @@ pub(super) fn choose(args: &AutoArgs) -> anyhow::Result<()> {
         thread::sleep(next.saturating_duration_since(Instant::now()));
         for change in chooser.step()? {
             if !args.quiet {
-                println!(
-                    "{:9.3} s  level {}  {}",
+                print(&format!(
+                    "{:9.3} s  level {}  {}\n",
                     began.elapsed().as_secs_f64(),
                     change.level,
                     change.cgroup.display()
-                );
+                ));
             }
         }
     }

@@ -8,14 +8,14 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::json;
 use shallows_core::host::qjump::{
-    Allotment, Application, EpochClock, Latency, Limits, Need, Network, Phase, Plan, PlannedLevel,
-    Surroundings,
+    Allotment, Application, EpochClock, Excess, FULL_FRAME, Latency, Limits, Need, Network, Phase,
+    Plan, PlannedLevel, Surroundings, mark_of, on_the_wire,
 };
-use shallows_core::port::SchedulerConfig;
+use shallows_core::port::{Framing, SchedulerConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
 use shallows_results::write_text;
-use shallows_run::Scenario;
+use shallows_run::{Scenario, read_file};
 use shallows_sim::workload::{Cdf, SizeUnit};
 
 use super::shown_rate;
@@ -29,7 +29,8 @@ pub(crate) struct PlanArgs {
     /// n, the hosts that may send to one destination at once.
     #[arg(long, value_name = "N", required_unless_present = "scenario")]
     hosts: Option<u32>,
-    /// P, the most that a host sends at the guaranteed level in one epoch.
+    /// The largest frame of the guaranteed level, of which a host sends one per epoch; with what it
+    /// takes on the wire besides, it is P. (In a scenario, a packet.)
     #[arg(long, value_name = "BYTES", default_value = "256B")]
     packet: Bytes,
     /// R, the rate of the slowest edge link.
@@ -41,9 +42,10 @@ pub(crate) struct PlanArgs {
     /// Take hosts, rate and processing from a scenario's topology; options go before it.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
-    /// An application and what it needs: ptpd=guaranteed, memcached=5Gbps, hadoop=bulk.
-    #[arg(long = "app", value_name = "NAME=NEED", value_parser = application, conflicts_with_all = ["factors", "sizes"])]
-    applications: Vec<Application>,
+    /// An application and what it needs, with its largest frame if that is not a full one:
+    /// ptpd=guaranteed@128B, memcached=1Gbps, hadoop=bulk.
+    #[arg(long = "app", value_name = "NAME=NEED[@FRAME]", value_parser = wanted, conflicts_with_all = ["factors", "sizes"])]
+    applications: Vec<Wanted>,
     /// The factor f of each level, from the lowest priority, such as 12,6,1.
     #[arg(
         long,
@@ -60,7 +62,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "N", default_value_t = 8, requires = "sizes")]
     levels: usize,
     /// How much of each edge link those flows ask for, from 0 to 1.
-    #[arg(long, value_name = "SHARE", requires = "sizes")]
+    #[arg(long, value_name = "SHARE", requires = "sizes", value_parser = share)]
     load: Option<f64>,
     /// Hosts begin their epochs at the same instant, so that eq. 1 is enough.
     #[arg(long)]
@@ -68,7 +70,7 @@ pub(crate) struct PlanArgs {
     /// The longest epoch that is good enough.
     #[arg(long, value_name = "TIME")]
     epoch: Option<Time>,
-    /// The largest packet that hosts send.
+    /// The largest frame that hosts send: 1514B, or the largest packet of the scenario, if not given.
     #[arg(long, value_name = "BYTES")]
     largest_packet: Option<Bytes>,
     /// Hosts that share the network and do not take part.
@@ -83,9 +85,23 @@ pub(crate) struct PlanArgs {
     json: bool,
 }
 
-fn application(text: &str) -> Result<Application, String> {
-    let expected = "write NAME=NEED, where NEED is guaranteed, bulk or a rate such as 5Gbps";
+/// An application of the command line.
+#[derive(Clone, Debug)]
+struct Wanted {
+    name: String,
+    need: Need,
+    /// Its largest frame.
+    frame: Option<Bytes>,
+}
+
+fn wanted(text: &str) -> Result<Wanted, String> {
+    let expected = "write NAME=NEED or NAME=NEED@FRAME, where NEED is guaranteed, bulk or a rate \
+                    such as 5Gbps, and FRAME the bytes of its largest frame";
     let (name, need) = text.split_once('=').ok_or(expected)?;
+    let (need, frame) = match need.split_once('@') {
+        Some((need, frame)) => (need, Some(frame)),
+        None => (need, None),
+    };
     let need = match need {
         "guaranteed" => Need::Guaranteed,
         "bulk" => Need::Bulk,
@@ -94,8 +110,42 @@ fn application(text: &str) -> Result<Application, String> {
                 .map_err(|error| format!("{error}; {expected}"))?,
         ),
     };
-    let name = name.to_owned();
-    Ok(Application { name, need })
+    let frame = frame.map(str::parse).transpose();
+    Ok(Wanted {
+        name: name.to_owned(),
+        need,
+        frame: frame.map_err(|error| format!("{error}; {expected}"))?,
+    })
+}
+
+/// What frames take on the link that is planned for.
+#[derive(Clone, Copy, Debug)]
+enum Wire {
+    /// Of real hosts.
+    Ethernet,
+    /// Of a scenario, whose packets have no header yet.
+    Framing(Framing),
+}
+
+impl Wire {
+    fn bytes(self, frame: Bytes) -> Bytes {
+        match self {
+            Self::Ethernet => on_the_wire(frame),
+            Self::Framing(framing) => {
+                let packet = u32::try_from(frame.get()).unwrap_or(u32::MAX / 2);
+                Bytes::new(u64::from(framing.wire_size(packet)))
+            }
+        }
+    }
+}
+
+/// Part of a link.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "a share is a number above 0, at most 1".to_owned())
 }
 
 pub(super) fn plan(args: &PlanArgs) -> Result<String, Failure> {
@@ -104,12 +154,19 @@ pub(super) fn plan(args: &PlanArgs) -> Result<String, Failure> {
     } else {
         Phase::Mesochronous
     };
-    let (network, around) = situation(args)?;
+    let (network, around, wire) = situation(args)?;
     let plan = if let Some(sizes) = &args.sizes {
-        let sizes = quantiles(sizes)?;
+        let sizes = quantiles(sizes, wire)?;
         Plan::from_flow_sizes(network, phase, &sizes, args.levels)
     } else if args.factors.is_empty() {
-        Plan::from_applications(network, phase, &args.applications)
+        let full = around.largest_packet.unwrap_or_default();
+        let application = |wanted: &Wanted| Application {
+            name: wanted.name.clone(),
+            need: wanted.need,
+            largest: wanted.frame.map_or(full, |frame| wire.bytes(frame)),
+        };
+        let applications: Vec<_> = args.applications.iter().map(application).collect();
+        Plan::from_applications(network, phase, &applications)
     } else {
         Plan::from_factors(network, phase, &args.factors)
     };
@@ -121,15 +178,24 @@ pub(super) fn plan(args: &PlanArgs) -> Result<String, Failure> {
     if args.json {
         return Ok(json_text(&plan, &around)?);
     }
-    Ok(text(&plan, &around) + &written)
+    let frame = args.packet;
+    let packet = plan.network.packet;
+    let mut text = text(&plan, &around);
+    if packet > frame {
+        text = format!(
+            "P = {packet}: a frame of {frame} with preamble, check sequence and gap\n{text}"
+        );
+    }
+    Ok(text + &written)
 }
 
 /// The network and what is around it, from the options and a scenario.
-fn situation(args: &PlanArgs) -> Result<(Network, Surroundings), Failure> {
+fn situation(args: &PlanArgs) -> Result<(Network, Surroundings, Wire), Failure> {
+    let mut wire = Wire::Ethernet;
     let mut around = Surroundings {
         core: None,
         others: args.others,
-        largest_packet: args.largest_packet,
+        largest_packet: Some(on_the_wire(args.largest_packet.unwrap_or(FULL_FRAME))),
         wanted_epoch: args.epoch,
         strict_queues: None,
         load: args.load,
@@ -139,15 +205,16 @@ fn situation(args: &PlanArgs) -> Result<(Network, Surroundings), Failure> {
         let loaded = Scenario::load(path)?;
         let fabric = loaded.fabric()?;
         let port = &loaded.config.ports.switch;
-        let largest = port.packet;
+        wire = Wire::Framing(port.framing);
+        let largest = wire.bytes(args.largest_packet.unwrap_or(port.packet));
+        let packet = wire.bytes(args.packet);
         hosts = hosts.or(Some(fabric.hosts()));
         rate = rate.or(fabric.slowest_edge());
         // A packet is stored and forwarded at each hop, behind one of a lower level at worst.
-        let hop =
-            |rate: Rate| rate.transmission_time(args.packet) + rate.transmission_time(largest);
+        let hop = |rate: Rate| rate.transmission_time(packet) + rate.transmission_time(largest);
         let whole = fabric.longest_path(|link| link.propagation + hop(link.rate));
         processing = processing.or(Some(whole));
-        around.largest_packet = around.largest_packet.or(Some(largest));
+        around.largest_packet = Some(largest);
         around.core = fabric.slowest_core().map(|number| {
             let link = fabric.link(number);
             (
@@ -162,19 +229,19 @@ fn situation(args: &PlanArgs) -> Result<(Network, Surroundings), Failure> {
     }
     let network = Network {
         hosts: hosts.unwrap_or_default(),
-        packet: args.packet,
+        packet: wire.bytes(args.packet),
         rate: rate.context("there are no hosts")?,
         processing: processing.unwrap_or_default(),
     };
-    Ok((network, around))
+    Ok((network, around, wire))
 }
 
-/// A distribution as sizes at equal steps.
-fn quantiles(name: &str) -> anyhow::Result<Vec<f64>> {
+/// A distribution as sizes on the link at equal steps.
+fn quantiles(name: &str, wire: Wire) -> anyhow::Result<Vec<f64>> {
     let cdf = if Cdf::names().any(|known| known == name) {
         Cdf::named(name)?
     } else {
-        let text = fs::read_to_string(name).with_context(|| {
+        let text = read_file(Path::new(name)).with_context(|| {
             let known: Vec<_> = Cdf::names().collect();
             format!(
                 "{name} is no file, and no distribution of ours: {}",
@@ -190,7 +257,13 @@ fn quantiles(name: &str) -> anyhow::Result<Vec<f64>> {
     };
     let middle = |step: u32| (f64::from(step) + 0.5) / f64::from(QUANTILES);
     let sizes = (0..QUANTILES).map(|step| cdf.quantile(middle(step)) * unit);
-    Ok(sizes.collect())
+    // TCP/IP and, on real hosts, Ethernet around every 1,460 B.
+    let header = match wire {
+        Wire::Ethernet => 54.0 + 24.0,
+        Wire::Framing(framing) => f64::from(framing.header + framing.gap),
+    };
+    let on_link = sizes.map(|size| size + (size / 1460.0).ceil() * header);
+    Ok(on_link.collect())
 }
 
 fn text(plan: &Plan, around: &Surroundings) -> String {
@@ -214,17 +287,17 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
     let _ = write!(
         text,
         "{:>5} {:>4} {:>7} {:>8} {:>8} {:>10} {:>10}  {:<20}",
-        "level", "DSCP", "service", "f", "senders", "an epoch", "rate", "latency"
+        "level", "DSCP", "service", "f", "senders", "per epoch", "rate", "latency"
     );
     if with_flows {
-        let _ = write!(text, " {:>10} {:>7} {:>7}", "flows", "share", "bytes");
+        let _ = write!(text, " {:>12} {:>7} {:>7}", "flows", "share", "bytes");
     }
     text += " applications\n";
     for (number, level) in plan.levels.iter().enumerate().rev() {
         let _ = write!(
             text,
             "{number:>5} {:>4} {:>7} {:>8} {:>8} {:>10} {:>10}  {:<20}",
-            8 * number,
+            mark_of(number as u8),
             service(plan, number),
             level.factor.map_or_else(|| hosts.to_string(), three_digits),
             level
@@ -241,12 +314,12 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
             };
             let _ = write!(
                 text,
-                " {up_to:>10} {:>6.1}% {:>6.1}%",
+                " {up_to:>12} {:>6.1}% {:>6.1}%",
                 100.0 * share.flows,
                 100.0 * share.bytes
             );
         }
-        let _ = writeln!(text, " {}", level.applications.join(", "));
+        let _ = writeln!(text, " {}", level.names().join(", "));
     }
     let text: String = text
         .lines()
@@ -258,7 +331,7 @@ fn text(plan: &Plan, around: &Surroundings) -> String {
     format!(
         "{text}\nlevel and DSCP: on real hosts; service: in a simulated scenario, where strict switches \
          serve service 0 first\n\
-         expected: while no more than so many senders a level send to one host at once\n\
+         expected: while no more than n / f hosts (senders) of each level send to one host at once\n\
          {caveats}"
     )
 }
@@ -301,7 +374,7 @@ fn json_text(plan: &Plan, around: &Surroundings) -> anyhow::Result<String> {
         json!({
             "level": number,
             "service": service(plan, number),
-            "applications": level.applications,
+            "applications": level.names(),
             "factor": level.factor,
             "bytes-per-epoch": level.bytes.map(Bytes::get),
             "rate-bps": level.rate.bps(),
@@ -347,14 +420,18 @@ fn limits_file(plan: &Plan) -> anyhow::Result<String> {
         epoch: Time::from_ns(plan.epoch.ps().div_ceil(ns)),
         levels: plan.levels.iter().map(allotment).collect(),
         clock: EpochClock::Grid,
+        excess: Excess::Drop,
+        hold_limit: None,
         dscp: None,
+        priority_tag: false,
     };
     if let Err(problem) = limits.validate() {
         bail!("no device can be limited like this: {problem}");
     }
     let mut text = format!(
         "# Limits of QJUMP for {} hosts: shallows qjump apply --dev DEVICE qjump.toml\n\
-         # Level 0 is the lowest priority; SO_PRIORITY chooses, as shallows exec --level does.\n",
+         # Level 0 is the lowest priority; shallows exec --level gives a program its level. Bytes are\n\
+         # those on the wire: a full frame takes 1538B.\n",
         plan.network.hosts
     );
     for (number, level) in plan.levels.iter().enumerate() {
@@ -363,7 +440,7 @@ fn limits_file(plan: &Plan) -> anyhow::Result<String> {
             "# level {number}: {}, {} {}",
             shown_rate(level.rate),
             shown_latency(level.latency),
-            level.applications.join(", ")
+            level.names().join(", ")
         );
     }
     Ok(text + &toml::to_string(&limits)?)
@@ -397,7 +474,8 @@ fn hosts_file(plan: &Plan) -> String {
     }
     format!(
         "# QJUMP: service 0 has the highest priority and the least bytes an epoch. Switches need\n\
-         # [ports.switch] with queues = {count}, classifier = \"dscp\" and scheduler = \"strict\".\n\
+         # [ports.switch] with queues = {count}, classifier = \"dscp\" and scheduler = \"strict\". Bytes are\n\
+         # those on a host's link, by the framing of its port.\n\
          {services}\
          [hosts.qjump]\n\
          epoch = \"{}\"\n\

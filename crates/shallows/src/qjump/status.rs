@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use shallows_bpf::qjump::{self, LevelStatus, Status};
-use shallows_core::units::Rate;
+use shallows_bpf::qjump::{self, LevelStatus, Side, Status};
+use shallows_core::units::{Rate, Time};
 
 use super::shown_rate;
 
@@ -68,15 +68,42 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
         Some(hook) => hook.to_string(),
         None => "the device is gone".to_owned(),
     };
+    let side = match limiter.side {
+        Side::Egress => "",
+        Side::Guest => ", what its guest sends",
+    };
     let _ = writeln!(
         text,
-        "{} ({hook}), epoch {}",
+        "{} ({hook}{side}), epoch {}",
         limiter.device, limiter.limits.epoch
     );
+    if let Some(queue) = &limiter.queue {
+        let _ = writeln!(text, "its queue is {queue}");
+    }
+    match limiter.trial {
+        None => {}
+        Some(Time::ZERO) => text += "its trial has ended: everything passes as it is\n",
+        Some(left) => {
+            let _ = writeln!(
+                text,
+                "on trial: it ends in {:.0} s unless confirmed",
+                left.as_secs_f64()
+            );
+        }
+    }
+    let holds = limiter.limits.hold_limit().is_some();
     let _ = writeln!(
         text,
         "{:>5} {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>10}",
-        "level", "DSCP", "an epoch", "left", "packets", "rate", "dropped", "share", "epochs"
+        "level",
+        "DSCP",
+        "per epoch",
+        if holds { "waiting" } else { "left" },
+        "packets",
+        "rate",
+        "dropped",
+        "share",
+        "epochs"
     );
     for (number, level) in limiter.levels.iter().enumerate() {
         let rate = before
@@ -91,7 +118,8 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
             limiter.limits.dscp_of(number),
             limiter.limits.levels[number].to_string(),
             level
-                .tokens
+                .waiting_bytes
+                .or(level.tokens)
                 .map_or_else(|| "-".to_owned(), |tokens| format!("{tokens}B")),
             level.passed_packets,
             rate.map_or_else(|| "-".to_owned(), shown_rate),
@@ -105,7 +133,7 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
         Some(cost) => {
             let _ = writeln!(
                 text,
-                "{:.0} ns a packet over {} packets",
+                "{:.0} ns per packet over {} packets",
                 cost.mean_ns(),
                 cost.packets
             );

@@ -1,5 +1,6 @@
 //! Scenarios that cannot be run: refused before any work, with the place and what to write.
 
+use shallows_testing::skip;
 use snapbox::{IntoData, str};
 
 use crate::{TINY, directory, shallows, with_tiny, write};
@@ -499,8 +500,7 @@ fn bad_command_line() {
 #[test]
 fn more_than_the_machine_has_room_for() {
     let Ok(meminfo) = std::fs::read_to_string("/proc/meminfo") else {
-        eprintln!("skipped: there is no /proc/meminfo");
-        return;
+        skip!("there is no /proc/meminfo");
     };
     let line = meminfo
         .lines()
@@ -515,8 +515,7 @@ fn more_than_the_machine_has_room_for() {
     // They take 330 bytes each.
     let flows = kib * 1024 / 275;
     if flows > 100_000_000 {
-        eprintln!("skipped: this machine has room for as many flows as are possible");
-        return;
+        skip!("this machine has room for as many flows as are possible");
     }
     let directory = with_tiny();
     let setting = format!("workload.poisson.flows={flows}");
@@ -528,4 +527,21 @@ error: the run would take [..] GB of memory (0.0 GB for the fabric, [..] GB for 
   = use fewer flows, or a machine with more memory
 
 "#]]);
+}
+
+#[test]
+fn a_table_where_a_list_belongs_says_how_to_write_it() {
+    refused(
+        "[workload.poisson]",
+        "[workload.long-lived]",
+        str![[r#"
+error: this is one table where a list of tables belongs
+  --> tiny.toml:14:1
+   |
+14 | [workload.long-lived]
+   | ^^^^^^^^^^^^^^^^^^^^^
+   = write its header with two brackets, as in [[workload.long-lived]]
+
+"#]],
+    );
 }

@@ -54,6 +54,56 @@ fn endless_input_ends() {
     );
 }
 
+/// Files that are read as a whole have an end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_without_end_is_no_file_of_ours() {
+    let directory = directory();
+    for command in [
+        &["run"][..],
+        &["sweep"],
+        &["linux", "--device", "eth0"],
+        &["sonic", "check"],
+        &["sonic", "import"],
+    ] {
+        let run = shallows(&directory).args(command).arg("/dev/zero");
+        let output = run.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {error}");
+        assert!(
+            error.contains("it has more than 64 MB"),
+            "{command:?}: {error}"
+        );
+    }
+}
+
+/// What `linux` prints is run by a shell.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_argument_becomes_a_command_of_a_script() {
+    let directory = with_tiny();
+    for prefix in [
+        "$(reboot)",
+        "10.0.0.0/8;reboot",
+        "10.0.0.0/33",
+        "10.0.0.0",
+        "",
+    ] {
+        let linux = ["linux", "--device", "eth0", "--prefix", prefix, "tiny.toml"];
+        shallows(&directory).args(linux).assert().code(2);
+    }
+    let name = "a\nreboot\n.toml";
+    write(&directory, name, &read_text(&directory, "tiny.toml"));
+    let set = ["--set", "ports.switch.marker.scheme=none"];
+    let linux = ["linux", "--device", "eth0", name];
+    let output = shallows(&directory).args(linux).args(set).output().unwrap();
+    let script = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        !script.lines().any(|line| line.starts_with("reboot")),
+        "{script}"
+    );
+}
+
 #[test]
 fn a_very_deep_setting_is_refused() {
     let directory = with_tiny();
@@ -72,7 +122,9 @@ fn a_directory_holds_one_run() {
     let probes = "probes={queues={links=\"all\",interval=\"10us\"},capture=\"*->h0\"}";
     let (code, _, error) = run(&directory, &["tiny.toml", "--out", "o", "--set", probes]);
     assert_eq!(code, 0, "{error}");
-    write(&directory, "o/.queues.parquet.abc.tmp", "half");
+    // What a killed run leaves, and a file of the user's.
+    fs::create_dir(directory.path().join("o/.shallows-unfinished")).unwrap();
+    write(&directory, "o/.shallows-unfinished/queues.parquet", "half");
     write(&directory, "o/notes.txt", "mine");
     let (code, _, error) = run(&directory, &["tiny.toml", "--out", "o", "--format", "csv"]);
     assert_eq!(code, 0, "{error}");
@@ -81,8 +133,81 @@ fn a_directory_holds_one_run() {
     names.sort();
     assert_eq!(
         names,
-        ["flows.csv", "notes.txt", "scenario.toml", "summary.json"]
+        [
+            "flows.csv",
+            "notes.txt",
+            "run.sha256",
+            "scenario.toml",
+            "summary.json"
+        ]
     );
+}
+
+#[test]
+fn a_run_never_deletes_what_it_reads() {
+    let directory = with_tiny();
+    write(&directory, "flows.csv", FLOWS);
+    let into = ["tiny.toml", "--format", "csv", "--out", "re"];
+    assert_eq!(run(&directory, &into).0, 0);
+    let before = read_text(&directory, "re/flows.csv");
+    let again = ["tiny.toml", "--flows", "re/flows.csv", "--out", "re"];
+    let (code, _, error) = run(&directory, &again);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("which its results would replace"), "{error}");
+    assert_eq!(read_text(&directory, "re/flows.csv"), before);
+
+    // A list that is kept as a copy may be read from there.
+    let from_list = ["tiny.toml", "--flows", "flows.csv", "--out", "list"];
+    assert_eq!(run(&directory, &from_list).0, 0);
+    let in_place = ["list/scenario.toml", "--out", "list"];
+    let (code, _, error) = run(&directory, &in_place);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(read_text(&directory, "list/inputs/0.csv"), FLOWS);
+    let (code, _, error) = run(
+        &directory,
+        &["list/scenario.toml", "--out", "list", "--seed", "9"],
+    );
+    assert_eq!(code, 1, "{error}");
+}
+
+#[test]
+fn a_directory_that_is_not_of_a_run_is_refused() {
+    let directory = with_tiny();
+    fs::create_dir(directory.path().join("commands")).unwrap();
+    write(&directory, "commands/tool.c", "mine");
+    write(&directory, "result.json", "mine");
+    let (code, _, error) = run(&directory, &["tiny.toml", "--out", "."]);
+    assert_eq!(code, 1);
+    assert!(error.contains("which is not of a run"), "{error}");
+    assert_eq!(read_text(&directory, "commands/tool.c"), "mine");
+    assert_eq!(read_text(&directory, "result.json"), "mine");
+}
+
+/// A message that cannot be written must not change how a command ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_that_cannot_be_printed_are_dropped() {
+    let directory = with_tiny();
+    write(&directory, "bad.toml", "seed = \"x\"\n");
+    let old = format!(
+        "version = \"0.0.0\"\n{}",
+        read_text(&directory, "tiny.toml")
+    );
+    write(&directory, "old.toml", &old);
+    for (scenario, code) in [("bad.toml", 2), ("old.toml", 0)] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let (reader, unread) = std::io::pipe().unwrap();
+        drop(reader);
+        for stderr in [Stdio::from(full.unwrap()), Stdio::from(unread)] {
+            let run = Process::new(env!("CARGO_BIN_EXE_shallows"))
+                .current_dir(directory.path())
+                .args(["run", scenario])
+                .stdout(Stdio::null())
+                .stderr(stderr)
+                .status();
+            assert_eq!(run.unwrap().code(), Some(code), "{scenario}");
+        }
+    }
 }
 
 #[test]
@@ -190,21 +315,29 @@ fn symbolic_links_are_not_followed() {
     let with = |out: &'static str| [&args[..], &[out]].concat();
 
     symlink(&target, directory.path().join("link")).unwrap();
-    assert_eq!(run(&directory, &with("link")).0, 1);
+    for link in ["link", "link/", "link/."] {
+        let (code, _, error) = run(&directory, &with(link));
+        assert_eq!(code, 1, "{link}");
+        assert!(error.contains("is a symbolic link"), "{error}");
+    }
 
-    fs::create_dir(directory.path().join("o")).unwrap();
+    assert_eq!(run(&directory, &with("o")).0, 0);
+    fs::remove_dir_all(directory.path().join("o/inputs")).unwrap();
     symlink(&target, directory.path().join("o/inputs")).unwrap();
     let (code, _, error) = run(&directory, &with("o"));
     assert_eq!(code, 1);
     assert!(error.contains("is a symbolic link"), "{error}");
 
-    fs::create_dir(directory.path().join("p")).unwrap();
+    assert_eq!(run(&directory, &with("p")).0, 0);
+    fs::remove_file(directory.path().join("p/summary.json")).unwrap();
     symlink(
         target.join("precious"),
         directory.path().join("p/summary.json"),
     )
     .unwrap();
-    assert_eq!(run(&directory, &with("p")).0, 0);
+    let (code, _, error) = run(&directory, &with("p"));
+    assert_eq!(code, 1);
+    assert!(error.contains("is a symbolic link"), "{error}");
     assert_eq!(read_text(&directory, "elsewhere/precious"), "mine");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
 }

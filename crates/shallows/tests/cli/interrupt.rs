@@ -6,6 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::{SIGINT, SIGTERM, Signal, kill};
+use nix::unistd::Pid;
+
 use crate::{read, with_tiny};
 
 /// Bytes that a pipe holds.
@@ -13,12 +16,12 @@ const PIPE: usize = 1 << 16;
 
 #[test]
 fn what_is_complete_is_kept() {
-    for name in ["-INT", "-TERM"] {
-        is_kept_after(name);
+    for signal in [SIGINT, SIGTERM] {
+        is_kept_after(signal);
     }
 }
 
-fn is_kept_after(signal_name: &str) {
+fn is_kept_after(signal: Signal) {
     let directory = with_tiny();
     let out = directory.path().join("out/tiny");
     let mut run = Command::new(env!("CARGO_BIN_EXE_shallows"))
@@ -36,7 +39,9 @@ fn is_kept_after(signal_name: &str) {
         .spawn()
         .unwrap();
     wait_for(&out);
-    signal(&run, signal_name);
+    // Until some flows have finished.
+    thread::sleep(Duration::from_millis(300));
+    send(&run, signal);
     assert_eq!(run.wait().unwrap().code(), Some(130));
     let output = run.wait_with_output().unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
@@ -51,10 +56,78 @@ fn is_kept_after(signal_name: &str) {
     assert_eq!(summary["partial"], true);
     let flows = &summary["classes"]["all"];
     let finished = flows["flows"].as_u64().unwrap() - flows["unfinished"].as_u64().unwrap();
-    assert!(finished > 0, "100,000 events finish some flows");
+    assert!(finished > 0, "a third of a second finishes some flows");
     for file in ["flows.parquet", "queues.parquet", "ports.csv"] {
         assert!(out.join(file).exists(), "{file}");
     }
+}
+
+/// Before the first flow as well: there are no flows, but what the probes have seen.
+#[test]
+fn an_interrupt_before_the_first_flow_keeps_what_there_is() {
+    let directory = with_tiny();
+    let flows = "start_s,src,dst,bytes,service\n900000,0,1,30000,0\n";
+    std::fs::write(directory.path().join("late.csv"), flows).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args(["run", "tiny.toml", "--flows", "late.csv", "--set"])
+        .arg("probes.queues={links=\"*->h0\", interval=\"1us\"}")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = directory.path().join("out/tiny");
+    wait_for(&out.join(".shallows-unfinished/scenario.toml"));
+    thread::sleep(Duration::from_millis(100));
+    send(&run, SIGINT);
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "interrupted: the results are partial\n"
+    );
+    for file in ["queues.parquet", "ports.csv", "scenario.toml"] {
+        assert!(out.join(file).exists(), "{file}");
+    }
+}
+
+/// Ten million flows take seconds to draw, and nothing is written before they are there.
+#[test]
+fn an_interrupt_while_flows_are_drawn_ends_the_run() {
+    let directory = with_tiny();
+    let run = Command::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args([
+            "run",
+            "tiny.toml",
+            "--set",
+            "workload.poisson.flows=10000000",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !catches(&run, SIGINT) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    thread::sleep(Duration::from_millis(50));
+    send(&run, SIGINT);
+    let output = run.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert_eq!(
+        said,
+        "interrupted before the run began; there are no results\n"
+    );
+    assert!(!directory.path().join("out").exists());
+}
+
+/// Whether a program has a handler for a signal.
+fn catches(run: &Child, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    caught >> (signal as u32 - 1) & 1 == 1
 }
 
 /// A program that cannot go on, because nobody reads what it prints, still ends.
@@ -77,7 +150,7 @@ fn the_second_signal_ends_the_program_at_once() {
         if let Some(status) = run.try_wait().unwrap() {
             break status;
         }
-        signal(&run, "-INT");
+        send(&run, SIGINT);
         sent += 1;
         assert!(sent < 1000, "it does not end");
         thread::sleep(Duration::from_millis(20));
@@ -87,10 +160,8 @@ fn the_second_signal_ends_the_program_at_once() {
     drop(unread);
 }
 
-fn signal(run: &Child, name: &str) {
-    let id = run.id().to_string();
-    let sent = Command::new("kill").args([name, &id]).status().unwrap();
-    assert!(sent.success());
+pub(crate) fn send(run: &Child, signal: Signal) {
+    kill(Pid::from_raw(run.id().cast_signed()), signal).unwrap();
 }
 
 /// The directory appears once Ctrl-C is watched for.

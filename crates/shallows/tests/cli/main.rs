@@ -1,8 +1,10 @@
 //! The command from outside, as transcripts.
 
-mod cc;
+mod artifact;
 mod errors;
+mod examples;
 mod hostile;
+mod import;
 mod interrupt;
 mod links;
 mod live;
@@ -14,45 +16,17 @@ mod results;
 mod scenarios;
 mod schema;
 mod settings;
+mod sonic;
+#[path = "../support/mod.rs"]
+mod support;
 mod sweep;
+mod tune;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod xco;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use snapbox::cmd::Command;
-use tempfile::TempDir;
-
-/// The program, to be run in `directory`.
-fn shallows(directory: &TempDir) -> Command {
-    Command::new(env!("CARGO_BIN_EXE_shallows")).current_dir(directory.path())
-}
-
-/// A directory of its own for each test.
-fn directory() -> TempDir {
-    tempfile::tempdir().expect("there is room for a directory")
-}
-
-/// A directory with a scenario that takes no time: `tiny.toml`.
-fn with_tiny() -> TempDir {
-    let directory = directory();
-    write(&directory, "tiny.toml", TINY);
-    directory
-}
-
-fn write(directory: &TempDir, name: &str, text: &str) {
-    fs::write(directory.path().join(name), text).expect("the directory is there");
-}
-
-fn read(directory: &TempDir, name: &str) -> Vec<u8> {
-    let path = directory.path().join(name);
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn read_text(directory: &TempDir, name: &str) -> String {
-    String::from_utf8(read(directory, name)).expect("it is a text")
-}
+use support::{TINY, directory, read, read_text, shallows, with_tiny, write};
 
 /// A scenario that is shipped.
 fn shipped(name: &str) -> PathBuf {
@@ -60,23 +34,3 @@ fn shipped(name: &str) -> PathBuf {
         .join("../../scenarios")
         .join(name)
 }
-
-const TINY: &str = r#"seed = 7
-
-[topology.star]
-hosts = 4
-rate = "10Gbps"
-delay = "1us"
-
-[ports.switch]
-queues = 2
-buffer = { shared = { size = "100KB" } }
-scheduler = { dwrr = { quantum = "1500B" } }
-marker = { scheme = { mq-ecn = { threshold = "20pkts" } } }
-
-[workload.poisson]
-load = 0.5
-size = "30KB"
-flows = 50
-services = { balanced = 2 }
-"#;

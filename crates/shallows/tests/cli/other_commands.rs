@@ -53,8 +53,22 @@ fn the_bench_measures_its_workloads() {
 }
 
 #[test]
-fn the_bench_has_the_same_outcome_on_two_threads() {
-    let (alone, together) = (measured("a", "1"), measured("a", "2"));
-    assert_eq!(together["threads"], 2);
+fn the_bench_has_the_same_outcome_on_several_threads() {
+    // One thread runs in layers; with so many threads the event queue is used.
+    let (alone, together) = (measured("a", "1"), measured("a", "8"));
+    assert_eq!(together["threads"], 8);
     assert_eq!(together["fingerprint"], alone["fingerprint"]);
+}
+
+/// Layers and two threads of the event queue, on workload A and others.
+#[test]
+fn two_threads_of_the_event_queue_have_the_same_outcome() {
+    let bench = ["bench", "threads", "--threads", "2", "--runs", "1"];
+    let output = shallows(&directory()).args(bench).output().unwrap();
+    // It compares the outcomes of all flows.
+    assert!(output.status.success(), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let of_a = printed.lines().filter(|line| line.starts_with("reference"));
+    let engines: Vec<&str> = of_a.map(|line| &line[28..39]).collect();
+    assert_eq!(engines, ["layers     ", "event queue"], "{printed}");
 }

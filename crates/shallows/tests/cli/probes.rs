@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use shallows_testing::{missing_program, skip};
 use snapbox::str;
 use tempfile::TempDir;
 
@@ -93,22 +94,19 @@ fn probes_change_no_flow() {
 
 #[test]
 fn tshark_opens_a_capture() {
+    if let Some(reason) = missing_program(&["tshark"]) {
+        skip!("{reason}");
+    }
     let directory = with_probes();
     let run = ["run", "probes.toml", "--out", "out"];
     shallows(&directory).args(run).assert().success();
     let fields = ["-T", "fields", "-e", "tcp.len", "-e", "frame.time_delta"];
-    let opened = Command::new("tshark")
+    let output = Command::new("tshark")
         .args(["-r", "out/capture.pcapng"])
         .args(fields)
         .current_dir(directory.path())
-        .output();
-    let output = match opened {
-        Ok(output) => output,
-        Err(error) => {
-            eprintln!("skipped: tshark cannot be run: {error}");
-            return;
-        }
-    };
+        .output()
+        .unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     let packets: Vec<(u32, f64)> = text

@@ -6,10 +6,12 @@ use std::process::{Command as Process, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use nix::sys::signal::SIGINT;
+use shallows_testing::{has_program, skip};
 use snapbox::str;
 use tempfile::TempDir;
 
-use crate::{directory, read_text, shallows, write};
+use crate::{directory, interrupt, read_text, shallows, write};
 
 const PAPER: &str = r#"
 title = "On Toys"
@@ -286,9 +288,7 @@ fn ctrl_c_keeps_the_runs_that_are_done() {
     while !is_done() {
         thread::sleep(Duration::from_millis(10));
     }
-    let id = repro.id().to_string();
-    let sent = Process::new("kill").args(["-INT", &id]).status();
-    assert!(sent.expect("there is kill").success());
+    interrupt::send(&repro, SIGINT);
     let output = repro.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
     let messages = String::from_utf8_lossy(&output.stderr);
@@ -338,15 +338,14 @@ fn goodput_without_an_end_is_no_endless_run() {
 /// Where a browser is, if there is one.
 fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = |name: &&str| Process::new(name).arg("--version").output().is_ok();
+    let found = |name: &&str| has_program(name);
     names.into_iter().find(found)
 }
 
 #[test]
 fn a_browser_shows_the_page_fetches_nothing_and_has_no_error() {
     let Some(chromium) = chromium() else {
-        eprintln!("skipped: there is no chromium; apt install chromium");
-        return;
+        skip!("it needs the program chromium");
     };
     let directory = with_paper();
     reproduce(&directory);

@@ -18,13 +18,13 @@ fn a_table_is_printed_and_files_are_written() {
     assert.success().stderr_eq("").stdout_eq(str![[r#"
 load: 50.0% requested, 42.9% offered of 40 Gbps
 
-                           ---------- flow completion time -----------   slowdown 
-class   flows  unfinished     mean      p50      p95      p99    p99.9  mean   p99  throughput
-                                us       us       us       us       us                    Gbps
+[..] flow completion time [..] slowdown[..]
+class   flows  unfinished [..] p99.9 [..] throughput
+[..] us [..] Gbps
 all        50           0  [..]
 small      50           0  [..]
-medium      0           0        -        -        -        -        -     -     -           -
-large       0           0        -        -        -        -        -     -     -           -
+medium      0           0 [..] - [..] -
+large       0           0 [..] - [..] -
 
                          all  small  medium  large
 marks[..]
@@ -38,10 +38,6 @@ host to switch      4  [..]
 switch to host      4  [..]
 
 [..] of virtual time, [..] packet-hops, [..] events, [..] s on the wall
-classes: small up to 100KB, medium up to 10MB, large above
-throughput: bytes of finished flows, from the first start to the last finish
-p99: the least that 99% of the finished flows do not exceed
-FCT: from a flow's start to its sender's last ACK; ideal FCT: if alone; slowdown: FCT / ideal FCT
 results: out/tiny
 
 "#]]);
@@ -50,7 +46,15 @@ results: out/tiny
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort_unstable();
-    assert_eq!(files, ["flows.parquet", "scenario.toml", "summary.json"]);
+    assert_eq!(
+        files,
+        [
+            "flows.parquet",
+            "run.sha256",
+            "scenario.toml",
+            "summary.json"
+        ]
+    );
 }
 
 #[test]
@@ -237,7 +241,11 @@ fn latencies_of_applications_are_recorded() {
     let said = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
-    assert!(said.contains("probe ping: 5 times, mean 2"), "{said}");
+    let row = said.lines().find(|line| line.starts_with("probe ping"));
+    assert!(
+        row.unwrap().split_whitespace().nth(2) == Some("5"),
+        "{said}"
+    );
 
     let record = RunRecord::open(&directory.path().join("o")).unwrap();
     let [latency] = &record.summary.as_ref().unwrap().facts.latencies[..] else {
@@ -257,4 +265,34 @@ fn latencies_of_applications_are_recorded() {
     assert_eq!(record.table("latencies").unwrap().unwrap().rows(), 5);
     // Samples go on without flows.
     assert!(record.table("queues").unwrap().unwrap().rows() > 8);
+}
+
+/// What the reader of a summary has to know is said with it.
+#[test]
+fn a_summary_notes_what_may_mislead() {
+    let directory = with_tiny();
+    let said = |settings: &[&str]| {
+        let mut run = shallows(&directory).args(["run", "tiny.toml", "--out", "noted"]);
+        for setting in settings {
+            run = run.args(["--set", setting]);
+        }
+        let output = run.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let notes = text.lines().filter(|line| line.starts_with("note: "));
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(said(&[]).is_empty());
+    let over = said(&["workload.poisson.load=60"]);
+    assert!(
+        over[0].contains("a load of 6000% exceeds the capacity"),
+        "{over:?}"
+    );
+    let shared = said(&["workload.poisson.services.balanced=4"]);
+    let expected = "note: ports have 2 queues: services 2, 3 share the last one with service 1";
+    assert_eq!(shared, [expected]);
+    let tail = said(&["workload.poisson.flows=3", "workload.poisson.size=30MB"]);
+    assert!(
+        tail[0].contains("of the simulated time came after the last flow started"),
+        "{tail:?}"
+    );
 }

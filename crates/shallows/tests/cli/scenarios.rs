@@ -29,9 +29,10 @@ fn every_shipped_scenario_runs() {
         assert_eq!(summary["classes"]["all"]["unfinished"], 0, "{name}");
     }
     let count = fs::read_dir(shipped(".")).unwrap().count();
-    // Beside these: those as simulated by the authors, a large one of QJUMP that ends amid its flows,
-    // and directories with the live ones of QJUMP and XCo and with studies.
-    assert_eq!(count, 13, "a new scenario belongs into this test");
+    // Besides these: those as simulated by the authors, a large one of QJUMP and a sawtooth that end
+    // amid their flows, and directories with those of SONiC, the live ones of QJUMP and XCo, and
+    // studies.
+    assert_eq!(count, 15, "a new scenario belongs into this test");
 }
 
 /// The two times that the authors' own simulator gives, and that the ideal must be too.
@@ -44,7 +45,7 @@ fn an_idle_packet_takes_what_it_takes_in_the_authors_simulator() {
         "start_s,src,dst,bytes,service\n1,0,13,1460,0\n2,0,1,1460,7\n3,143,0,14600,3\n",
     );
     let run = [
-        "run", "--flows", "idle.csv", "--format", "csv", "--out", ".",
+        "run", "--flows", "idle.csv", "--format", "csv", "--out", "o",
     ];
     let scenario = shipped("mq-ecn-as-simulated.toml");
     shallows(&directory)
@@ -53,7 +54,7 @@ fn an_idle_packet_takes_what_it_takes_in_the_authors_simulator() {
         .assert()
         .success();
     snapbox::assert_data_eq!(
-        read_text(&directory, "flows.csv"),
+        read_text(&directory, "o/flows.csv"),
         str![[r#"
 id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
 0,1.000000000000,0,13,1460,0,86.528000,86.528000,0,0,0,true,1,0
@@ -74,7 +75,7 @@ fn two_flows_take_as_long_as_in_the_authors_simulator() {
         "two.csv",
         "start_s,src,dst,bytes,service\n0.000013304,0,2,3011980,0\n0.000756828,0,3,2920,0\n",
     );
-    let run = ["run", "--flows", "two.csv", "--format", "csv", "--out", "."];
+    let run = ["run", "--flows", "two.csv", "--format", "csv", "--out", "o"];
     let fabric = ["leaves=2", "hosts-per-leaf=2", "spines=2"];
     let fabric = fabric.map(|key| format!("--set=topology.leaf-spine.{key}"));
     shallows(&directory)
@@ -84,7 +85,7 @@ fn two_flows_take_as_long_as_in_the_authors_simulator() {
         .assert()
         .success();
     snapbox::assert_data_eq!(
-        read_text(&directory, "flows.csv"),
+        read_text(&directory, "o/flows.csv"),
         str![[r#"
 id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
 0,0.000013304000,0,2,3011980,0,2688.512000,2560.928000,3,0,676,true,2066,3
@@ -105,7 +106,7 @@ fn an_idle_packet_of_ears_simulation_takes_its_links() {
         "start_s,src,dst,bytes,service\n1,0,31,1450,0\n2,0,5,1450,0\n3,0,1,1450,0\n4,9,31,15950,0\n",
     );
     let run = [
-        "run", "--flows", "idle.csv", "--format", "csv", "--out", ".",
+        "run", "--flows", "idle.csv", "--format", "csv", "--out", "o",
     ];
     shallows(&directory)
         .args(run)
@@ -113,7 +114,7 @@ fn an_idle_packet_of_ears_simulation_takes_its_links() {
         .assert()
         .success();
     snapbox::assert_data_eq!(
-        read_text(&directory, "flows.csv"),
+        read_text(&directory, "o/flows.csv"),
         str![[r#"
 id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
 0,1.000000000000,0,31,1450,0,99.440000,99.440000,0,0,0,true,1,0
@@ -156,7 +157,7 @@ fn an_idle_flow_takes_what_it_takes_in_qjumps_simulator() {
         "start_s,src,dst,bytes,service\n1,0,31,1460,0\n2,0,1,1460,0\n3,0,31,8760,0\n4,0,1,17520,0\n",
     );
     let run = [
-        "run", "--flows", "idle.csv", "--format", "csv", "--out", ".",
+        "run", "--flows", "idle.csv", "--format", "csv", "--out", "o",
     ];
     shallows(&directory)
         .args(run)
@@ -164,7 +165,7 @@ fn an_idle_flow_takes_what_it_takes_in_qjumps_simulator() {
         .assert()
         .success();
     snapbox::assert_data_eq!(
-        read_text(&directory, "flows.csv"),
+        read_text(&directory, "o/flows.csv"),
         str![[r#"
 id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
 0,1.000000000000,0,31,1460,0,14.680000,14.680000,0,0,0,true,1,0

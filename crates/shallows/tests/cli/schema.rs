@@ -178,3 +178,50 @@ fn what_is_wrong_does_not_fit() {
         assert!(!validator.is_valid(&json(&wrong)), "{from} -> {to}");
     }
 }
+
+/// Editors show these texts to users, so each says what a key is, as a noun or a sentence.
+#[test]
+fn descriptions_are_nouns_or_sentences() {
+    let mut descriptions = Vec::new();
+    collect_descriptions(&schema(), "", &mut descriptions);
+    assert!(descriptions.len() > 500, "{}", descriptions.len());
+    let openings = [
+        "What", "How", "When", "Where", "Which", "Who", "Whose", "Why", "From", "Of",
+    ];
+    let phrases = [
+        "in place of",
+        " so many",
+        " so much",
+        " is none",
+        " beside ",
+    ];
+    let is_odd = |text: &str| {
+        let first = text.split([' ', '.', ',', ':']).next().unwrap_or_default();
+        openings.contains(&first) || phrases.iter().any(|phrase| text.contains(phrase))
+    };
+    let odd: Vec<String> = descriptions
+        .iter()
+        .filter(|(_, text)| is_odd(text))
+        .map(|(place, text)| format!("{place}: {text}"))
+        .collect();
+    assert!(odd.is_empty(), "{}", odd.join("\n"));
+}
+
+fn collect_descriptions(value: &Value, place: &str, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member.as_str().filter(|_| key == "description") {
+                    Some(text) => found.push((place.to_owned(), text.to_owned())),
+                    None => collect_descriptions(member, &format!("{place}/{key}"), found),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                collect_descriptions(item, place, found);
+            }
+        }
+        _ => {}
+    }
+}

@@ -5,11 +5,12 @@ use std::process::{Command as Process, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use nix::sys::signal::SIGINT;
 use shallows_results::frame::{Cells, Frame};
 use snapbox::{IntoData, str};
 use tempfile::TempDir;
 
-use crate::{read, shallows, shipped, with_tiny, write};
+use crate::{interrupt, read, shallows, shipped, with_tiny, write};
 
 const STUDY: &str = r#"title = "Toys"
 scenario = "tiny.toml"
@@ -265,14 +266,7 @@ fn ctrl_c_keeps_what_is_done() {
     while complete() == 0 {
         thread::sleep(Duration::from_millis(5));
     }
-    let id = child.id().to_string();
-    assert!(
-        Process::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    interrupt::send(&child, SIGINT);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let kept = made(&directory, "store").len();
     assert!((1..12).contains(&kept), "{kept} runs");
@@ -440,4 +434,85 @@ fn two_runs_and_two_sweeps_are_compared() {
 error: nowhere has no results of a run or a sweep (summary.json, runs.parquet)
 
 "#]]);
+}
+
+/// The error of a command with exit code 2.
+fn problem(directory: &TempDir, arguments: &[&str]) -> String {
+    let assert = shallows(directory).args(arguments).assert().code(2);
+    String::from_utf8_lossy(&assert.get_output().stderr).into_owned()
+}
+
+#[test]
+fn seeds_are_each_there_once_and_no_axis() {
+    let directory = with_tiny();
+    for (seeds, said) in [
+        ("seeds = [1, 1, 1]", "seed 1 is there twice"),
+        ("seeds = []", "a study needs one seed at least"),
+        ("seeds = 0", "a study needs one seed at least"),
+        (
+            "seeds = 9223372036854775807",
+            "a study has 100000 runs at most",
+        ),
+        ("seeds = 3\nset = [\"seed=7\"]", "write seeds = [7]"),
+    ] {
+        write(&directory, "study.toml", &STUDY.replace("seeds = 3", seeds));
+        let error = problem(&directory, &["sweep", "study.toml"]);
+        assert!(error.contains(said), "{seeds}: {error}");
+    }
+    let by_seed = "name = \"s\"\nkey = \"seed\"";
+    let study = STUDY.replace("key = \"workload.poisson.load\"", by_seed);
+    write(&directory, "study.toml", &study);
+    let error = problem(&directory, &["sweep", "study.toml"]);
+    assert!(error.contains("seeds are no axis"), "{error}");
+
+    write(&directory, "study.toml", STUDY);
+    let error = problem(&directory, &["sweep", "study.toml", "--set", "seed=9"]);
+    assert!(
+        error.contains("--set seed=9: the seeds of a study"),
+        "{error}"
+    );
+    let most = "18446744073709551615";
+    let error = problem(&directory, &["sweep", "study.toml", "--seeds", most]);
+    assert!(error.contains("a study has 100000 runs at most"), "{error}");
+    let vary = [
+        "run",
+        "tiny.toml",
+        "--vary",
+        "workload.poisson.load=0.3,0.6",
+    ];
+    let error = problem(&directory, &[&vary[..], &["--seeds", most]].concat());
+    assert!(error.contains("a study has 100000 runs at most"), "{error}");
+    let error = problem(
+        &directory,
+        &[&vary[..], &["--seeds", "2", "--set", "seed=9"]].concat(),
+    );
+    assert!(error.contains("leave out the seed"), "{error}");
+}
+
+#[test]
+fn a_metric_that_no_run_has_is_told() {
+    let directory = with_tiny();
+    let study = STUDY.replace("\"marks\"", "\"latency.foo.bar.p99\"");
+    write(&directory, "study.toml", &study);
+    let words = sweep(&directory, &["--seeds", "2"]);
+    assert!(
+        words.contains("-: no run has latency.foo.bar.p99"),
+        "{words}"
+    );
+    assert!(
+        words.contains("confidence interval over 2 seeds"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_collection_of_nothing_is_told() {
+    let directory = with_study();
+    let assert = shallows(&directory).args(["sweep", "collect", "study.toml"]);
+    let assert = assert.assert().code(1);
+    let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(
+        error.contains("none of the 12 runs has been made"),
+        "{error}"
+    );
 }

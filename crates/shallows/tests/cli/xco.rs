@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command as Process, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -149,6 +150,9 @@ fn start(directory: &TempDir) -> Child {
 #[test]
 fn a_controller_shows_its_status_and_ends_when_told() {
     let (directory, metrics) = with_cluster();
+    // On all addresses, of which it warns.
+    let open = format!("0.0.0.0:{}", metrics.port());
+    change(&directory, &metrics.to_string(), &open);
     let controller = start(&directory);
     let status = || {
         let at = metrics.to_string();
@@ -172,5 +176,29 @@ fn a_controller_shows_its_status_and_ends_when_told() {
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("c0 leads, term 1"), "{said}");
+    assert!(said.contains("warning: other machines can read"), "{said}");
     assert!(!status().status.success());
+}
+
+#[test]
+fn a_service_manager_is_told_when_a_daemon_is_up() {
+    let (directory, _) = with_cluster();
+    let place = directory.path().join("notify");
+    let manager = UnixDatagram::bind(&place).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut controller = Process::new(env!("CARGO_BIN_EXE_shallows"))
+        .current_dir(directory.path())
+        .args(CONTROLLER)
+        .env("NOTIFY_SOCKET", &place)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut message = [0; 64];
+    let length = manager.recv(&mut message);
+    kill(Pid::from_raw(controller.id().cast_signed()), SIGTERM).unwrap();
+    assert!(controller.wait().unwrap().success());
+    assert_eq!(&message[..length.unwrap()], b"READY=1");
 }

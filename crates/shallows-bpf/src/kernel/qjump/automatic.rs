@@ -209,7 +209,7 @@ impl Chooser {
 
     /// Looks whether the limiter is there, and forgets cgroups that are not.
     fn forget_gone(&mut self) -> Result<(), Error> {
-        let (hook, _) = attachment(&self.pins);
+        let (hook, _) = attachment::find(&self.pins);
         if hook.is_none() {
             return Err(Error::NotThere(self.device.clone()));
         }
@@ -311,6 +311,7 @@ fn levels(limits: &Limits, settle: Time) -> Result<AutomaticLevels, Error> {
         levels: limits.levels.iter().rev().map(bytes).collect(),
         excess: Excess::Drop,
         clock: limits.clock,
+        ..LimiterConfig::default()
     };
     let config = AutomaticConfig {
         settle,

@@ -22,8 +22,6 @@ pub(super) struct Found {
     pub(super) namespace: u64,
     kind: String,
     mtu: u64,
-    /// `gso_max_segs`.
-    pub(super) segments: u32,
 }
 
 /// `ip -json link show`.
@@ -32,7 +30,6 @@ struct Link {
     ifindex: u32,
     link_type: String,
     mtu: u64,
-    gso_max_segs: Option<u32>,
 }
 
 impl Found {
@@ -55,7 +52,6 @@ impl Found {
             namespace,
             kind: link.link_type,
             mtu: link.mtu,
-            segments: link.gso_max_segs.unwrap_or(u32::MAX),
         })
     }
 
@@ -66,16 +62,9 @@ impl Found {
         }
     }
 
-    /// The largest frame.
+    /// The largest frame, without its check sequence.
     pub(super) fn frame(&self) -> Bytes {
         Bytes::new(self.mtu + ETHERNET_HEADER)
-    }
-
-    /// Sets `gso_max_segs`.
-    pub(super) fn set_segments(&self, segments: u32) -> Result<(), Error> {
-        let segments = segments.to_string();
-        let arguments = ["link", "set", "gso_max_segs", &segments, "dev"];
-        ask(&self.device, "ip", &arguments).map(drop)
     }
 
     /// Whether there is a clsact qdisc.

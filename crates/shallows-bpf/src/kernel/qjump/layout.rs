@@ -1,10 +1,11 @@
 //! The structs that the program and user space share, as `qjump.bpf.c` has them.
 
 use bytemuck::{Pod, Zeroable};
-use shallows_core::host::qjump::EpochClock;
+use shallows_core::host::qjump::{EpochClock, Excess, MAX_LEVELS};
 use shallows_core::units::{Bytes, Time};
 
-use crate::qjump::{Allotment, LevelStatus, Limits};
+use super::qdisc::Priorities;
+use crate::qjump::{Allotment, LevelStatus, Limits, Side};
 
 pub(super) const UNLIMITED: u64 = u64::MAX;
 
@@ -13,8 +14,13 @@ pub(super) const UNLIMITED: u64 = u64::MAX;
 #[repr(C)]
 pub(super) struct RawLimits {
     epoch_ns: u64,
+    /// End of a trial on the program's clock, 0 if it is none.
+    pub(super) until_ns: u64,
     levels: u32,
     reanchored: u32,
+    held: u32,
+    priority_tag: u32,
+    priority_of_level: [u32; MAX_LEVELS],
     level_of_dscp: [u8; 64],
 }
 
@@ -40,8 +46,11 @@ pub(super) struct RawBucket {
 pub(super) struct RawInstallation {
     device: [u8; 16],
     pub(super) ifindex: u32,
-    pub(super) segments_before: u32,
-    pub(super) created_qdisc: u32,
+    pub(super) created_clsact: u32,
+    pub(super) created_root: u32,
+    pub(super) ingress: u32,
+    /// Bytes that may wait at a level of the root that is ours.
+    pub(super) hold_limit: u32,
 }
 
 /// `struct automatic`.
@@ -82,29 +91,27 @@ impl RawApplication {
     }
 }
 
-impl From<&Limits> for RawLimits {
-    fn from(limits: &Limits) -> Self {
-        let mut level_of_dscp = [0; 64];
-        for level in 1..limits.levels.len() {
-            level_of_dscp[usize::from(limits.dscp_of(level))] = level as u8;
-        }
+impl RawLimits {
+    pub(super) fn new(limits: &Limits, priority_of_level: Priorities, until_ns: u64) -> Self {
         Self {
             epoch_ns: limits.epoch.ps() / Time::from_ns(1).ps(),
+            until_ns,
             levels: limits.levels.len() as u32,
             reanchored: u32::from(limits.clock == EpochClock::Reanchored),
-            level_of_dscp,
+            held: u32::from(limits.excess == Excess::Hold),
+            priority_tag: u32::from(limits.priority_tag),
+            priority_of_level,
+            level_of_dscp: limits.level_of_dscp(),
         }
     }
-}
 
-impl RawLimits {
     /// The levels that it has.
     pub(super) fn levels(&self) -> u32 {
         self.levels
     }
 
     /// What it was made from.
-    pub(super) fn limits(&self, buckets: &[RawBucket]) -> Limits {
+    pub(super) fn limits(&self, buckets: &[RawBucket], hold_limit: u32) -> Limits {
         let allotment = |bucket: &RawBucket| match bucket.allotment {
             UNLIMITED => Allotment::Unlimited,
             bytes => Allotment::Bytes(Bytes::new(bytes)),
@@ -116,7 +123,13 @@ impl RawLimits {
                 0 => EpochClock::Grid,
                 _ => EpochClock::Reanchored,
             },
+            excess: match self.held {
+                0 => Excess::Drop,
+                _ => Excess::Hold,
+            },
+            hold_limit: (hold_limit > 0).then(|| Bytes::new(hold_limit.into())),
             dscp: Some(buckets.iter().map(|bucket| bucket.dscp as u8).collect()),
+            priority_tag: self.priority_tag == 1,
         }
     }
 }
@@ -136,6 +149,18 @@ impl RawBucket {
         }
     }
 
+    /// The same level with other limits, and what it has counted.
+    pub(super) fn changed(&self, limits: &Limits, level: usize, start_ns: u64) -> Self {
+        let new = Self::new(limits, level, start_ns);
+        Self {
+            dscp: new.dscp,
+            allotment: new.allotment,
+            // The epoch goes on with no more than is left of it.
+            tokens: self.tokens.min(new.allotment),
+            ..*self
+        }
+    }
+
     /// What it has counted, at a time of the clock that epochs are measured by.
     pub(super) fn status(&self, now_ns: u64) -> LevelStatus {
         let tokens = match self.allotment {
@@ -151,6 +176,7 @@ impl RawBucket {
             dropped_bytes: self.dropped_bytes,
             epochs: self.epochs,
             tokens,
+            waiting_bytes: None,
         }
     }
 }
@@ -165,8 +191,14 @@ impl RawInstallation {
         Self {
             device: name,
             ifindex,
-            segments_before: 0,
-            created_qdisc: 0,
+            ..Self::zeroed()
+        }
+    }
+
+    pub(super) fn side(&self) -> Side {
+        match self.ingress {
+            0 => Side::Egress,
+            _ => Side::Guest,
         }
     }
 

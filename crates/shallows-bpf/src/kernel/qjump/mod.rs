@@ -1,126 +1,219 @@
 //! The limiter in the kernel.
 
+mod attachment;
 pub(crate) mod automatic;
 mod clsact;
 mod device;
 mod layout;
 mod pins;
+pub(crate) mod qdisc;
+pub(crate) mod trial;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
-
 use nix::time::ClockId;
 use shallows_core::host::qjump::MAX_LEVELS;
-use shallows_core::units::Time;
+use shallows_core::units::{Bytes, Time};
 
-use super::{check_readable, kernel, namespaces, objects};
-use crate::loader::{LOCK, Link, Map, Object, Program};
-use crate::qjump::{Cost, Device, Error, Hook, Limits, Report, Status};
+use super::{check_readable, kernel, lock, namespaces, objects};
+use crate::loader::{LOCK, Map, Object};
+use crate::qjump::{Device, Error, Limits, Options, Report, Side, Status};
 use device::Found;
 use layout::{RawBucket, RawInstallation, RawLimits};
 use pins::Pins;
+use qdisc::Service;
 
-/// Puts a limiter at the egress of a device, where it stays until [`remove`].
-///
-/// `only` asks for one hook; without it the best that the kernel has is taken.
-pub fn apply(device: &Device, limits: &Limits, only: Option<Hook>) -> Result<Report, Error> {
+/// The `SO_PRIORITY` that carries a level.
+pub fn priority_of(level: u8) -> u32 {
+    qdisc::carrier(level)
+}
+
+/// Puts a limiter at a device, where it stays until [`remove`]; one that is there gets the new
+/// limits and keeps its counts.
+pub fn apply(device: &Device, limits: &Limits, options: &Options) -> Result<Report, Error> {
     limits.validate()?;
     check_readable()?;
-    check_clock(limits.epoch)?;
+    let _lock = lock::exclusive()?;
     sweep()?;
+    let (found, pins, there) = look(device, limits, options)?;
+    within(device, || {
+        let service = service(&found, limits, options)?;
+        let until = options.trial.map(trial::deadline).transpose()?;
+        let hook = if there.is_some() {
+            change(&found, limits, &service, until, &pins)?
+        } else {
+            pins.clear()?;
+            let installed = install(&found, limits, options, &service, until, &pins);
+            if installed.is_err() {
+                pins.clear()?;
+            }
+            installed?
+        };
+        Ok(Report {
+            hook: Some(hook),
+            frame: found.frame(),
+            queue: service.queue,
+            replaced: there.map(|there| there.limits),
+            until: until.map(Time::from_ns),
+        })
+    })?
+}
+
+/// What [`apply`] would do, without doing it.
+pub fn check(device: &Device, limits: &Limits, options: &Options) -> Result<Report, Error> {
+    let (found, _, there) = look(device, limits, options)?;
+    let service = within(device, || service(&found, limits, options))??;
+    Ok(Report {
+        hook: there.as_ref().map_or(options.hook, |there| there.hook),
+        frame: found.frame(),
+        queue: service.queue,
+        replaced: there.map(|there| there.limits),
+        until: None,
+    })
+}
+
+/// Finds a device and the limiter that it has, and refuses what is impossible there.
+fn look(
+    device: &Device,
+    limits: &Limits,
+    options: &Options,
+) -> Result<(Found, Pins, Option<Status>), Error> {
+    limits.validate()?;
+    if options.side == Side::Guest && limits.hold_limit().is_some() {
+        return Err(Error::GuestsWait);
+    }
+    check_readable()?;
+    check_clock(limits.epoch)?;
     let found = Found::find(device)?;
     found.check_ethernet()?;
     let pins = Pins::of(found.namespace, found.index)?;
-    if read(&pins).is_ok_and(|there| there.hook.is_some()) {
-        return Err(Error::AlreadyThere(device.clone()));
+    let there = read(&pins).ok().filter(|there| there.hook.is_some());
+    let other = |problem| Error::Other {
+        device: device.clone(),
+        problem,
+    };
+    if there.is_none() && pins.link().exists() {
+        return Err(other("of another version"));
     }
-    pins.clear()?;
-    let installed = within(device, || install(&found, limits, only, &pins))?;
-    if installed.is_err() {
-        pins.clear()?;
+    match &there {
+        Some(there) if there.side != options.side => Err(other("of the other direction")),
+        Some(there) if options.hook.is_some() && options.hook != there.hook => {
+            Err(other("at the other hook"))
+        }
+        _ => Ok((found, pins, there)),
     }
-    installed
+}
+
+fn service(found: &Found, limits: &Limits, options: &Options) -> Result<Service, Error> {
+    match options.side {
+        Side::Egress => qdisc::choose(found, limits, options.queue),
+        Side::Guest => Ok(Service::of_guest()),
+    }
 }
 
 /// In the device's network namespace.
 fn install(
     found: &Found,
     limits: &Limits,
-    only: Option<Hook>,
+    options: &Options,
+    service: &Service,
+    until: Option<u64>,
     pins: &Pins,
-) -> Result<Report, Error> {
+) -> Result<crate::qjump::Hook, Error> {
     let object = objects::open_qjump()?;
-    set_up(&object, limits)?;
-    let frame = found.frame();
-    let most_segments = limits
-        .most_segments(frame)
-        .filter(|&segments| segments < found.segments);
+    set_up(&object, limits, service, until)?;
     let mut installation = RawInstallation::new(&found.device.name, found.index);
-    installation.created_qdisc = u32::from(!found.has_clsact()?);
-    if most_segments.is_some() {
-        installation.segments_before = found.segments;
-    }
+    installation.created_clsact = u32::from(!found.has_clsact()?);
+    installation.created_root = u32::from(service.ours);
+    installation.ingress = u32::from(options.side == Side::Guest);
+    installation.hold_limit = hold_limit(limits);
     write(object.map("installation"), 0, &installation)?;
     pins.create(&object)?;
-    let hook = attach(&object, &installation, only, pins)?;
-    if let Some(segments) = most_segments
-        && let Err(error) = found.set_segments(segments)
+    if service.ours
+        && let Err(error) = qdisc::install(&found.device.name, limits)
     {
-        detach(&found.device, pins, &installation)?;
+        qdisc::uninstall(&found.device.name)?;
         return Err(error);
     }
-    Ok(Report {
-        hook,
-        frame,
-        most_segments,
-    })
+    let attached = attachment::attach(&object, &installation, options.hook, pins);
+    if attached.is_err() && service.ours {
+        qdisc::uninstall(&found.device.name)?;
+    }
+    attached
 }
 
-fn set_up(object: &Object, limits: &Limits) -> Result<(), Error> {
-    write(object.map("limits"), 0, &RawLimits::from(limits))?;
-    // On the grid of whole epochs since the clock's zero, by which applications are counted too.
-    let now = Time::from_ns(now_ns()?).ps();
-    let start = (now - now % limits.epoch.ps()) / Time::from_ns(1).ps();
-    let buckets = object.map("buckets");
+/// Gives a limiter new limits without a moment in which nothing is limited; in the device's network
+/// namespace.
+fn change(
+    found: &Found,
+    limits: &Limits,
+    service: &Service,
+    until: Option<u64>,
+    pins: &Pins,
+) -> Result<crate::qjump::Hook, Error> {
+    let mut installation = installation(pins)?;
+    if service.ours {
+        qdisc::install(&found.device.name, limits)?;
+    }
+    let start = epoch_start(limits)?;
+    let buckets = pins.open("buckets")?;
     for level in 0..limits.levels.len() {
+        let before: RawBucket = value(&buckets, level as u32, LOCK)?;
+        let bucket = before.changed(limits, level, start);
+        let set = buckets.set_with(level as u32, &bucket, LOCK);
+        set.map_err(kernel("change the limiter"))?;
+    }
+    let raw = RawLimits::new(limits, service.priorities, until.unwrap_or(0));
+    write(&pins.open("limits")?, 0, &raw)?;
+    installation.created_root = u32::from(service.ours);
+    installation.hold_limit = hold_limit(limits);
+    write(&pins.open("installation")?, 0, &installation)?;
+    let (hook, _) = attachment::find(pins);
+    hook.ok_or_else(|| Error::NotThere(found.device.clone()))
+}
+
+fn hold_limit(limits: &Limits) -> u32 {
+    let limit = limits.hold_limit().map_or(0, Bytes::get);
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+fn set_up(
+    object: &Object,
+    limits: &Limits,
+    service: &Service,
+    until: Option<u64>,
+) -> Result<(), Error> {
+    let raw = RawLimits::new(limits, service.priorities, until.unwrap_or(0));
+    write(object.map("limits"), 0, &raw)?;
+    let start = epoch_start(limits)?;
+    let buckets = object.map("buckets");
+    for level in 0..MAX_LEVELS.min(limits.levels.len()) {
         let bucket = RawBucket::new(limits, level, start);
         write(buckets, level as u32, &bucket)?;
     }
     Ok(())
 }
 
-fn attach(
-    object: &Object,
-    installation: &RawInstallation,
-    only: Option<Hook>,
-    pins: &Pins,
-) -> Result<Hook, Error> {
-    let program = program(object);
-    let index = installation.ifindex;
-    if only != Some(Hook::Clsact) {
-        match program.attach_to_egress(index) {
-            Ok(link) => {
-                let pinned = link.pin(&pins.link());
-                pinned.map_err(kernel("pin the limiter"))?;
-                return Ok(Hook::Tcx);
-            }
-            Err(error) if only == Some(Hook::Tcx) => return Err(Error::NoHook(error.to_string())),
-            Err(_) => {}
-        }
+/// On the grid of whole epochs since the clock's zero, by which applications are counted too.
+fn epoch_start(limits: &Limits) -> Result<u64, Error> {
+    let now = Time::from_ns(now_ns()?).ps();
+    Ok((now - now % limits.epoch.ps()) / Time::from_ns(1).ps())
+}
+
+fn pins_of(device: &Device) -> Result<Pins, Error> {
+    let found = Found::find(device)?;
+    let pins = Pins::of(found.namespace, found.index)?;
+    if installation(&pins).is_err() {
+        return Err(Error::NotThere(device.clone()));
     }
-    let pinned = program.pin(&pins.program());
-    pinned.map_err(kernel("pin the limiter"))?;
-    clsact::attach(index, &pins.program(), installation.created_qdisc == 1)
-        .map_err(|error| Error::NoHook(error.to_string()))?;
-    Ok(Hook::Clsact)
+    Ok(pins)
 }
 
 /// Removes the limiter of a device, also of one that is gone.
 pub fn remove(device: &Device) -> Result<(), Error> {
     check_readable()?;
+    let _lock = lock::exclusive()?;
     let namespace = device::inode(device)?;
     let mut removed = false;
     for pins in Pins::all()?
@@ -128,12 +221,12 @@ pub fn remove(device: &Device) -> Result<(), Error> {
         .filter(|pins| pins.namespace == namespace)
     {
         let Ok(installation) = installation(pins) else {
-            // Somebody was killed half-way, before anything was attached.
+            // Somebody was killed half-way, or it is of another version.
             pins.clear()?;
             continue;
         };
         if installation.device() == device.name {
-            within(device, || detach(device, pins, &installation))??;
+            within(device, || attachment::detach(device, pins, &installation))??;
             removed = true;
         }
     }
@@ -145,45 +238,30 @@ pub fn remove(device: &Device) -> Result<(), Error> {
     }
 }
 
-/// In the device's network namespace.
-fn detach(device: &Device, pins: &Pins, installation: &RawInstallation) -> Result<(), Error> {
-    // At once; else it goes a moment after its pin.
-    if let Ok(link) = Link::open(&pins.link()) {
-        let _ = link.detach();
-    }
-    let found = Found::find(device).ok();
-    let found = found.filter(|found| found.index == installation.ifindex);
-    if pins.program().exists()
-        && let Some(found) = &found
-    {
-        if clsact::query(found.index).is_some() {
-            clsact::detach(found.index)?;
-        }
-        if installation.created_qdisc == 1 && found.has_clsact()? && !found.has_filters()? {
-            clsact::destroy(found.index)?;
-        }
-    }
-    if let Some(found) = found
-        && installation.segments_before > 0
-    {
-        found.set_segments(installation.segments_before)?;
-    }
-    pins.clear()
+/// Clears away what is left of limiters whose devices or network namespaces are gone; how many there
+/// were. The kernel has removed the programs with the devices; what is left are their maps.
+pub fn clean() -> Result<usize, Error> {
+    check_readable()?;
+    let _lock = lock::exclusive()?;
+    sweep()
 }
 
-/// Clears away what is left of limiters whose devices are gone.
-fn sweep() -> Result<(), Error> {
+/// Under the lock: what another process is just making has no hook yet.
+fn sweep() -> Result<usize, Error> {
+    let mut removed = 0;
     for pins in Pins::all()? {
-        if read(&pins).is_ok_and(|there| there.hook.is_none()) {
+        let was_attached = pins.link().exists() || pins.program().exists();
+        if was_attached && attachment::find(&pins).0.is_none() {
             pins.clear()?;
+            removed += 1;
         }
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// The limiters of this machine, in all network namespaces.
 pub fn status() -> Result<Vec<Status>, Error> {
-    check_readable()?;
+    clean()?;
     let mut limiters: Vec<Status> = Pins::all()?
         .iter()
         // One that is just being made or removed.
@@ -202,52 +280,44 @@ fn read(pins: &Pins) -> Result<Status, Error> {
         .map(|level| value(&map, level, LOCK))
         .collect::<Result<Vec<RawBucket>, Error>>()?;
     let now = now_ns()?;
-    let (hook, program) = attachment(pins);
+    let (hook, program) = attachment::find(pins);
+    let installation = installation(pins)?;
+    let name = installation.device();
+    let qdiscs = match installation.side() {
+        Side::Egress => attachment::within(pins, || qdisc::show(&name).ok()).flatten(),
+        Side::Guest => None,
+    };
+    let mut levels: Vec<_> = buckets.iter().map(|bucket| bucket.status(now)).collect();
+    for (number, level) in levels.iter_mut().enumerate() {
+        if let Some((bytes, drops)) = qdiscs
+            .as_ref()
+            .and_then(|qdiscs| qdisc::waiting(qdiscs, number))
+        {
+            level.waiting_bytes = Some(bytes);
+            level.dropped_packets += drops;
+        }
+    }
     Ok(Status {
         device: Device {
-            name: installation(pins)?.device(),
+            name,
             netns: netns(pins.namespace)?,
         },
         hook,
-        limits: limits.limits(&buckets),
-        levels: buckets.iter().map(|bucket| bucket.status(now)).collect(),
-        cost: program.and_then(cost),
+        side: installation.side(),
+        queue: qdiscs.map(|qdiscs| qdisc::judge(&qdiscs, buckets.len()).0),
+        trial: match limits.until_ns {
+            0 => None,
+            until => Some(Time::from_ns(until.saturating_sub(now))),
+        },
+        limits: limits.limits(&buckets, installation.hold_limit),
+        levels,
+        cost: program.and_then(attachment::cost),
         applications: automatic::status(pins, now)?,
     })
 }
 
 fn installation(pins: &Pins) -> Result<RawInstallation, Error> {
     value(&pins.open("installation")?, 0, 0)
-}
-
-/// How a limiter is attached, with the number of its program.
-fn attachment(pins: &Pins) -> (Option<Hook>, Option<u32>) {
-    if let Ok(info) = Link::open(&pins.link()).and_then(|link| link.info()) {
-        return match info.ifindex {
-            0 => (None, None),
-            _ => (Some(Hook::Tcx), Some(info.program)),
-        };
-    }
-    let Ok(program) = Program::open(&pins.program()).and_then(|program| program.info()) else {
-        return (None, None);
-    };
-    let files = namespaces::all().unwrap_or_default().into_iter();
-    let is_its = |file: &File| file.metadata().is_ok_and(|of| of.ino() == pins.namespace);
-    let there = files
-        .filter(is_its)
-        .find_map(|namespace| namespaces::within(namespace, || clsact::query(pins.index))?);
-    match there {
-        Some(id) if id == program.id => (Some(Hook::Clsact), Some(id)),
-        _ => (None, None),
-    }
-}
-
-fn cost(program: u32) -> Option<Cost> {
-    let info = Program::with_id(program).ok()?.info().ok()?;
-    (info.runs > 0).then(|| Cost {
-        time: Time::from_ns(info.run_time_ns),
-        packets: info.runs,
-    })
 }
 
 /// The name of a network namespace that is not ours.
@@ -297,11 +367,4 @@ fn write(map: &Map, key: u32, value: &impl bytemuck::Pod) -> Result<(), Error> {
 
 fn value<T: bytemuck::Pod>(map: &Map, key: u32, flags: u64) -> Result<T, Error> {
     Ok(map.get(key, flags).map_err(kernel("read the limiter"))?)
-}
-
-fn program(object: &Object) -> &Program {
-    object
-        .programs()
-        .first()
-        .expect("qjump.bpf.c has one program")
 }

@@ -1,10 +1,10 @@
 //! Where limiters live: a directory for each in the BPF file system.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::kernel::kernel;
-use crate::kernel::pins::{BPF_FS, file, if_there, mount_if_missing};
+use crate::kernel::pins::{check_own, create_own, file, if_there, own_directory};
 use crate::loader::{Map, Object};
 use crate::qjump::Error;
 
@@ -28,11 +28,13 @@ pub(super) struct Pins {
 }
 
 fn root() -> Result<PathBuf, Error> {
-    mount_if_missing(Path::new(BPF_FS)).map_err(|error| match error {
+    let directory = own_directory().map_err(|error| match error {
         crate::Error::InNamespace(name) => Error::InNamespace(name),
         error => error.into(),
     })?;
-    Ok(Path::new(BPF_FS).join("shallows").join("qjump"))
+    let directory = directory.join("qjump");
+    check_own(&directory)?;
+    Ok(directory)
 }
 
 impl Pins {
@@ -49,6 +51,7 @@ impl Pins {
     pub(super) fn all() -> Result<Vec<Self>, Error> {
         let entries = fs::read_dir(root()?).into_iter().flatten().flatten();
         let pins = entries.filter_map(|entry| {
+            check_own(&entry.path()).ok()?;
             let name = entry.file_name().into_string().ok()?;
             let (namespace, index) = name.split_once('-')?;
             Some(Self {
@@ -77,7 +80,7 @@ impl Pins {
 
     pub(super) fn create(&self, object: &Object) -> Result<(), Error> {
         let directory = &self.directory;
-        fs::create_dir_all(directory).map_err(file("create", directory))?;
+        create_own(directory)?;
         for name in MAPS {
             let pinned = object.map(name).pin(&directory.join(name));
             pinned.map_err(kernel("pin a map of the limiter"))?;

@@ -34,8 +34,17 @@ pub(crate) struct LinkInfo {
 
 impl Link {
     pub(super) fn create(what: u32, target: u32, attach_type: u32) -> io::Result<Self> {
+        Self::create_with(what, target, attach_type, 0)
+    }
+
+    pub(super) fn create_with(
+        what: u32,
+        target: u32,
+        attach_type: u32,
+        flags: u32,
+    ) -> io::Result<Self> {
         // SAFETY: the block has no addresses.
-        let fd = unsafe { open(LINK_CREATE, &mut [what, target, attach_type, 0]) }?;
+        let fd = unsafe { open(LINK_CREATE, &mut [what, target, attach_type, flags]) }?;
         Ok(Self { fd })
     }
 

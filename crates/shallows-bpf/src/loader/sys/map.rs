@@ -16,7 +16,17 @@ const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
 const MAP_GET_NEXT_KEY: i32 = 4;
 
+// The types of maps that we know: with one value, and with one for each CPU.
+const HASH: u32 = 1;
+const ARRAY: u32 = 2;
+const PERCPU_HASH: u32 = 5;
 const PERCPU_ARRAY: u32 = 6;
+const LRU_HASH: u32 = 9;
+const LRU_PERCPU_HASH: u32 = 10;
+const XSKMAP: u32 = 17;
+const PERCPU_CGROUP_STORAGE: u32 = 21;
+const STRUCT_OPS: u32 = 26;
+
 /// `BPF_F_LOCK`: the value is copied under its spin lock.
 pub(crate) const LOCK: u64 = 4;
 
@@ -39,6 +49,21 @@ pub(in crate::loader) struct MapAttributes {
     pub(in crate::loader) btf_vmlinux_value: u32,
 }
 
+/// Bytes that the kernel copies for a value of `size` bytes. Of other types of maps it is not known,
+/// and what is copied would not fit.
+fn copied(kind: u32, size: usize, cpus: impl FnOnce() -> io::Result<usize>) -> io::Result<usize> {
+    match kind {
+        HASH | ARRAY | LRU_HASH | XSKMAP | STRUCT_OPS => Ok(size),
+        PERCPU_HASH | PERCPU_ARRAY | LRU_PERCPU_HASH | PERCPU_CGROUP_STORAGE => {
+            Ok(size.next_multiple_of(8) * cpus()?)
+        }
+        _ => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("maps of type {kind} cannot be read"),
+        )),
+    }
+}
+
 /// A map in the kernel.
 #[derive(Debug)]
 pub(crate) struct Map {
@@ -54,12 +79,12 @@ pub(crate) struct Map {
 impl Map {
     pub(in crate::loader) fn create(
         name: &str,
-        btf: BorrowedFd<'_>,
+        btf: Option<BorrowedFd<'_>>,
         attributes: &MapAttributes,
     ) -> io::Result<Self> {
         let mut attributes = MapAttributes {
             name: short(name),
-            btf: raw(btf),
+            btf: btf.map_or(0, raw),
             ..*attributes
         };
         // SAFETY: the block has no addresses.
@@ -83,10 +108,7 @@ impl Map {
         }
         let info: Info = info(fd.as_fd())?;
         let size = info.value_size as usize;
-        let copied = match info.kind {
-            PERCPU_ARRAY => size.next_multiple_of(8) * possible_cpus()?,
-            _ => size,
-        };
+        let copied = copied(info.kind, size, possible_cpus)?;
         Ok(Self {
             fd,
             key: info.key_size as usize,
@@ -168,11 +190,21 @@ impl Map {
     }
 
     pub(crate) fn set(&self, key: impl Pod, value: &impl Pod) -> io::Result<()> {
-        self.set_bytes(key, bytes_of(value))
+        self.set_bytes(key, bytes_of(value), 0)
+    }
+
+    /// Sets a value, with [`LOCK`](super::LOCK) as a whole.
+    pub(crate) fn set_with(&self, key: impl Pod, value: &impl Pod, flags: u64) -> io::Result<()> {
+        self.set_bytes(key, bytes_of(value), flags)
     }
 
     /// Sets a value, which is not one for each CPU.
-    pub(in crate::loader) fn set_bytes(&self, key: impl Pod, value: &[u8]) -> io::Result<()> {
+    pub(in crate::loader) fn set_bytes(
+        &self,
+        key: impl Pod,
+        value: &[u8],
+        flags: u64,
+    ) -> io::Result<()> {
         self.check(bytes_of(&key), value.len())?;
         if self.copied != self.size {
             return Err(malformed("a value for each CPU"));
@@ -181,6 +213,7 @@ impl Map {
             map: raw(self.fd.as_fd()),
             key: address(bytes_of(&key)),
             value: address(value),
+            flags,
             ..Element::zeroed()
         };
         // SAFETY: keys and values have the sizes that the kernel has told us.
@@ -235,4 +268,29 @@ fn possible_cpus() -> io::Result<usize> {
     counts
         .map(|counts| counts.iter().sum())
         .ok_or_else(|| malformed("/sys/devices/system/cpu/possible"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_for_each_cpu_takes_room_for_each() {
+        let of = |kind| copied(kind, 12, || Ok(4)).ok();
+        for kind in [HASH, ARRAY, LRU_HASH, XSKMAP, STRUCT_OPS] {
+            assert_eq!(of(kind), Some(12));
+        }
+        for kind in [
+            PERCPU_HASH,
+            PERCPU_ARRAY,
+            LRU_PERCPU_HASH,
+            PERCPU_CGROUP_STORAGE,
+        ] {
+            assert_eq!(of(kind), Some(64));
+        }
+        // A queue, a ring buffer, and what is still to come.
+        for kind in [0, 22, 27, 99] {
+            assert_eq!(of(kind), None);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Programs.
 
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -71,7 +71,7 @@ impl Program {
     pub(in crate::loader) fn load(
         name: &str,
         kind: ProgramKind,
-        license: &CString,
+        license: &CStr,
         instructions: &[u8],
     ) -> io::Result<Self> {
         let mut attributes = ProgramAttributes {
@@ -133,6 +133,22 @@ impl Program {
     pub(crate) fn attach_to_egress(&self, ifindex: u32) -> io::Result<Link> {
         const TCX_EGRESS: u32 = 47;
         Link::create(self.raw(), ifindex, TCX_EGRESS)
+    }
+
+    /// Attaches it where frames come in by a device of this thread's network namespace.
+    pub(crate) fn attach_to_ingress(&self, ifindex: u32) -> io::Result<Link> {
+        const TCX_INGRESS: u32 = 46;
+        Link::create(self.raw(), ifindex, TCX_INGRESS)
+    }
+
+    /// Attaches it to a device of this thread's network namespace before the stack: in the driver, or
+    /// in the kernel for drivers that cannot.
+    pub(in crate::loader) fn attach_to_xdp(&self, ifindex: u32) -> io::Result<Link> {
+        const XDP: u32 = 37;
+        const IN_DRIVER: u32 = 1 << 2;
+        const IN_KERNEL: u32 = 1 << 1;
+        let attach = |flags| Link::create_with(self.raw(), ifindex, XDP, flags);
+        attach(IN_DRIVER).or_else(|_| attach(IN_KERNEL))
     }
 
     /// Attaches an iterator.

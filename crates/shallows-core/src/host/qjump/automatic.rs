@@ -40,29 +40,29 @@ const PAUSE_DIVISOR: u64 = 8;
 /// Connections beyond which those that pause are forgotten.
 const MANY_CONNECTIONS: usize = 1 << 14;
 
-/// How levels are chosen.
+/// Parameters of the automatic choice of levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct AutomaticConfig {
-    /// Epochs for which an application may make its packets wait before it is moved to a lower
-    /// level. Where the excess is dropped nothing can wait, and it is 1.
+    /// Epochs of held packets after which an application is moved to a lower level. It is 1 where
+    /// the excess is dropped, because no packet waits then.
     pub patience: u32,
-    /// How long an application must have fit a level before it is lifted to it.
+    /// Time for which an application must fit a higher level before it is moved there.
     pub settle: Time,
-    /// What happens to small connections of large applications.
+    /// Treatment of small connections of large applications.
     pub control: ControlConnections,
 }
 
-/// What happens to the connections of an application that would fit the top level by themselves.
+/// Treatment of an application's connections that would fit the top level on their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlConnections {
-    /// They have a level of their own, all those of an application together.
+    /// They share a level of their own per application.
     #[default]
     Apart,
-    /// They have the level of their application.
+    /// They have their application's level.
     Together,
 }
 

@@ -174,7 +174,7 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
         };
         let application = packet.dscp();
         automatic.application = application;
-        let (connection, size) = (packet.flow(), packet.size());
+        let (connection, size) = (packet.flow(), self.limiter.cost(packet.size()));
         let levels = &mut automatic.levels;
         let assignment = levels.assign(now, u32::from(application), connection, size);
         packet.set_dscp(assignment.level);
@@ -256,6 +256,7 @@ mod tests {
     use super::*;
     use crate::host::qjump::EpochClock;
     use crate::packet::Descriptor;
+    use crate::port::Framing;
 
     fn gate(excess: Excess, hold_limit: Option<u64>) -> QjumpGate<Descriptor> {
         let config = LimiterConfig {
@@ -263,6 +264,7 @@ mod tests {
             levels: vec![Bytes::new(3000), Bytes::new(256)],
             excess,
             clock: EpochClock::Grid,
+            ..LimiterConfig::default()
         };
         QjumpGate::new(&config, Time::ZERO, hold_limit.map(Bytes::new)).unwrap()
     }
@@ -307,6 +309,22 @@ mod tests {
         let wait = Release::At(Time::from_us(20));
         assert_eq!(released(&mut gate, 10), (vec![2, 3, 6], wait));
         assert_eq!(released(&mut gate, 20), (vec![4], Release::Idle));
+    }
+
+    #[test]
+    fn packets_count_for_what_they_take_on_the_link() {
+        let config = LimiterConfig {
+            epoch: Time::from_us(10),
+            levels: vec![Bytes::new(294 + 84)],
+            framing: Framing::ETHERNET,
+            ..LimiterConfig::default()
+        };
+        let mut gate = QjumpGate::new(&config, Time::ZERO, None).unwrap();
+        // 256 B and 38 B of Ethernet; then the smallest frame; then nothing.
+        let sizes = [256, 40, 1];
+        let verdicts = sizes.map(|size| gate.offer(Time::ZERO, packet(0, size, 0), 7));
+        let over = Verdict::Drop(Refusal::OverLimit);
+        assert_eq!(verdicts, [Verdict::Pass, Verdict::Pass, over]);
     }
 
     #[test]

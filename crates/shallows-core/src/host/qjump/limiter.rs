@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::host::gate::Refusal;
+use crate::port::Framing;
 use crate::tally::Tally;
 use crate::units::{Bytes, Time};
 
@@ -31,7 +32,7 @@ impl Level {
     }
 }
 
-/// What happens to a packet over the limit.
+/// Treatment of a packet over the limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -43,28 +44,28 @@ pub enum Excess {
     Hold,
 }
 
-/// Where epochs begin.
+/// Start of epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EpochClock {
-    /// At the start plus whole epochs, however packets come.
+    /// At fixed multiples of the epoch after the start.
     #[default]
     Grid,
-    /// At the first packet after the epoch before, as in the published kernel module.
+    /// At the first packet after the previous epoch, as in the published kernel module.
     Reanchored,
 }
 
-/// Whose bytes a level's allotment counts.
+/// Scope of a level's limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Those of all flows of the host: one limiter a level (§4).
+    /// All flows of the host share one limiter per level (§4).
     #[default]
     Host,
-    /// Those of each flow by itself, in epochs that begin with its first packet, as in the published
-    /// simulation.
+    /// Each flow has its own limiter and its own epochs, which start with its first packet, as in
+    /// the published simulation.
     Flow,
 }
 
@@ -77,12 +78,15 @@ pub struct LimiterConfig {
     pub epoch: Time,
     /// Bytes per epoch, for each level.
     pub levels: Vec<Bytes>,
-    /// What happens to a packet over the limit.
+    /// Treatment of a packet over the limit.
     #[serde(default)]
     pub excess: Excess,
-    /// Where epochs begin.
+    /// Start of epochs.
     #[serde(default)]
     pub clock: EpochClock,
+    /// How packets lie on the link behind the limiter: they are counted by what they take there.
+    #[serde(default)]
+    pub framing: Framing,
 }
 
 /// Why a [`LimiterConfig`] makes no sense.
@@ -168,6 +172,7 @@ pub struct Limiter {
     epoch: Time,
     excess: Excess,
     clock: EpochClock,
+    framing: Framing,
 }
 
 impl Limiter {
@@ -192,6 +197,7 @@ impl Limiter {
             epoch,
             excess,
             clock,
+            framing,
             ..
         } = config;
         Ok(Self {
@@ -200,12 +206,14 @@ impl Limiter {
             epoch,
             excess,
             clock,
+            framing,
         })
     }
 
     /// Decides about a packet of `bytes` at `level`.
     #[inline]
     pub fn admit(&mut self, now: Time, level: Level, bytes: u32) -> Admission {
+        let bytes = self.cost(bytes);
         let bucket = &mut self.buckets[level.index()];
         let allotment = bucket.allotment;
         let passes = bucket
@@ -217,6 +225,7 @@ impl Limiter {
     /// Decides about a packet of `bytes` at `level` by what its flow has sent in the current epoch
     /// of the flow ([`Scope::Flow`]).
     pub fn admit_of_flow(&mut self, now: Time, flow: u64, level: Level, bytes: u32) -> Admission {
+        let bytes = self.cost(bytes);
         let bucket = &mut self.buckets[level.index()];
         let tokens = self.flows.entry(flow).or_insert(Tokens {
             epoch_end: now,
@@ -228,7 +237,13 @@ impl Limiter {
 
     /// Whether a packet of `bytes` can pass `level` in any epoch.
     pub fn can_pass(&self, level: Level, bytes: u32) -> bool {
-        u64::from(bytes) <= self.buckets[level.index()].allotment
+        u64::from(self.cost(bytes)) <= self.buckets[level.index()].allotment
+    }
+
+    /// What a packet of `bytes` counts for.
+    #[inline]
+    pub fn cost(&self, bytes: u32) -> u32 {
+        self.framing.wire_size(bytes)
     }
 
     /// Why a packet of `bytes` at `level` was [dropped](Admission::Drop).

@@ -6,11 +6,22 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize, de};
 use thiserror::Error;
 
-use super::{EpochClock, MAX_LEVELS};
+use super::{EpochClock, Excess, MAX_LEVELS};
+use crate::port::Framing;
 use crate::units::{Bytes, Time};
 
-/// The smallest Ethernet frame without its FCS: a level below it could send nothing.
-pub const SMALLEST_FRAME: Bytes = Bytes::new(60);
+/// The smallest Ethernet frame on the wire, with preamble, check sequence and gap: a level below it
+/// could send nothing.
+pub const SMALLEST_FRAME: Bytes = Bytes::new(84);
+
+/// The largest frame of an ordinary Ethernet, with its header and without its check sequence.
+pub const FULL_FRAME: Bytes = Bytes::new(1514);
+
+/// Bytes that wait at a level with [`Excess::Hold`] if the limits do not say.
+const HOLD_LIMIT: Bytes = Bytes::new(128_000);
+
+/// The Ethernet header.
+const HEADER: u64 = 14;
 
 /// The shortest epoch. The path of a packet through the kernel takes longer than this, so a shorter
 /// one would mean nothing.
@@ -18,10 +29,31 @@ pub const SHORTEST_EPOCH: Time = Time::from_us(1);
 
 const LONGEST_EPOCH: Time = Time::from_secs(10);
 
+/// The bytes that a frame takes on the wire: its own, at least 60, and 24 of preamble, check
+/// sequence and gap. The frame has its Ethernet header and lacks the check sequence, as `tcpdump`
+/// and `ip link` count it.
+pub fn on_the_wire(frame: Bytes) -> Bytes {
+    let packet = frame.get().saturating_sub(HEADER);
+    let packet = u32::try_from(packet).unwrap_or(u32::MAX / 2);
+    Bytes::new(u64::from(Framing::ETHERNET.wire_size(packet)))
+}
+
+/// The DSCP that packets of a level carry inside a host, and on the wire unless the limits say
+/// otherwise: 0 for level 0, else 8 x level + 3.
+///
+/// Codes that end in binary 11 are for local use (RFC 2474, pool 2): no program sets them by
+/// itself, as ssh sets CS1 and AF21. Their upper three bits are the level, as in class selectors.
+pub fn mark_of(level: u8) -> u8 {
+    match level {
+        0 => 0,
+        level => 8 * level + 3,
+    }
+}
+
 /// What a level may send in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allotment {
-    /// No more than this, headers and all.
+    /// No more than this, [on the wire](on_the_wire).
     Bytes(Bytes),
     /// Whatever it likes: the level of f = n.
     Unlimited,
@@ -39,7 +71,7 @@ pub enum Allotment {
 ///     "#,
 /// )?;
 /// limits.validate()?;
-/// assert_eq!(limits.dscp_of(2), 16);
+/// assert_eq!(limits.dscp_of(2), 19);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,13 +81,29 @@ pub struct Limits {
     pub epoch: Time,
     /// For each level from 0, the lowest.
     pub levels: Vec<Allotment>,
-    /// Where epochs begin.
+    /// Start of epochs.
     #[serde(default)]
     pub clock: EpochClock,
-    /// What is written into the DSCP field, for each level; the class selectors 0, 8, 16, ... if
-    /// not given.
+    /// Treatment of a packet over the limit.
+    #[serde(default)]
+    pub excess: Excess,
+    /// Bytes that may wait at each limited level where the excess is held; 128 KB if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_limit: Option<Bytes>,
+    /// The DSCP of each level on the wire; its [mark](mark_of) if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Vec<u8>>,
+    /// Frames without a VLAN tag get one with the level as PCP and no VLAN (VID 0).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub priority_tag: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Why [`Limits`] make no sense.
@@ -72,8 +120,8 @@ pub enum LimitsError {
     Epoch(Time),
     /// A level that no packet passes.
     #[error(
-        "no packet can meet the limit of level {level}: the smallest frame has {SMALLEST_FRAME}, \
-         and it may send {bytes} an epoch"
+        "no packet can meet the limit of level {level}: the smallest frame takes {SMALLEST_FRAME} \
+         on the wire, and it may send {bytes} per epoch"
     )]
     NothingFits {
         /// Which one.
@@ -101,6 +149,18 @@ pub enum LimitsError {
     /// Two levels that a switch could not tell apart.
     #[error("levels {0} and {1} have the same DSCP, so a switch could not tell them apart")]
     SameDscp(usize, usize),
+    /// Levels above the lowest without a code of their own.
+    #[error(
+        "level {0} has DSCP 0, which every packet without a level carries: give it another, or \
+         leave out dscp"
+    )]
+    NoDscp(usize),
+    /// A limit for what never waits.
+    #[error("hold-limit is for what waits: write excess = \"hold\", or leave it out")]
+    NothingHeld,
+    /// Too little room for a full frame.
+    #[error("hold-limit = {0} has no room for a full frame, which takes 1538B on the wire")]
+    HoldLimit(Bytes),
 }
 
 impl Limits {
@@ -140,40 +200,64 @@ impl Limits {
             if code > 63 {
                 return Err(LimitsError::Dscp(code));
             }
+            if level > 0 && code == 0 {
+                return Err(LimitsError::NoDscp(level));
+            }
             if let Some(other) = dscp[..level].iter().position(|&before| before == code) {
                 return Err(LimitsError::SameDscp(other, level));
             }
         }
-        Ok(())
-    }
-
-    /// The DSCP of a level, which exists.
-    pub fn dscp_of(&self, level: usize) -> u8 {
-        match &self.dscp {
-            Some(given) => given[level],
-            None => 8 * level as u8,
+        match (self.excess, self.hold_limit) {
+            (Excess::Drop, Some(_)) => Err(LimitsError::NothingHeld),
+            (Excess::Hold, Some(limit)) if limit < on_the_wire(FULL_FRAME) => {
+                Err(LimitsError::HoldLimit(limit))
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Levels whose full-sized frames never pass, with their bytes an epoch.
+    /// Bytes that may wait at each limited level; none where the excess is dropped.
+    pub fn hold_limit(&self) -> Option<Bytes> {
+        match self.excess {
+            Excess::Drop => None,
+            Excess::Hold => Some(self.hold_limit.unwrap_or(HOLD_LIMIT)),
+        }
+    }
+
+    /// The DSCP of a level, which exists, on the wire.
+    pub fn dscp_of(&self, level: usize) -> u8 {
+        match &self.dscp {
+            Some(given) => given[level],
+            None => mark_of(level as u8),
+        }
+    }
+
+    /// The level of a packet without a priority of ours, for each DSCP that it may carry: the level
+    /// whose [mark](mark_of) it is, or whose code on the wire where that is for local use too. Codes
+    /// that programs set by themselves are no level's, whatever goes on the wire.
+    pub fn level_of_dscp(&self) -> [u8; 64] {
+        let mut levels = [0; 64];
+        for level in 1..self.levels.len() {
+            levels[usize::from(mark_of(level as u8))] = level as u8;
+        }
+        for level in 1..self.levels.len() {
+            let code = self.dscp_of(level);
+            if code % 4 == 3 {
+                levels[usize::from(code)] = level as u8;
+            }
+        }
+        levels
+    }
+
+    /// Levels at which a frame never passes, with their bytes per epoch.
     pub fn levels_below(&self, frame: Bytes) -> Vec<(usize, Bytes)> {
+        let wire = on_the_wire(frame);
         let limited = self.levels.iter().enumerate();
         let limited = limited.filter_map(|(level, allotment)| match allotment {
             Allotment::Bytes(bytes) => Some((level, *bytes)),
             Allotment::Unlimited => None,
         });
-        limited.filter(|(_, bytes)| *bytes < frame).collect()
-    }
-
-    /// The most full frames that a packet may stand for (GSO), so that it passes at every level
-    /// whose allotment holds a frame at all. None if there is no such level.
-    pub fn most_segments(&self, frame: Bytes) -> Option<u32> {
-        let limited = self.levels.iter().filter_map(|allotment| match allotment {
-            Allotment::Bytes(bytes) => Some(bytes.get() / frame.get()),
-            Allotment::Unlimited => None,
-        });
-        let frames = limited.filter(|&frames| frames > 0).min()?;
-        Some(frames.min(65_535) as u32)
+        limited.filter(|(_, bytes)| *bytes < wire).collect()
     }
 }
 
@@ -226,18 +310,21 @@ mod tests {
                 })
                 .collect(),
             clock: EpochClock::default(),
+            excess: Excess::Drop,
+            hold_limit: None,
             dscp: None,
+            priority_tag: false,
         }
     }
 
     #[test]
     fn impossible_limits_are_refused() {
-        assert_eq!(limits(&[0, 60]).validate(), Ok(()));
+        assert_eq!(limits(&[0, 84]).validate(), Ok(()));
         assert_eq!(limits(&[]).validate(), Err(LimitsError::Levels(0)));
         assert_eq!(limits(&[0; 9]).validate(), Err(LimitsError::Levels(9)));
-        let bytes = Bytes::new(59);
+        let bytes = Bytes::new(83);
         let nothing = LimitsError::NothingFits { level: 1, bytes };
-        assert_eq!(limits(&[0, 59]).validate(), Err(nothing));
+        assert_eq!(limits(&[0, 83]).validate(), Err(nothing));
         let reversed = limits(&[100, 200, 0]).validate();
         assert_eq!(reversed, Err(LimitsError::Reversed(1, 0)));
         assert_eq!(limits(&[0, 0, 100, 100]).validate(), Ok(()));
@@ -263,17 +350,51 @@ mod tests {
         assert_eq!(with(&[0, 64]).validate(), Err(LimitsError::Dscp(64)));
         assert_eq!(with(&[7, 7]).validate(), Err(LimitsError::SameDscp(0, 1)));
         assert_eq!(with(&[7, 9]).validate(), Ok(()));
+        assert_eq!(with(&[8, 0]).validate(), Err(LimitsError::NoDscp(1)));
+        let holding = |excess, hold_limit: u64| Limits {
+            excess,
+            hold_limit: Some(Bytes::new(hold_limit)),
+            ..limits(&[0, 100])
+        };
+        let nothing = LimitsError::NothingHeld;
+        assert_eq!(holding(Excess::Drop, 1538).validate(), Err(nothing));
+        let little = LimitsError::HoldLimit(Bytes::new(1537));
+        assert_eq!(holding(Excess::Hold, 1537).validate(), Err(little));
+        assert_eq!(holding(Excess::Hold, 1538).validate(), Ok(()));
     }
 
     #[test]
-    fn a_gso_packet_fits_the_tightest_level_that_holds_a_frame() {
-        let frame = Bytes::new(1514);
-        // 15,140 B are ten frames; the level of 256 B holds none, so it does not matter.
-        assert_eq!(limits(&[0, 20_000, 15_140]).most_segments(frame), Some(10));
-        assert_eq!(limits(&[0, 15_140, 256]).most_segments(frame), Some(10));
-        assert_eq!(limits(&[0, 1514]).most_segments(frame), Some(1));
-        assert_eq!(limits(&[0]).most_segments(frame), None);
-        let below = limits(&[0, 15_140, 256]).levels_below(frame);
-        assert_eq!(below, [(2, Bytes::new(256))]);
+    fn a_frame_takes_its_bytes_on_the_wire() {
+        let wire = |frame| on_the_wire(Bytes::new(frame)).get();
+        assert_eq!([wire(42), wire(60), wire(61)], [84, 84, 85]);
+        assert_eq!([wire(256), wire(1514)], [280, 1538]);
+        // 1,537 B hold no full frame.
+        let below = limits(&[0, 1538, 1537]).levels_below(FULL_FRAME);
+        assert_eq!(below, [(2, Bytes::new(1537))]);
+    }
+
+    #[test]
+    fn no_code_that_programs_set_by_themselves_is_a_level() {
+        // CS1 and AF21 are ssh's, LE (1) and EF (46) are standard.
+        for limits in [
+            limits(&[0; 8]),
+            Limits {
+                dscp: Some(vec![0, 8, 18, 46]),
+                ..limits(&[0; 4])
+            },
+        ] {
+            let levels = limits.level_of_dscp();
+            for code in (0..64).filter(|code| code % 4 != 3) {
+                assert_eq!(levels[code], 0, "{code}");
+            }
+            assert_eq!([levels[11], levels[19], levels[27]], [1, 2, 3]);
+        }
+        // Codes for local use may be chosen.
+        let own = Limits {
+            dscp: Some(vec![0, 63, 7]),
+            ..limits(&[0; 3])
+        };
+        let levels = own.level_of_dscp();
+        assert_eq!([levels[63], levels[7], levels[11]], [1, 2, 1]);
     }
 }

@@ -63,7 +63,10 @@ pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,
     MAX_LEVELS, Scope,
 };
-pub use limits::{Allotment, Limits, LimitsError, SHORTEST_EPOCH, SMALLEST_FRAME};
+pub use limits::{
+    Allotment, FULL_FRAME, Limits, LimitsError, SHORTEST_EPOCH, SMALLEST_FRAME, mark_of,
+    on_the_wire,
+};
 pub use network::{Network, NetworkError, Phase};
 pub use plan::{
     Application, Caveat, FlowShare, Latency, Need, Plan, PlanError, PlannedLevel, Surroundings,

@@ -18,15 +18,15 @@ pub struct Network {
     pub processing: Time,
 }
 
-/// How the epochs of different hosts are aligned.
+/// Alignment of the hosts' epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// All hosts begin their epochs at the same instant.
     Synchronized,
-    /// Epochs have one length but begin anywhere, so that a switch may meet two packets of a host
-    /// in one epoch.
+    /// Epochs start at different times, so a switch may receive two packets of a host within one
+    /// epoch.
     #[default]
     Mesochronous,
 }
@@ -45,7 +45,7 @@ pub enum NetworkError {
     EpochTooLong {
         /// n.
         hosts: u32,
-        /// P.
+        /// P, the largest packet of the guaranteed level on the wire.
         packet: Bytes,
         /// R.
         rate: Rate,

@@ -4,7 +4,8 @@
 //! Level 0 is the lowest priority. The factor f of a level is always its bytes an epoch divided by
 //! P, so that n / f hosts can send to one destination at once without a longer delay (eq. 4). The
 //! paper converts rates by f = nT / R (§6.5), which is this with the epoch of eq. 1 without ε; with
-//! eq. 2's doubled epoch a rate needs twice the factor.
+//! eq. 2's doubled epoch a rate needs twice the factor, and more with ε. All bytes are those on the
+//! link, with what a frame takes there besides its packet.
 
 mod caveat;
 
@@ -25,6 +26,8 @@ pub struct Application {
     pub name: String,
     /// How much it needs.
     pub need: Need,
+    /// What its largest packet takes on the link.
+    pub largest: Bytes,
 }
 
 /// How much an application needs of a host's link.
@@ -42,7 +45,7 @@ pub enum Need {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedLevel {
     /// Who uses it.
-    pub applications: Vec<String>,
+    pub applications: Vec<Application>,
     /// f, if it has a limit.
     pub factor: Option<f64>,
     /// What a host may send in an epoch.
@@ -70,6 +73,8 @@ pub enum Latency {
 /// Flows of a distribution that a level is for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowShare {
+    /// The smallest of them, if there are any.
+    pub from: Option<Bytes>,
     /// The largest of them, which passes in one epoch; none for the level without a limit.
     pub up_to: Option<Bytes>,
     /// The share of all flows.
@@ -131,9 +136,40 @@ pub enum PlanError {
         /// R.
         link: Rate,
     },
+    /// A need beyond eq. 4.
+    #[error(
+        "{name} needs {bytes} per epoch, which is f = {factor:.1}; f is at most the number of hosts, \
+         {hosts} (eq. 4), which is {most}: {}",
+        match .least_packet {
+            Some(packet) => format!("it takes a P of {packet} or more on the link, or plan it as bulk"),
+            None => "plan it as bulk".to_owned(),
+        }
+    )]
+    TooMuch {
+        /// Which application.
+        name: String,
+        /// What it needs in an epoch.
+        bytes: Bytes,
+        /// f.
+        factor: f64,
+        /// n.
+        hosts: u32,
+        /// What a level of f = n may send.
+        most: Rate,
+        /// The least P for which f is no more than n, if there is one.
+        least_packet: Option<Bytes>,
+    },
     /// No level between the guaranteed one and the one without a limit.
     #[error("a distribution needs 2 to {MAX_LEVELS} levels, not {0}")]
     Partition(usize),
+}
+
+impl PlannedLevel {
+    /// The names of its applications.
+    pub fn names(&self) -> Vec<&str> {
+        let applications = self.applications.iter();
+        applications.map(|application| &*application.name).collect()
+    }
 }
 
 impl Plan {
@@ -161,7 +197,7 @@ impl Plan {
     }
 
     /// Levels for a known application mix (§5, method 1): the less an application needs, the higher
-    /// its level.
+    /// its level. A level for a rate has the bytes of the application's largest packet at least.
     ///
     /// Where there are more needs than levels, those of neighbours that are nearest to each other
     /// share a level that has room for both (§5, footnote 4).
@@ -171,34 +207,27 @@ impl Plan {
         applications: &[Application],
     ) -> Result<Self, PlanError> {
         network.validate()?;
-        let epoch = network.network_epoch(phase);
         let mut levels: Vec<Unlabelled> = Vec::new();
         let mut sorted: Vec<&Application> = applications.iter().collect();
         sorted.sort_by_key(|application| std::cmp::Reverse(application.need));
-        for Application { name, need } in sorted {
-            let bytes = match *need {
-                Need::Guaranteed => Some(network.packet),
-                Need::Rate(rate) if rate > network.rate => {
-                    let link = network.rate;
-                    let name = name.clone();
-                    return Err(PlanError::TooFast { name, rate, link });
-                }
-                // Less than the guaranteed level has is no reason to have a level below it.
-                Need::Rate(rate) => Some(bytes_at(rate, epoch).max(network.packet)),
-                Need::Bulk => None,
-            };
+        for application in sorted {
+            let bytes = network.bytes_for(application, phase)?;
+            let application = application.clone();
             match levels.last_mut() {
-                Some(level) if level.bytes == bytes => level.applications.push(name.clone()),
+                Some(level) if level.bytes == bytes => level.applications.push(application),
                 _ => levels.push(Unlabelled {
                     bytes,
-                    applications: vec![name.clone()],
+                    applications: vec![application],
                     flows: None,
                 }),
             }
         }
+        let most = network.bytes_per_epoch(f64::from(network.hosts));
         while levels.len() > MAX_LEVELS {
-            merge_nearest(&mut levels);
+            merge_nearest(&mut levels, most);
         }
+        // Different needs may come to the same bytes.
+        levels.sort_by_key(|level| std::cmp::Reverse(level.bytes.map_or(u64::MAX, Bytes::get)));
         Self::new(network, phase, levels)
     }
 
@@ -244,9 +273,10 @@ impl Plan {
                 bytes,
                 applications: Vec::new(),
                 flows: Some(FlowShare {
+                    from: (from < to).then(|| Bytes::new(sizes[from].ceil() as u64)),
                     up_to: bytes,
                     flows: (to - from) as f64 / sizes.len() as f64,
-                    bytes: sizes[from..to].iter().sum::<f64>() / total,
+                    bytes: sizes[from..to].iter().fold(0.0, |sum, size| sum + size) / total,
                 }),
             });
             from = to;
@@ -312,6 +342,62 @@ impl Plan {
 }
 
 impl Network {
+    /// What an application needs in an epoch; none if it has no limit.
+    fn bytes_for(
+        &self,
+        application: &Application,
+        phase: Phase,
+    ) -> Result<Option<Bytes>, PlanError> {
+        let Application {
+            name,
+            need,
+            largest,
+        } = application;
+        let (rate, link) = match *need {
+            Need::Guaranteed => return Ok(Some(self.packet)),
+            Need::Bulk => return Ok(None),
+            Need::Rate(rate) => (rate, self.rate),
+        };
+        let name = name.clone();
+        if rate > link {
+            return Err(PlanError::TooFast { name, rate, link });
+        }
+        // Less than the guaranteed level has is no reason to have a level below it.
+        let bytes = bytes_at(rate, self.network_epoch(phase));
+        let bytes = bytes.max(*largest).max(self.packet);
+        let hosts = self.hosts;
+        let most = self.bytes_per_epoch(f64::from(hosts));
+        if bytes <= most {
+            return Ok(Some(bytes));
+        }
+        Err(PlanError::TooMuch {
+            name,
+            bytes,
+            factor: bytes.get() as f64 / self.packet.get() as f64,
+            hosts,
+            most: self.level_rate(f64::from(hosts), phase),
+            least_packet: self.least_packet(rate, *largest, phase),
+        })
+    }
+
+    /// The least P for which a rate T and a packet need f = n at most, if there is one: n P has to be
+    /// T times the epoch, which grows with P.
+    fn least_packet(&self, rate: Rate, largest: Bytes, phase: Phase) -> Option<Bytes> {
+        let rounds = match phase {
+            Phase::Synchronized => 1.0,
+            Phase::Mesochronous => 2.0,
+        };
+        let share = rounds * rate.bps() as f64 / self.rate.bps() as f64;
+        if share >= 1.0 {
+            return None;
+        }
+        let hosts = f64::from(self.hosts);
+        let meanwhile = rate.bps() as f64 / 8.0 * self.processing.as_secs_f64();
+        let for_rate = meanwhile / (hosts * (1.0 - share));
+        let for_packet = largest.get() as f64 / hosts;
+        Some(Bytes::new(for_rate.max(for_packet).ceil() as u64))
+    }
+
     /// The most hosts for which the epoch is no longer than `epoch`; 0 if there are none.
     pub fn most_hosts(&self, phase: Phase, epoch: Time) -> u32 {
         let bytes = self.rate.bytes_in(epoch.saturating_sub(self.processing));
@@ -337,7 +423,7 @@ impl Network {
 /// A level before its rate and latency are known.
 struct Unlabelled {
     bytes: Option<Bytes>,
-    applications: Vec<String>,
+    applications: Vec<Application>,
     flows: Option<FlowShare>,
 }
 
@@ -361,9 +447,10 @@ fn bytes_at(rate: Rate, epoch: Time) -> Bytes {
     }
 }
 
-/// Joins the two limited neighbours with the smallest ratio; both fit into what remains. The
-/// guaranteed level is left alone while there are others.
-fn merge_nearest(levels: &mut Vec<Unlabelled>) {
+/// Joins the two limited neighbours with the smallest ratio; both fit into what remains, unless that
+/// is more than the `most` that eq. 4 allows. The guaranteed level is left alone while there are
+/// others.
+fn merge_nearest(levels: &mut Vec<Unlabelled>, most: Bytes) {
     let bytes = |level: &Unlabelled| {
         level
             .bytes
@@ -379,7 +466,7 @@ fn merge_nearest(levels: &mut Vec<Unlabelled>) {
     let joined = levels.remove(lower);
     let into = &mut levels[lower - 1];
     into.bytes = match (into.bytes, joined.bytes) {
-        (Some(a), Some(b)) => Some(a + b),
+        (Some(a), Some(b)) => Some((a + b).min(most)),
         _ => None,
     };
     into.applications.extend(joined.applications);

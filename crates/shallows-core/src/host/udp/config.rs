@@ -9,7 +9,7 @@ use super::{IP_HEADER, MAX_MESSAGE, MIN_MTU, UDP_HEADER};
 use crate::keyed::Keyed;
 use crate::units::{Bytes, Rate, Time};
 
-/// Everything about a stream of datagrams. What is not written has the default.
+/// Parameters of a UDP stream.
 ///
 /// ```
 /// # use shallows_core::host::udp::UdpConfig;
@@ -26,22 +26,22 @@ use crate::units::{Bytes, Rate, Time};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct UdpConfig {
-    /// When messages are sent, and how large they are.
+    /// Sending pattern and message sizes.
     pub send: Pattern,
-    /// The largest packet, with its headers; a larger message is fragmented.
+    /// Largest packet with headers; larger messages are fragmented.
     pub mtu: u32,
-    /// No message is sent while at least this much of earlier ones is still in the host: the
-    /// socket's send buffer. So it bounds what a sender without end keeps in its NIC.
+    /// The socket's send buffer: no message is sent while this many bytes of earlier messages are
+    /// still in the host. It bounds the backlog of an unlimited sender.
     pub send_buffer: Bytes,
-    /// A message is sent up to this much later than it is due or has room, by a random time of its
-    /// own: senders of one rate do not stay in step.
+    /// Random delay of each message, up to this time, which keeps senders of equal rate out of
+    /// step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Time>,
     /// Whether datagrams are ECN-capable.
     pub ect: bool,
-    /// How the receiver puts fragments together.
+    /// Reassembly at the receiver.
     pub reassembly: ReassemblyConfig,
-    /// Whether to keep how long each message took.
+    /// Whether to record the latency of each message.
     pub latencies: bool,
 }
 
@@ -60,42 +60,42 @@ impl Default for UdpConfig {
     }
 }
 
-/// When messages are sent.
+/// Sending pattern of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pattern {
-    /// At a constant rate, whatever becomes of them.
+    /// Constant rate, regardless of losses.
     Constant {
-        /// Of the messages' bytes, without headers.
+        /// Rate of message bytes, without headers.
         rate: Rate,
-        /// Of a message.
+        /// Size of a message.
         #[serde(default = "full_packet")]
         size: Bytes,
     },
-    /// Single packets whenever there is room for one.
+    /// Single packets, as fast as the send buffer has room.
     Saturating {
-        /// Of a message.
+        /// Size of a message.
         #[serde(default = "full_packet")]
         size: Bytes,
     },
     /// Messages of many fragments.
     Message {
-        /// Of a message.
+        /// Size of a message.
         #[serde(default = "largest_message")]
         size: Bytes,
-        /// From one to the next; back to back, as room permits, if not given.
+        /// Interval between messages; back to back, as the send buffer has room, if not given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Time>,
     },
     /// Many messages at once, as fast as the NIC takes them, then a pause (QJUMP §6.2).
     Burst {
-        /// All messages of a burst together.
+        /// Bytes of a burst.
         bytes: Bytes,
-        /// Of a message; the last one is as large as the others.
+        /// Size of a message, including the last one.
         #[serde(default = "full_packet")]
         size: Bytes,
-        /// From the start of a burst to the start of the next.
+        /// Interval between the starts of bursts.
         interval: Time,
     },
 }
@@ -109,7 +109,7 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// Of a message.
+    /// Size of a message.
     pub fn size(&self) -> Bytes {
         match *self {
             Self::Constant { size, .. }
@@ -128,15 +128,15 @@ fn largest_message() -> Bytes {
     Bytes::new(MAX_MESSAGE)
 }
 
-/// What a receiver keeps of messages that are not complete.
+/// Reassembly of fragmented messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ReassemblyConfig {
-    /// A message is given up this long after its first fragment has come.
+    /// Time after the first fragment at which an incomplete message is discarded.
     pub timeout: Time,
-    /// For messages that are not complete, each counted in full. The oldest is given up for a new
-    /// one that has no room; one always has.
+    /// Memory for incomplete messages, each counted in full. The oldest message is discarded if a
+    /// new one has no room; one message always fits.
     pub memory: Bytes,
 }
 

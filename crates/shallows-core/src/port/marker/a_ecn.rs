@@ -28,7 +28,7 @@ pub struct AEcnConfig {
     /// Packets enqueued between two updates.
     #[serde(default = "default_interval")]
     pub interval: u32,
-    /// How far one update goes; a nominal packet if not given.
+    /// Change of a threshold in one update; a nominal packet if not given.
     pub step: Option<Length>,
 }
 
@@ -38,7 +38,7 @@ fn default_interval() -> u32 {
 
 /// A running A-ECN marker.
 #[derive(Clone, Debug)]
-pub(super) struct AEcn {
+pub(in crate::port) struct AEcn {
     k: f64,
     step: f64,
     interval: u32,

@@ -17,30 +17,30 @@ use crate::units::Time;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CedmConfig {
-    /// Threshold when a packet arrives.
+    /// Threshold at enqueue.
     pub enqueue: Threshold,
-    /// Threshold when it leaves.
+    /// Threshold at dequeue.
     pub dequeue: Threshold,
-    /// How the two combine.
+    /// Combination of the two decisions.
     #[serde(default)]
     pub rule: CedmRule,
 }
 
-/// How CEDM's two decisions combine.
+/// Combination of CEDM's two decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CedmRule {
-    /// Marked if both thresholds were exceeded.
+    /// A packet is marked if both thresholds were exceeded.
     #[default]
     Both,
-    /// Marked if either was.
+    /// A packet is marked if either threshold was exceeded.
     Either,
 }
 
 /// A running CEDM marker.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cedm {
+pub(in crate::port) struct Cedm {
     enqueue: f64,
     dequeue: f64,
     rule: CedmRule,

@@ -15,15 +15,15 @@ use crate::registry::{Custom, MakeMarker, Parameters};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MarkerConfig {
-    /// What decides.
+    /// The marking scheme.
     pub scheme: SchemeConfig,
-    /// When it decides.
+    /// Time of the decision: enqueue or dequeue.
     #[serde(default)]
     pub point: MarkPoint,
-    /// What it takes for the length of a queue.
+    /// Measure of queue length.
     #[serde(default)]
     pub measure: Measure,
-    /// What happens to a packet that should be marked and cannot be.
+    /// Treatment of a packet that should be marked and is not ECN-capable.
     #[serde(default)]
     pub not_ect: NotEct,
 }
@@ -34,7 +34,7 @@ pub struct MarkerConfig {
 #[serde(remote = "Self", rename_all = "kebab-case", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(!remote))]
 pub enum SchemeConfig {
-    /// Nothing is marked.
+    /// No marking.
     #[default]
     None,
     /// A threshold for each queue. The same for all is the standard threshold of MQ-ECN eq. 1.
@@ -159,29 +159,30 @@ impl<'de> Deserialize<'de> for SchemeConfig {
     }
 }
 
-/// The moment at which a scheme decides.
+/// Time of the marking decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkPoint {
-    /// When a packet arrives, as RED and commodity chips do.
+    /// At enqueue, as in RED and commodity chips.
     #[default]
     Enqueue,
-    /// When a packet leaves.
+    /// At dequeue.
     Dequeue,
 }
 
-/// What counts as the length of a queue.
+/// Definition of a queue's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Measure {
     /// Bytes, or packets of the port's nominal size.
     pub unit: MeasureUnit,
-    /// The packet that is decided on: the arriving one at enqueue, the leaving one at dequeue.
+    /// Whether the packet under decision counts: the arriving one at enqueue, the leaving one at
+    /// dequeue.
     pub subject: Presence,
-    /// The packet that is being transmitted. Most switches and simulators take it off the queue
-    /// when its transmission starts.
+    /// Whether the packet in transmission counts. Most switches and simulators dequeue it when its
+    /// transmission starts.
     pub in_service: Presence,
 }
 
@@ -206,7 +207,7 @@ pub enum MeasureUnit {
     Packets,
 }
 
-/// Whether something counts.
+/// Whether an item counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -217,15 +218,15 @@ pub enum Presence {
     Excluded,
 }
 
-/// What happens to a packet that should be marked but is not ECN-capable.
+/// Treatment of a packet that should be marked but is not ECN-capable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NotEct {
-    /// It goes on unmarked.
+    /// It is forwarded unmarked.
     #[default]
     Pass,
-    /// It is dropped, as RED prescribes, where the decision falls at enqueue. A packet that is
-    /// already queued is never dropped for it.
+    /// It is dropped if the decision falls at enqueue, as RED prescribes. A queued packet is never
+    /// dropped.
     Drop,
 }

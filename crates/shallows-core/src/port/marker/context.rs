@@ -8,8 +8,11 @@ use crate::units::{Bytes, Length, Rate};
 /// The port that a marker is built into.
 #[derive(Clone, Copy, Debug)]
 pub struct PortContext<'a> {
-    /// Rate of the link.
+    /// C, the rate at which the port can send: that of its link, or of its shaper if that is lower.
     pub rate: Rate,
+    /// Bytes on the wire for each byte that the scheduler counts, in nominal packets; 1 without
+    /// framing, or where the scheduler counts the wire.
+    pub wire_ratio: f64,
     /// Nominal packet size.
     pub packet: Bytes,
     /// Quantum or weight of each queue.

@@ -24,7 +24,7 @@ pub struct DemeProConfig {
 
 /// A running DemePro marker.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DemePro {
+pub(in crate::port) struct DemePro {
     threshold: f64,
 }
 

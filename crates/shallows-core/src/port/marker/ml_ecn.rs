@@ -11,8 +11,9 @@
 //! What the paper leaves open, and what is done here:
 //! - Lines 12 and 15 print `TL1 >= Q < TL2`, a misprint of `TL1 <= Q < TL2`; the last branch is
 //!   then "at or above TL_L", and nothing is marked below TL_1.
-//! - Algorithm 2 is printed for L = 3 while the evaluation uses L = 4. The index rule above is the
-//!   one that gives the printed lines for L = 3, with Pr_0 = 0 and Pr_(L+1) = 1.
+//! - Algorithm 2 is printed with three branches. With eq. 2 they are those of L = 4, as in the
+//!   evaluation: from TL_1, from TL_2, and from TL_3 up to K. The index rule above gives the printed
+//!   lines for L = 4 and goes on for any L, with Pr_0 = 0 and Pr_(L+1) = 1.
 //! - Which packets count as small or large *within* a medium queue is not said. The stages between
 //!   T_small and T_large are split by `packet-small` and `packet-large`; by default the first of
 //!   them is small and the last is large if there are three or more, and all are medium if not.
@@ -46,7 +47,7 @@ fn default_levels() -> u8 {
 
 /// A running ML-ECN marker.
 #[derive(Clone, Debug)]
-pub(super) struct MlEcn {
+pub(in crate::port) struct MlEcn {
     /// K in bytes.
     k: f64,
     levels: u16,
@@ -214,16 +215,16 @@ mod tests {
         }
     }
 
-    /// The printed lines 12 to 23, L = 3: Pr_1, Pr_2, Pr_3 = 1/3, 2/3, 1.
+    /// The printed lines 12 to 23, L = 4: Pr_1, Pr_2, Pr_3 = 1/4, 1/2, 3/4.
     #[test]
     fn algorithm_2_as_printed() {
-        let mut ml = marker(3);
-        let third = 3_333;
+        let mut ml = marker(4);
         let expected = [
-            (39_999, [0, 0, 0]),
-            (40_000, [0, third, 2 * third]),
-            (80_000, [third, 2 * third, 10_000]),
-            (120_000, [2 * third, 10_000, 10_000]),
+            (29_999, [0, 0, 0]),
+            (30_000, [0, 2_500, 5_000]),
+            (60_000, [2_500, 5_000, 7_500]),
+            (90_000, [5_000, 7_500, 10_000]),
+            (119_999, [5_000, 7_500, 10_000]),
         ];
         for (length, [small, medium, large]) in expected {
             for (stage, wanted) in [(3, small), (4, medium), (5, medium), (6, large)] {

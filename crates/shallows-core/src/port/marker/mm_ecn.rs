@@ -37,7 +37,7 @@ fn default_random() -> f64 {
 
 /// A running MM-ECN marker.
 #[derive(Clone, Debug)]
-pub(super) struct MmEcn {
+pub(in crate::port) struct MmEcn {
     thresholds: Vec<f64>,
     random: f64,
     /// Random marks that wait for a packet, by queue.

@@ -47,7 +47,7 @@ use context::{power, probability, real};
 pub use demepro::DemeProConfig;
 pub use ml_ecn::MlEcnConfig;
 pub use mm_ecn::MmEcnConfig;
-pub use mq_ecn::{MqEcnConfig, Ramp, RoundUpdate};
+pub use mq_ecn::{IdleFrom, MqEcnConfig, Ramp, RoundUpdate};
 pub use pmsb::PmsbConfig;
 pub use red::{Average, RedConfig};
 pub use tcn::TcnConfig;
@@ -171,7 +171,8 @@ pub trait Marking: Debug + Send {
     /// A packet was taken from its queue for transmission.
     fn served(&mut self, _service: Service, _queues: &Queues) {}
 
-    /// A packet arrives after the port has been idle for this long.
+    /// A packet arrives after the port has been idle for this long, which is no time at all where it
+    /// arrives with the end of the last transmission.
     fn idle_ended(&mut self, _idle: Time) {}
 
     /// The queue length above which the scheme marks now, for probes; `None` if there is no such
@@ -184,7 +185,7 @@ pub trait Marking: Debug + Send {
 /// The running scheme. Like a scheduler's, its tag is not hidden in a field.
 #[derive(Debug)]
 #[repr(u8)]
-enum Scheme {
+pub(in crate::port) enum Scheme {
     None(threshold::Never),
     PerQueue(threshold::PerQueueThreshold),
     PerPort(threshold::PerPort),
@@ -223,13 +224,65 @@ macro_rules! each_scheme {
     };
 }
 
+/// The scheme of a port as the port calls it: a [`Marker`], which may be any, or [`Alone`] one that
+/// the port's code is compiled for.
+pub(crate) trait Judge: RoundObserver {
+    /// What the port has to call.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// See [`Marking::at_enqueue`].
+    fn at_enqueue(&mut self, seen: impl Fn() -> Seen, queues: &Queues) -> Note;
+
+    /// See [`Marking::at_dequeue`].
+    fn at_dequeue(
+        &mut self,
+        _seen: Seen,
+        _queues: &Queues,
+        _sojourn: Time,
+        _noted: bool,
+    ) -> Option<MarkReason> {
+        None
+    }
+
+    /// See [`Marking::served`].
+    fn served(&mut self, _service: Service, _queues: &Queues) {}
+
+    /// See [`Marking::idle_ended`].
+    fn idle_ended(&mut self, idle: Time);
+}
+
+/// A scheme that decides on arrival and needs nothing else of the port.
+#[derive(Debug)]
+pub(crate) struct Alone<'a, M>(pub(in crate::port) &'a mut M);
+
+impl<M: Marking> Judge for Alone<'_, M> {
+    #[inline(always)]
+    fn at_enqueue(&mut self, seen: impl Fn() -> Seen, queues: &Queues) -> Note {
+        self.0.at_enqueue(MarkPoint::Enqueue, seen(), queues)
+    }
+
+    #[inline(always)]
+    fn idle_ended(&mut self, idle: Time) {
+        self.0.idle_ended(idle);
+    }
+}
+
+impl<M: Marking> RoundObserver for Alone<'_, M> {
+    #[inline(always)]
+    fn round_ended(&mut self, now: Time, queue: usize, sample: Time) {
+        self.0.round_ended(now, queue, sample);
+    }
+}
+
 /// A running marker.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Marker {
     point: MarkPoint,
     needs: Needs,
-    scheme: Scheme,
+    pub(in crate::port) scheme: Scheme,
 }
 
 impl Marker {
@@ -279,12 +332,6 @@ impl Marker {
         })
     }
 
-    /// What the port has to call.
-    #[inline]
-    pub(crate) fn needs(&self) -> Needs {
-        self.needs
-    }
-
     /// See [`Marking::queue_constant`].
     pub(crate) fn queue_constant(&self, queue: usize, port: &PortContext<'_>) -> f64 {
         each_scheme!(&self.scheme, s => s.queue_constant(queue, port))
@@ -298,13 +345,24 @@ impl Marker {
         each_scheme!(&self.scheme, s => s.arrival_rule())
     }
 
+    pub(crate) fn threshold(&self, queue: usize, queues: &Queues) -> Option<f64> {
+        each_scheme!(&self.scheme, s => s.threshold(queue, queues))
+    }
+}
+
+impl Judge for Marker {
+    #[inline]
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+
     #[inline(always)]
-    pub(crate) fn at_enqueue(&mut self, seen: impl Fn() -> Seen, queues: &Queues) -> Note {
+    fn at_enqueue(&mut self, seen: impl Fn() -> Seen, queues: &Queues) -> Note {
         each_scheme!(&mut self.scheme, s => s.at_enqueue(self.point, seen(), queues))
     }
 
     #[inline]
-    pub(crate) fn at_dequeue(
+    fn at_dequeue(
         &mut self,
         seen: Seen,
         queues: &Queues,
@@ -315,17 +373,13 @@ impl Marker {
     }
 
     #[inline]
-    pub(crate) fn served(&mut self, service: Service, queues: &Queues) {
+    fn served(&mut self, service: Service, queues: &Queues) {
         each_scheme!(&mut self.scheme, s => s.served(service, queues));
     }
 
     #[inline]
-    pub(crate) fn idle_ended(&mut self, idle: Time) {
+    fn idle_ended(&mut self, idle: Time) {
         each_scheme!(&mut self.scheme, s => s.idle_ended(idle));
-    }
-
-    pub(crate) fn threshold(&self, queue: usize, queues: &Queues) -> Option<f64> {
-        each_scheme!(&self.scheme, s => s.threshold(queue, queues))
     }
 }
 
@@ -349,6 +403,7 @@ mod tests {
     pub(super) fn port(weights: &[u32]) -> PortContext<'_> {
         PortContext {
             rate: Rate::from_gbps(10),
+            wire_ratio: 1.0,
             packet: Bytes::new(u64::from(PACKET)),
             weights,
             strict: QueueSet::EMPTY,

@@ -1,7 +1,8 @@
 //! MQ-ECN (Bai et al., NSDI 2016): per-queue thresholds that follow the round time.
 //!
 //! - eq. 5: K_i = min(quantum_i / T_round, C) x RTT x lambda, written here as K x share with
-//!   share = min(quantum_i / (C x T_round), 1).
+//!   share = min(quantum_i / (C x T_round), 1). C is the rate of the shaper where a port has one
+//!   (§4.2), and the quantum counts the bytes that its packets take on the wire, as T_round does.
 //! - eq. 6: T_round = beta x T_round + (1 - beta) x T_sample, a sample whenever a queue ends its
 //!   service in a round (§3.3.1; the schedulers report it, on active queues only).
 //! - A port that has been idle for n x T_idle multiplies T_round by beta^n (§3.3.1), applied when
@@ -15,6 +16,8 @@
 //!
 //! Until a first sample exists the threshold is K, and so it is when T_round has decayed below 1 ns:
 //! no round is that short.
+
+use std::mem;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,10 +40,13 @@ pub struct MqEcnConfig {
     /// Weight of the past in eq. 6.
     #[serde(default = "default_beta")]
     pub beta: f64,
-    /// Idle time after which T_round decays once; the transmission time of a nominal packet if not
-    /// given (1.2 us at 10 Gbps, 12 us at 1 Gbps).
+    /// Idle time after which T_round decays once; the transmission time of a nominal packet at C,
+    /// without framing, if not given (1.2 us at 10 Gbps, 12 us at 1 Gbps).
     pub t_idle: Option<Time>,
-    /// When T_round is updated.
+    /// Start of a port's idle time.
+    #[serde(default)]
+    pub idle_from: IdleFrom,
+    /// Update rule of T_round.
     #[serde(default)]
     pub update: RoundUpdate,
     /// Probabilistic marking below the threshold.
@@ -58,13 +64,26 @@ impl MqEcnConfig {
             threshold,
             beta: default_beta(),
             t_idle: None,
+            idle_from: IdleFrom::default(),
             update: RoundUpdate::default(),
             ramp: None,
         }
     }
 }
 
-/// When T_round takes a sample in.
+/// Start of a port's idle time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleFrom {
+    /// The end of the last transmission (§3.3.1).
+    #[default]
+    TransmissionEnd,
+    /// The dequeue of the last packet, as in the authors' simulation.
+    TransmissionStart,
+}
+
+/// Time at which T_round takes a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -94,7 +113,7 @@ pub struct Ramp {
 /// quantum over T_round, with WFQ its weight over w_sum.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(super) struct MqEcn {
+pub(in crate::port) struct MqEcn {
     /// T_round in picoseconds, or w_sum.
     smoothed: f64,
     beta: f64,
@@ -102,6 +121,9 @@ pub(super) struct MqEcn {
     /// K in bytes.
     k: f64,
     t_idle: Time,
+    /// Time of the last transmission, where it counts as idle time and has not been counted.
+    last_transmission: Time,
+    idle_from: IdleFrom,
     /// What the smoothed value becomes 0 below, as it decays.
     least: f64,
     ramp: Option<Box<RampState>>,
@@ -183,6 +205,8 @@ impl MqEcn {
             smoothed: 0.0,
             beta: config.beta,
             t_idle,
+            last_transmission: Time::ZERO,
+            idle_from: config.idle_from,
             least: match port.sharing {
                 Sharing::Rounds => SHORTEST_ROUND,
                 Sharing::Weights | Sharing::None => 0.0,
@@ -221,19 +245,20 @@ impl Marking for MqEcn {
     fn needs(&self) -> Needs {
         Needs {
             dequeue: false,
-            service: matches!(self.estimate, Estimate::BackloggedWeight { .. }),
+            service: matches!(self.estimate, Estimate::BackloggedWeight { .. })
+                || self.idle_from == IdleFrom::TransmissionStart,
         }
     }
 
-    /// quantum_i / C, the time of the queue's quantum, in picoseconds; below a scheduler without
-    /// rounds its weight; infinite for a queue that always has all of K.
+    /// quantum_i / C, the time of the queue's quantum on the wire, in picoseconds; below a scheduler
+    /// without rounds its weight; infinite for a queue that always has all of K.
     fn queue_constant(&self, queue: usize, port: &PortContext<'_>) -> f64 {
         let weight = port.weights[queue];
         match port.sharing {
             _ if port.strict.contains(queue) => f64::INFINITY,
             Sharing::Rounds => {
                 let quantum = Bytes::new(u64::from(weight));
-                real(port.rate.transmission_time(quantum).ps())
+                real(port.rate.transmission_time(quantum).ps()) * port.wire_ratio
             }
             Sharing::Weights | Sharing::None => f64::from(weight),
         }
@@ -261,6 +286,9 @@ impl Marking for MqEcn {
     }
 
     fn served(&mut self, service: Service, queues: &Queues) {
+        if self.idle_from == IdleFrom::TransmissionStart {
+            self.last_transmission = service.finish - service.now;
+        }
         let Estimate::BackloggedWeight {
             queues: counted,
             sum,
@@ -284,6 +312,7 @@ impl Marking for MqEcn {
 
     #[inline]
     fn idle_ended(&mut self, idle: Time) {
+        let idle = idle + mem::take(&mut self.last_transmission);
         if idle < self.t_idle {
             return;
         }
@@ -339,15 +368,19 @@ impl Pending {
 mod tests {
     use super::*;
     use crate::packet::Descriptor;
-    use crate::port::Pool;
     use crate::port::marker::tests::{PACKET, port, queues, seen};
     use crate::port::queues::Stored;
-    use crate::units::{Length, Packets};
+    use crate::port::{Pool, PortConfig};
+    use crate::units::{Length, Packets, Rate};
 
     const MTU_TIME: Time = Time::from_ns(1200);
 
     fn k65() -> MqEcnConfig {
         MqEcnConfig::new(Threshold::Length(Length::Packets(Packets::new(65))))
+    }
+
+    fn k32() -> MqEcnConfig {
+        MqEcnConfig::new(Threshold::Length(Length::Bytes(Bytes::new(32_000))))
     }
 
     fn marker(config: &MqEcnConfig) -> Tested {
@@ -392,6 +425,43 @@ mod tests {
     }
 
     #[test]
+    fn equation_5_takes_the_shaped_rate_and_the_quantum_on_the_wire() {
+        // 1 Gbps shaped to 500 Mbps with Ethernet framing. A quantum of 1,500 B takes 1,538 B of
+        // the wire, 24.608 us. Rounds of one active queue leave K, rounds of two half of it.
+        for (accounting, quantum) in [("packet", 1500), ("wire", 1538)] {
+            let config: PortConfig = toml::from_str(&format!(
+                r#"
+                queues = 4
+                buffer = {{ shared = {{ size = "96KB" }} }}
+                scheduler = {{ dwrr = {{ quantum = "{quantum}B" }} }}
+                marker = {{ scheme = {{ mq-ecn = {{ threshold = "32KB" }} }} }}
+                shaper = {{ rate = "500Mbps", bucket = "2500B" }}
+                framing = "ethernet"
+                accounting = "{accounting}"
+                "#
+            ))
+            .unwrap();
+            let weights = [quantum; 4];
+            let shaped = PortContext {
+                rate: Rate::from_mbps(500),
+                wire_ratio: config.wire_ratio(),
+                ..port(&weights)
+            };
+            let mut mq = Tested::new(&k32(), &shaped);
+            for (round, expected) in [(24_608_000.0, 32_000.0), (49_216_000.0, 16_000.0)] {
+                mq.mq.smoothed = round;
+                let threshold = mq.threshold(0).unwrap();
+                assert!(
+                    (threshold - expected).abs() < 1e-6,
+                    "{accounting}: {threshold}"
+                );
+            }
+            // T_idle is the time of 1,500 B at 500 Mbps.
+            assert_eq!(mq.mq.t_idle, Time::from_us(24));
+        }
+    }
+
+    #[test]
     fn equation_6_by_hand() {
         let mut mq = marker(&k65());
         // beta = 0.75: 0 -> 0.25 x 9.6 us = 2.4 us -> 0.75 x 2.4 + 2.4 = 4.2 us.
@@ -416,6 +486,29 @@ mod tests {
         mq.mq.idle_ended(Time::from_ms(1));
         assert_eq!(mq.mq.smoothed, 0.0);
         assert_eq!(mq.threshold(0), Some(97_500.0));
+    }
+
+    #[test]
+    fn idle_time_from_the_start_of_a_transmission_by_hand() {
+        let mut mq = marker(&MqEcnConfig {
+            idle_from: IdleFrom::TransmissionStart,
+            ..k65()
+        });
+        mq.mq.round_ended(MTU_TIME, 0, Time::from_ns(9600));
+        let service = Service {
+            queue: 0,
+            size: PACKET,
+            now: Time::ZERO,
+            finish: MTU_TIME,
+            emptied: true,
+        };
+        mq.mq.served(service, &mq.queues);
+        // The next packet comes right after the last bit: 1.2 us since the packet was taken.
+        mq.mq.idle_ended(Time::ZERO);
+        assert_eq!(mq.mq.smoothed, 1_800_000.0);
+        // Told again without a transmission between, only new time counts.
+        mq.mq.idle_ended(Time::ZERO);
+        assert_eq!(mq.mq.smoothed, 1_800_000.0);
     }
 
     #[test]

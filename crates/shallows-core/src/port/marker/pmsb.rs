@@ -23,7 +23,7 @@ pub struct PmsbConfig {
 
 /// A running PMSB marker.
 #[derive(Clone, Debug)]
-pub(super) struct Pmsb {
+pub(in crate::port) struct Pmsb {
     port: f64,
     queues: Vec<f64>,
 }

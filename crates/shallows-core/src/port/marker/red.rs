@@ -27,10 +27,10 @@ pub struct RedConfig {
     pub max: PerIndex<Length>,
     /// Marking probability at `max`.
     pub max_probability: PerIndex<f64>,
-    /// Whether the probability goes on rising above `max` instead of jumping to 1.
+    /// Whether the probability keeps rising above `max` instead of jumping to 1.
     #[serde(default)]
     pub gentle: bool,
-    /// What the thresholds are compared with.
+    /// Queue length that the thresholds are compared with.
     #[serde(default)]
     pub average: Average,
     /// Whether marks are spread evenly.
@@ -38,21 +38,21 @@ pub struct RedConfig {
     pub spread: bool,
 }
 
-/// The queue length that RED looks at.
+/// Queue length that RED compares with its thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Average {
-    /// The length at this moment, as datacenter switches are configured.
+    /// The instantaneous length, the usual setting in datacenter switches.
     #[default]
     Instantaneous,
-    /// A moving average in which a new length has this weight.
+    /// A moving average; the newest length has this weight.
     Ewma(f64),
 }
 
 /// A running RED marker.
 #[derive(Clone, Debug)]
-pub(super) struct Red {
+pub(in crate::port) struct Red {
     lanes: Vec<Lane>,
     gentle: bool,
     /// Weight of a new length in the average.

@@ -21,7 +21,7 @@ pub struct TcnConfig {
 
 /// A running TCN marker.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tcn {
+pub(in crate::port) struct Tcn {
     limit: Time,
 }
 

@@ -85,7 +85,7 @@ pub fn minimum_thresholds(standard: f64, weights: &[u32]) -> Vec<f64> {
 
 /// Marks nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Never;
+pub(in crate::port) struct Never;
 
 impl Marking for Never {
     fn arrival_rule(&self) -> Option<ArrivalRule> {
@@ -98,7 +98,7 @@ impl Marking for Never {
 
 /// Marks when the packet's own queue is longer than its threshold.
 #[derive(Clone, Debug)]
-pub(super) struct PerQueueThreshold {
+pub(in crate::port) struct PerQueueThreshold {
     thresholds: Vec<f64>,
 }
 
@@ -129,7 +129,7 @@ impl Marking for PerQueueThreshold {
 
 /// Marks when all queues of the port together are longer than the threshold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PerPort(pub(super) f64);
+pub(in crate::port) struct PerPort(pub(super) f64);
 
 impl Marking for PerPort {
     fn arrival_rule(&self) -> Option<ArrivalRule> {
@@ -151,7 +151,7 @@ impl Marking for PerPort {
 
 /// Marks when the shared pool holds more than the threshold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PerPool(pub(super) f64);
+pub(in crate::port) struct PerPool(pub(super) f64);
 
 impl Marking for PerPool {
     #[inline]

@@ -152,17 +152,17 @@ pub enum SchedulerConfig {
     },
     /// The first queues by strict priority, the others below them by round robin (MQ-ECN §3.4).
     StrictOver {
-        /// How many queues have strict priority.
+        /// Number of queues with strict priority.
         strict: usize,
-        /// How the others share.
+        /// Scheduler of the other queues.
         rest: RoundRobinConfig,
         /// Bytes a round, for all queues or for each (those of strict queues are not used).
         quantum: PerIndex<Bytes>,
     },
     /// pFabric: the flow with the fewest bytes left first.
     Pfabric,
-    /// One queue in strict priority by DSCP, 0 and ACKs first. Where the buffer is full, the latest
-    /// packet of the lowest priority goes (QJUMP's published simulation).
+    /// One queue in strict priority by DSCP; 0 and ACKs come first. A full buffer drops the latest
+    /// packet of the lowest priority (QJUMP's published simulation).
     PushOut,
     /// A scheduler of another crate.
     #[serde(skip)]
@@ -332,16 +332,6 @@ impl Scheduler {
     /// See [`Discipline::evicts`].
     pub(crate) fn evicts(&self) -> bool {
         each_scheduler!(self, s => s.evicts())
-    }
-
-    /// See [`Discipline::victim`].
-    pub(crate) fn victim<P: Packet>(
-        &self,
-        arriving: &P,
-        queues: &Queues,
-        store: &Store<P>,
-    ) -> Option<usize> {
-        each_scheduler!(self, s => s.victim(arriving, queues, store))
     }
 
     /// A scheduler of these queues, which it tells their quanta.

@@ -25,9 +25,9 @@ use crate::units::Time;
 pub struct CubicConfig {
     /// C, in segments per cubic second.
     pub c: f64,
-    /// What a reduction leaves of the window.
+    /// Factor by which a reduction multiplies the window.
     pub beta: f64,
-    /// Whether a flow whose window shrinks leaves room to others early (§4.7).
+    /// Whether a flow with a shrinking window releases bandwidth early (§4.7).
     pub fast_convergence: bool,
 }
 

@@ -31,7 +31,7 @@ impl Judge for MarksAndDelay {
 mod tests {
     use super::super::dctcp::tests::ack;
     use super::super::dctcp::{Dctcp, DctcpConfig};
-    use super::super::{Control as _, Window};
+    use super::super::{Control as _, DelayDctcpConfig, Window};
     use super::*;
     use crate::units::Time;
 
@@ -41,7 +41,7 @@ mod tests {
             g: 1.0,
             initial_alpha: 0.0,
         };
-        let delay = DelayThreshold::new(Time::from_us(144), 1_000);
+        let delay = DelayThreshold::new(&DelayDctcpConfig::default(), 1_000);
         let mut ear = Dctcp::new(&config, MarksAndDelay(delay));
         let sample = |end, ece, us| AckSample {
             one_way_delay: Time::from_us(us),

@@ -94,8 +94,8 @@ impl Signal {
 pub struct Loss {
     /// FlightSize of RFC 5681.
     pub flight: u64,
-    /// Whether this window of data has already been answered: with a reduction for its marks, or
-    /// by a timeout before this one.
+    /// Whether this window of data has already been answered: with a reduction for its marks, by
+    /// fast recovery, or by a timeout before this one.
     pub answered: bool,
     /// The next byte to send.
     pub next: u64,
@@ -128,7 +128,8 @@ pub trait Control: Debug + Send {
         }
     }
 
-    /// Reduces the window to one segment. A repeated timeout keeps the threshold (RFC 5681 §3.1).
+    /// Reduces the window to one segment. A repeated timeout (RFC 5681 §3.1) and one in fast recovery
+    /// keep the threshold.
     fn on_timeout(&mut self, window: &mut Window, loss: &Loss) {
         if !loss.answered {
             window.set_ssthresh(loss.flight as f64 / 2.0);
@@ -300,11 +301,11 @@ impl Controller {
             ControllerConfig::Dctcp(config) => Self::Dctcp(Dctcp::new(config, dctcp::Marks)),
             ControllerConfig::EcnStar {} => Self::EcnStar(ecn_star::EcnStar),
             ControllerConfig::DelayDctcp(config) => {
-                let late = DelayThreshold::new(config.t, window.segment() as u64);
+                let late = DelayThreshold::new(config, window.segment() as u64);
                 Self::DelayDctcp(Dctcp::new(&config.dctcp(), late))
             }
             ControllerConfig::Ear(config) => {
-                let late = DelayThreshold::new(config.t, window.segment() as u64);
+                let late = DelayThreshold::new(config, window.segment() as u64);
                 let signal = MarksAndDelay(late);
                 Self::Ear(Dctcp::new(&config.dctcp(), signal))
             }

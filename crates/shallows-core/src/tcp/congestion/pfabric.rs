@@ -25,19 +25,19 @@ use super::{AckSample, Control, Loss, Signal, Window};
 pub struct PfabricConfig {
     /// Timeouts in a row after which only probes are sent.
     pub probe_after: u32,
-    /// What ACKs do to the window.
+    /// Growth of the window.
     pub window: WindowGrowth,
 }
 
-/// What ACKs do to the window of pFabric's transport.
+/// Growth of the window of pFabric's transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowGrowth {
-    /// It grows as in standard TCP (§4.2).
+    /// The window grows as in standard TCP (§4.2).
     #[default]
     Additive,
-    /// It never exceeds the initial window.
+    /// The window never exceeds the initial window.
     Fixed,
 }
 

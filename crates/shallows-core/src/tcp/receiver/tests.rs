@@ -168,6 +168,30 @@ fn the_timer_sends_what_waits_and_not_before() {
 }
 
 #[test]
+fn the_ack_of_a_short_last_segment_waits_where_full_ones_count() {
+    let mut receiver = receiver(
+        "segment = 1000\ndelayed-ack = { every = 1, timeout = \"6us\", count = \"full-segments\" }",
+    );
+    let full = take(&mut receiver, &segment(0), Ecn::Ect0);
+    assert_eq!(brief(&full), [(1_000, false)]);
+    let short = |number, len| Segment {
+        len,
+        ..segment(number)
+    };
+    assert_eq!(take(&mut receiver, &short(1, 300), Ecn::Ect0), []);
+    let due = receiver.deadline().unwrap();
+    let ack = receiver.on_deadline(due);
+    assert_eq!(ack.map(|ack| ack.ack), Some(1_300));
+    // A mark is told at once.
+    let next = Segment {
+        seq: 1_300,
+        ..short(1, 300)
+    };
+    let acks = take(&mut receiver, &next, Ecn::Ce);
+    assert_eq!(brief(&acks), [(1_600, true)]);
+}
+
+#[test]
 fn each_syn_is_granted() {
     let mut receiver = receiver("handshake = true");
     let syn = Segment {

@@ -13,6 +13,8 @@
 //! - There is no Nagle algorithm, and no FIN: a connection lasts as long as its driver keeps it.
 //! - A mark counts in an ACK of new data only, as in RFC 8257 §3.3 step 1.
 //! - After a timeout marks may reduce the window at once: they tell of the new, small window.
+//! - A timeout in fast recovery keeps the threshold, as in Linux: the loss has been answered, and
+//!   what is outstanding then includes what left the network.
 //! - With a handshake, data follows the SYN-ACK; the ACK of the SYN-ACK is that data.
 
 mod recovery;
@@ -470,16 +472,17 @@ impl Sender {
     /// Starts over from the last ACK after a timeout (RFC 5681 §3.1, RFC 6582 §3.2 step 4).
     fn start_over(&mut self) {
         let full_tcp = self.rules.recovery == Recovery::FullTcp;
+        let recovering = matches!(self.phase, Phase::NewReno { .. } | Phase::Sack);
         let loss = Loss {
             flight: if full_tcp {
                 self.window.cwnd() as u64
             } else {
-                self.max - self.una
+                self.flight_size()
             },
             answered: if full_tcp {
                 self.cut_by_mark
             } else {
-                self.timeouts_in_row > 0
+                recovering || self.timeouts_in_row > 0
             },
             next: self.una,
         };
@@ -495,6 +498,12 @@ impl Sender {
         self.duplicate_acks = 0;
         self.sack.forget();
         self.use_window();
+    }
+
+    /// FlightSize of RFC 5681, at most the window: neither limited transmit (§3.2 step 2) nor what
+    /// was outstanding before a reduction may raise the threshold.
+    fn flight_size(&self) -> u64 {
+        (self.max - self.una).min(self.window.cwnd() as u64)
     }
 
     /// Nothing was in flight, and now there is something to send again (RFC 5681 §4.1).

@@ -261,10 +261,9 @@ impl Sender {
         let segment = u64::from(self.rules.segment);
         self.stats.fast_recoveries += 1;
         let loss = Loss {
-            // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
             flight: match self.rules.recovery {
                 Recovery::FullTcp => self.window.cwnd() as u64,
-                _ => (self.max - self.una).min(self.window.cwnd() as u64),
+                Recovery::Sack | Recovery::NewReno => self.flight_size(),
             },
             answered: self.cut_by_mark && self.una <= self.reduced_until,
             next: self.next,

@@ -331,6 +331,50 @@ fn a_timeout_after_progress_is_a_first_one() {
 }
 
 #[test]
+fn a_timeout_in_fast_recovery_keeps_the_threshold() {
+    for recovery in ["sack", "new-reno"] {
+        let mut sender = sender(&format!(
+            "recovery = \"{recovery}\"\ninitial-window = 10\ncontroller = \"reno\""
+        ));
+        sender.write(us(0), 100 * SEGMENT);
+        send(&mut sender, us(0));
+        // Segment 0 is lost; nine duplicates: limited transmit sends 10 and 11, the third halves the
+        // window of 10 to 5, and with the others more new data goes out.
+        for number in 1..10 {
+            sender.on_ack(us(100), &ack(0, &[(1, number + 1)]));
+            send(&mut sender, us(100));
+        }
+        assert_eq!(sender.stats().fast_recoveries, 1, "{recovery}");
+        assert_eq!(sender.ssthresh_bytes(), 5_000.0, "{recovery}");
+        // The retransmission is lost too. 14 segments are outstanding or more, half of which is
+        // above the threshold.
+        assert!(sender.max >= 14 * SEGMENT, "{recovery}: {}", sender.max);
+        sender.on_deadline(us(20_000));
+        assert_eq!(sender.stats().timeouts, 1);
+        assert_eq!(sender.ssthresh_bytes(), 5_000.0, "{recovery}");
+        assert_eq!(sender.cwnd_bytes(), 1_000.0, "{recovery}");
+    }
+}
+
+#[test]
+fn a_timeout_halves_the_window_and_not_what_was_outstanding_before_it() {
+    // Of eight segments, only 0 comes through its retransmission: at the second timeout the window
+    // is 2, and seven are without an ACK.
+    let mut sender = sender("initial-window = 8\ncontroller = \"reno\"");
+    sender.write(us(0), 8 * SEGMENT);
+    send(&mut sender, us(0));
+    sender.on_deadline(us(10_000));
+    assert_eq!(sender.ssthresh_bytes(), 4_000.0);
+    send(&mut sender, us(10_000));
+    sender.on_ack(us(10_100), &ack(1, &[]));
+    assert_eq!(send(&mut sender, us(10_100)), [1, 2]);
+    let deadline = sender.deadline().expect("data is in flight");
+    sender.on_deadline(deadline);
+    // The least threshold, two segments: not 3.5.
+    assert_eq!(sender.ssthresh_bytes(), 2_000.0);
+}
+
+#[test]
 fn a_timeout_forgets_what_was_reported_and_an_ack_what_it_covers() {
     let mut sender = sender("limited-transmit = false");
     sender.write(us(0), 4 * SEGMENT);

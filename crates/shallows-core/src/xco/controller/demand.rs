@@ -56,6 +56,11 @@ impl Demand {
         }
     }
 
+    /// Forgets hosts from this number on.
+    pub(super) fn truncate(&mut self, hosts: u32) {
+        self.hosts.truncate(hosts as usize);
+    }
+
     /// Takes the rates of a host; those that it does not mention are small.
     fn report<R: Routes>(
         &mut self,

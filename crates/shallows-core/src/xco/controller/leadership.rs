@@ -12,9 +12,14 @@
 //! slots in force.
 //!
 //! A controller without peers leads at once; it waits for the longest slot, because it may have
-//! been started in place of one that crashed.
+//! restarted after a crash. It does not know its last term then, so it begins with the first one
+//! again. A host that follows its predecessor in a term of the same number refuses it and reports
+//! which incarnation it follows, whereupon the controller begins the next term.
 
-use super::{Beat, Controller, ControllerConfig, Epoch, Event, Header, Refused, Routes, Window};
+use super::{
+    Beat, Controller, ControllerConfig, Epoch, Event, Header, Limits, Refused, Report, Routes,
+    Window,
+};
 use crate::units::Time;
 
 /// What a controller is at present.
@@ -79,6 +84,17 @@ impl Leadership {
     /// Whether slots may be given at `now`.
     pub(super) fn grants_at(&self, now: Time) -> bool {
         self.role == Role::Leader && self.grants_from <= now && now < self.lease_end
+    }
+
+    /// When slots may be given for the first time, if that is after `now`.
+    pub(super) fn begins_after(&self, now: Time) -> Option<Time> {
+        Some(self.grants_from).filter(|&from| now < from)
+    }
+
+    /// Gives no slots before a time; when they are given again.
+    pub(super) fn pause(&mut self, until: Time) -> Time {
+        self.grants_from = self.grants_from.max(until);
+        self.grants_from
     }
 
     pub(super) fn next_beat(&mut self) -> Option<u32> {
@@ -196,7 +212,7 @@ impl<R: Routes> Controller<R> {
             self.schedule.suspend(now, Event::Left(host));
             let member = &mut self.members[host as usize];
             (member.slot, member.in_outbox, member.vouched) = (None, false, None);
-            member.limits.clear();
+            member.limits = Limits::default();
             member.exempt.clear();
         }
     }
@@ -204,6 +220,22 @@ impl<R: Routes> Controller<R> {
     /// An epoch that somebody has mentioned.
     pub(super) fn note_epoch(&mut self, now: Time, epoch: Epoch) {
         if epoch <= self.leadership.epoch {
+            return;
+        }
+        self.step_down(now, epoch);
+        if self.leadership.peers.is_empty() {
+            self.stand(now);
+        }
+    }
+
+    /// A report to an earlier incarnation of this controller in a term of the same number: that host
+    /// refuses this incarnation, so the next term has to begin.
+    pub(super) fn note_predecessor(&mut self, now: Time, report: &Report) {
+        let epoch = self.leadership.epoch;
+        if self.leadership.role == Role::Standby
+            || report.epoch != epoch
+            || [0, self.config.incarnation].contains(&report.echo.0)
+        {
             return;
         }
         self.step_down(now, epoch);

@@ -21,20 +21,21 @@ mod clock;
 mod demand;
 mod leadership;
 mod rates;
+mod reload;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::config::{OnDemand, Protocol, SettingsError};
+use super::config::{MOST_SMALL_SHARE, OnDemand, Protocol, SettingsError};
 use super::fabric::{Fabric, Routes};
 use super::message::{
     self, Beat, Body, ClusterKey, Directive, Epoch, Header, Held, Key, MOST_PERMITS,
     MessageCounters, Permit, PermitKind, Refused, Report, Standing, Window,
 };
 use super::schedule::{Event, Grant, Schedule, Timing};
-use crate::control::Agent;
+use crate::control::{Agent, LinkState};
 use crate::units::{Rate, Time};
 
 use clock::HostClock;
@@ -42,6 +43,7 @@ use demand::Demand;
 use leadership::Leadership;
 pub use leadership::Role;
 pub use rates::Sharing;
+use rates::{LEASE, Limits};
 
 /// The largest weight of a host.
 pub const MOST_WEIGHT: u32 = 16;
@@ -65,6 +67,9 @@ pub struct ControllerConfig {
     pub patience: Time,
     /// Hosts whose slots are longer by a factor, 2 to [`MOST_WEIGHT`] (§6: "timeslice lengths").
     pub weights: BTreeMap<u32, u32>,
+    /// The share of each link that is left to small packets, in percent; see
+    /// [`GateConfig::small_share`](super::coordinator::GateConfig::small_share).
+    pub small_share: u32,
     /// Times of the protocol.
     pub protocol: Protocol,
     /// Whether only what crosses links near congestion is coordinated.
@@ -82,6 +87,7 @@ impl Default for ControllerConfig {
             preempt_after: None,
             patience: Time::from_ms(100),
             weights: BTreeMap::new(),
+            small_share: 0,
             protocol: Protocol::default(),
             on_demand: None,
         }
@@ -127,6 +133,9 @@ pub struct Controller<R> {
     /// Ends of slots: time, host, number of the grant.
     ends: BinaryHeap<Reverse<(Time, u32, u64)>>,
     next_round: Time,
+    /// When rates were last computed, and whether a pair got less than its share.
+    last_round: Time,
+    is_short: bool,
     next_check: Time,
     outbox: VecDeque<u32>,
     sequence: u64,
@@ -150,10 +159,30 @@ struct Member {
     acknowledged: u64,
     grant: u64,
     slot: Option<Slot>,
-    limits: Vec<(u32, Rate)>,
-    limits_end: Time,
+    limits: Limits,
     exempt: Vec<u32>,
     in_outbox: bool,
+}
+
+impl Member {
+    fn new(key: Key) -> Self {
+        Self {
+            key,
+            window: Window::default(),
+            incarnation: 0,
+            heard: None,
+            asked: None,
+            clock: HostClock::default(),
+            timeline: 0,
+            vouched: None,
+            acknowledged: 0,
+            grant: 0,
+            slot: None,
+            limits: Limits::default(),
+            exempt: Vec::new(),
+            in_outbox: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,42 +199,25 @@ impl<R: Routes> Controller<R> {
     /// If the settings make no sense.
     pub fn new(
         config: ControllerConfig,
-        fabric: Fabric<R>,
+        mut fabric: Fabric<R>,
         key: &ClusterKey,
         now: Time,
     ) -> Result<Self, SettingsError> {
         config.check()?;
-        let timing = Timing {
-            preempt_after: config.preempt_after,
-            patience: config.patience,
-        };
-        let member = |host| Member {
-            key: key.host(host),
-            window: Window::default(),
-            incarnation: 0,
-            heard: None,
-            asked: None,
-            clock: HostClock::default(),
-            timeline: 0,
-            vouched: None,
-            acknowledged: 0,
-            grant: 0,
-            slot: None,
-            limits: Vec::new(),
-            limits_end: Time::ZERO,
-            exempt: Vec::new(),
-            in_outbox: false,
-        };
+        config.reserve(&mut fabric);
+        let member = |host| Member::new(key.host(host));
         let mut controller = Self {
             key: key.controllers(),
             members: (0..fabric.hosts()).map(member).collect(),
             demand: config
                 .on_demand
                 .map(|settings| Demand::new(settings, &fabric)),
-            schedule: Schedule::new(fabric, timing),
+            schedule: Schedule::new(fabric, config.timing()),
             leadership: Leadership::new(&config, now),
             ends: BinaryHeap::new(),
             next_round: Time::MAX,
+            last_round: Time::ZERO,
+            is_short: false,
             next_check: now,
             outbox: VecDeque::new(),
             sequence: 0,
@@ -247,6 +259,7 @@ impl<R: Routes> Controller<R> {
     /// Tells of a link's new capacity, 0 if it is down.
     pub fn set_capacity(&mut self, now: Time, link: u32, capacity: Rate) {
         let mut grants = std::mem::take(&mut self.grants);
+        let capacity = self.config.permitted(capacity);
         self.schedule.set_capacity(now, link, capacity, &mut grants);
         self.after_reroute(now, grants);
     }
@@ -255,6 +268,13 @@ impl<R: Routes> Controller<R> {
     pub fn set_routes(&mut self, now: Time, routes: R) {
         let mut grants = std::mem::take(&mut self.grants);
         self.schedule.set_routes(now, routes, &mut grants);
+        self.after_reroute(now, grants);
+    }
+
+    /// Tells of a link that has gone down or come back, where routes follow that.
+    pub fn set_link(&mut self, now: Time, link: u32, state: LinkState) {
+        let mut grants = std::mem::take(&mut self.grants);
+        self.schedule.set_link(now, link, state, &mut grants);
         self.after_reroute(now, grants);
     }
 
@@ -271,6 +291,7 @@ impl<R: Routes> Controller<R> {
 
     fn handle_report(&mut self, now: Time, from: u32, sequence: u64, report: &Report) {
         self.note_epoch(now, report.epoch);
+        self.note_predecessor(now, report);
         let (epoch, incarnation) = (self.leadership.epoch(), self.config.incarnation);
         let member = &mut self.members[from as usize];
         if member.timeline != report.timeline {
@@ -282,7 +303,7 @@ impl<R: Routes> Controller<R> {
             .clock
             .sample(now, report.clock, &self.config.protocol);
         member.acknowledged = sequence;
-        if report.epoch == epoch && report.echo.0 == incarnation {
+        if report.epoch == epoch && report.vouches_for(incarnation) {
             member.vouched = member.vouched.max(Some(report.echo.1));
         }
         if report.standing == Standing::Leaving {
@@ -299,6 +320,10 @@ impl<R: Routes> Controller<R> {
             return;
         }
         self.note_rates(now, from, &report.rates);
+        let member = &mut self.members[from as usize];
+        if report.grant >= member.grant && member.limits.acknowledge() && self.is_short {
+            self.hasten_round(now);
+        }
         let is_new = self.note_backlog(now, from, report);
         let is_over = report.grant >= self.members[from as usize].grant && !report.is_sending;
         let ended = self.members[from as usize].slot.filter(|_| is_over);
@@ -346,8 +371,11 @@ impl<R: Routes> Controller<R> {
 
     fn schedule_event(&mut self, now: Time, event: Event) {
         if self.config.strategy != Strategy::Timeslice {
-            // The next round takes it up.
-            return self.schedule.suspend(now, event);
+            self.schedule.suspend(now, event);
+            if matches!(event, Event::Backlogged(_)) {
+                self.hasten_round(now);
+            }
+            return;
         }
         if !self.leadership.grants_at(now) {
             self.next_round = self.next_round.min(self.next_check);
@@ -400,7 +428,7 @@ impl<R: Routes> Controller<R> {
         member.heard = None;
         member.vouched = None;
         member.exempt.clear();
-        member.limits.clear();
+        member.limits.retire(now);
         self.note_rates(now, host, &[]);
         let member = &self.members[host as usize];
         // Its lease may still be in use: the capacity is free when that has ended.
@@ -458,14 +486,15 @@ impl<R: Routes> Controller<R> {
             });
             directive.grant = member.grant;
         }
-        if now < member.limits_end && grants {
+        if now < member.limits.end && grants {
             directive.grant = member.grant;
+            let limits = member.limits.rates.iter();
             directive
                 .permits
-                .extend(member.limits.iter().map(|&(destination, rate)| Permit {
+                .extend(limits.map(|&(destination, rate)| Permit {
                     destination,
                     kind: PermitKind::Limit,
-                    until: until(member.limits_end),
+                    until: until(member.limits.end),
                     rate,
                 }));
         }
@@ -510,6 +539,7 @@ impl<R: Routes> Controller<R> {
             member.incarnation = header.incarnation;
             (member.clock, member.timeline) = (HostClock::default(), 0);
             member.vouched = None;
+            member.limits.retire(now);
         }
         self.handle_report(now, from, header.sequence, &report);
         Ok(())
@@ -525,6 +555,9 @@ impl ControllerConfig {
         if let Some(settings) = &self.on_demand {
             settings.check()?;
         }
+        if self.small_share > MOST_SMALL_SHARE {
+            return Err(SettingsError::SmallShare(self.small_share));
+        }
         if self.peers.contains(&self.address) {
             return Err(SettingsError::Twice(self.address));
         }
@@ -536,9 +569,34 @@ impl ControllerConfig {
         Ok(())
     }
 
+    fn timing(&self) -> Timing {
+        Timing {
+            preempt_after: self.preempt_after,
+            patience: self.patience,
+        }
+    }
+
+    /// Leaves the share of small packets out of a fabric.
+    fn reserve<R>(&self, fabric: &mut Fabric<R>) {
+        for link in &mut fabric.links {
+            *link = self.permitted(*link);
+        }
+    }
+
+    /// What permits may take of a link.
+    fn permitted(&self, capacity: Rate) -> Rate {
+        let left = u128::from(100 - self.small_share.min(100));
+        Rate::from_bps((u128::from(capacity.bps()) * left / 100) as u64)
+    }
+
     /// The longest that a permit lasts.
     fn longest_slot(&self) -> Time {
-        self.slot * u64::from(self.weights.values().copied().max().unwrap_or(1))
+        match self.strategy {
+            Strategy::Timeslice => {
+                self.slot * u64::from(self.weights.values().copied().max().unwrap_or(1))
+            }
+            Strategy::RateLimit(_) => self.slot * LEASE,
+        }
     }
 }
 
@@ -577,6 +635,11 @@ impl<R: Routes> Agent for Controller<R> {
             .map_or(Time::MAX, |Reverse((end, ..))| *end);
         let times = [end, self.next_round, self.next_check, self.next_calm()];
         times.into_iter().min()
+    }
+
+    fn link_changed(&mut self, now: Time, link: u32, state: LinkState) {
+        self.end_slots(now);
+        self.set_link(now, link, state);
     }
 
     fn handle_timeout(&mut self, now: Time) {

@@ -1,12 +1,21 @@
 //! Rate limits (§3.3): every backlogged pair may send all the time, but only so fast.
 //!
-//! Rates are computed anew each `slot` for all pairs that are backlogged then, and hold until the
-//! end of the slot and no longer, so that rates of two rounds never add up.
+//! A limit holds "until the next directive", which comes when a pair becomes backlogged or `slot`
+//! has passed, and at most for [`LEASE`] slots. A host whose limits become lower says so at once,
+//! and others get what it had only then or when its older limits have ended, so that rates of two
+//! rounds never add up.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Controller, MOST_PERMITS, Routes, Strategy};
 use crate::units::{Rate, Time};
+
+/// Limits are renewed every slot and end after this many, so that a lost directive silences a host
+/// for no longer than the next one takes.
+pub(super) const LEASE: u64 = 2;
+
+/// Rates are computed at most this often in a slot.
+const ROUNDS_IN_A_SLOT: u64 = 32;
 
 /// How links are shared among pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,12 +96,68 @@ fn max_min(capacities: &[Rate], pairs: &[(&[u32], Rate)]) -> Vec<Rate> {
         .collect()
 }
 
+/// The rate limits of a host: the newest, and what older ones may still allow.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    /// Destinations and rates.
+    pub(super) rates: Vec<(u32, Rate)>,
+    /// When they end, unless they are renewed.
+    pub(super) end: Time,
+    /// The most that the host may do by limits of which it has not said that they are replaced.
+    old: Vec<(u32, Rate)>,
+    old_end: Time,
+}
+
+impl Limits {
+    /// The most that the host may send to a destination.
+    fn bound(&self, now: Time, destination: u32) -> Rate {
+        let bounds = self.in_force(now).filter(|(to, _)| *to == destination);
+        let bounds = bounds.map(|(_, rate)| rate);
+        bounds.max().unwrap_or(Rate::from_bps(0))
+    }
+
+    /// All limits that may be in force; a destination can be among them twice.
+    fn in_force(&self, now: Time) -> impl Iterator<Item = (u32, Rate)> + '_ {
+        let new = self.rates.iter().filter(move |_| now < self.end);
+        let old = self.old.iter().filter(move |_| now < self.old_end);
+        new.chain(old).copied()
+    }
+
+    /// All destinations that may have a limit in force, with the most that they may be sent.
+    fn bounds(&self, now: Time) -> Vec<(u32, Rate)> {
+        let mut bounds: Vec<_> = self.in_force(now).collect();
+        bounds.sort_unstable_by_key(|&(to, rate)| (to, std::cmp::Reverse(rate)));
+        bounds.dedup_by_key(|(to, _)| *to);
+        bounds
+    }
+
+    /// Gives the host new limits, of which it has yet to hear.
+    fn replace(&mut self, now: Time, rates: Vec<(u32, Rate)>, end: Time) {
+        let bounds = self.bounds(now);
+        let ends = [self.end, self.old_end].into_iter();
+        self.old_end = ends.filter(|&end| now < end).max().unwrap_or(now);
+        self.old = bounds;
+        (self.rates, self.end) = (rates, end);
+    }
+
+    /// Takes all limits away from a host that has yet to hear of it, or never will.
+    pub(super) fn retire(&mut self, now: Time) {
+        self.replace(now, Vec::new(), now);
+    }
+
+    /// The host has said that the newest limits are those in force; whether that changes anything.
+    pub(super) fn acknowledge(&mut self) -> bool {
+        !std::mem::take(&mut self.old).is_empty()
+    }
+}
+
 impl<R: Routes> Controller<R> {
     /// The start of a term, or the next round of rate limits.
     pub(super) fn start_round(&mut self, now: Time) {
         if !self.leadership.grants_at(now) {
-            // A lease that is about to be renewed or lost.
-            self.next_round = now + self.config.slot;
+            // A term that is about to begin, or a lease that is about to be renewed or lost.
+            let begins = self.leadership.begins_after(now).unwrap_or(Time::MAX);
+            self.next_round = begins.min(now + self.config.slot);
             return;
         }
         self.announce();
@@ -102,25 +167,81 @@ impl<R: Routes> Controller<R> {
             self.schedule.handle_all_silent(now, &mut grants);
             return self.deliver(now, grants);
         };
+        self.last_round = now;
         self.next_round = now + self.config.slot;
+        self.share(now, sharing);
+    }
+
+    /// Brings the next round forward, because a pair can have more than it has.
+    pub(super) fn hasten_round(&mut self, now: Time) {
+        let at = self.last_round + self.config.slot / ROUNDS_IN_A_SLOT;
+        if !self.leadership.grants_at(now) || now < at {
+            self.next_round = self.next_round.min(at.max(now));
+        } else {
+            self.start_round(now);
+        }
+    }
+
+    /// Computes the rates of all pairs, and gives them to hosts where they changed or end soon.
+    fn share(&mut self, now: Time, sharing: Sharing) {
         let pairs = self.schedule.pairs(MOST_PERMITS);
         let paths: Vec<(&[u32], Rate)> = pairs.iter().map(|p| (p.path, p.rate)).collect();
         let rates = sharing.rates(&self.schedule.fabric().links, &paths);
-        let limits = pairs.iter().zip(rates);
-        let limits: Vec<_> = limits
-            .map(|(p, rate)| (p.host, p.destination, rate))
-            .collect();
-        for (host, destination, rate) in limits {
-            let member = &mut self.members[host as usize];
-            if member.limits_end <= now {
-                member.limits.clear();
-                member.limits_end = self.next_round;
-                member.grant += 1;
-                self.counters.grants += 1;
+        let mut spare = self.spare(now);
+        let mut limits: Vec<Vec<(u32, Rate)>> = vec![Vec::new(); self.members.len()];
+        self.is_short = false;
+        for (pair, target) in pairs.iter().zip(rates) {
+            let bound = self.members[pair.host as usize]
+                .limits
+                .bound(now, pair.destination);
+            let mut rate = target.bps();
+            // What others may still use is given when they have said that they do not.
+            if let Some(more) = rate.checked_sub(bound.bps()) {
+                let left = pair.path.iter().map(|&link| spare[link as usize]);
+                let given = more.min(left.min().unwrap_or(0));
+                self.is_short |= given < more;
+                for &link in pair.path {
+                    spare[link as usize] -= given;
+                }
+                rate = bound.bps() + given;
             }
-            member.limits.push((destination, rate));
+            if rate > 0 {
+                let limit = (pair.destination, Rate::from_bps(rate));
+                limits[pair.host as usize].push(limit);
+            }
+        }
+        let soon = now + self.config.slot * (LEASE - 1);
+        for (host, rates) in (0..).zip(limits) {
+            let member = &mut self.members[host as usize];
+            let is_same = rates == member.limits.rates;
+            if is_same && (rates.is_empty() || soon < member.limits.end) {
+                continue;
+            }
+            let end = now + self.config.slot * LEASE;
+            member.limits.replace(now, rates, end);
+            member.grant += 1;
+            self.counters.grants += 1;
             self.post(host);
         }
+    }
+
+    /// What limits in force leave of each link.
+    fn spare(&self, now: Time) -> Vec<u64> {
+        let fabric = self.schedule.fabric();
+        let mut spare: Vec<u64> = fabric.links.iter().map(|link| link.bps()).collect();
+        let mut path = Vec::new();
+        for (host, member) in (0..).zip(&self.members) {
+            for (destination, rate) in member.limits.bounds(now) {
+                path.clear();
+                fabric.routes.path(host, destination, &mut path);
+                for &link in &path {
+                    if let Some(spare) = spare.get_mut(link as usize) {
+                        *spare = spare.saturating_sub(rate.bps());
+                    }
+                }
+            }
+        }
+        spare
     }
 }
 

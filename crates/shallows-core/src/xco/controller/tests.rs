@@ -167,16 +167,91 @@ fn rates_are_shares_that_end_together() {
     for host in 1..6 {
         cluster.report(ms(1), host, 0, &[0]);
     }
-    let start = ms(2) + Time::from_us(1);
+    let start = ms(4) + Time::from_us(1);
     let permits = cluster.permits(start);
     assert_eq!(pairs(&permits), [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]);
     let limited = |permit: &(u32, u32, Time, PermitKind)| (permit.2, permit.3);
-    let same = (start + ms(2), PermitKind::Limit);
+    let same = (start + ms(4), PermitKind::Limit);
     assert!(permits.iter().all(|permit| limited(permit) == same));
     assert_eq!(
-        cluster.controller.members[1].limits,
+        cluster.controller.members[1].limits.rates,
         [(0, Rate::from_mbps(200))]
     );
+    // They are renewed before they end.
+    let renewed = cluster.permits(start + ms(2));
+    let same = (start + ms(6), PermitKind::Limit);
+    assert!(renewed.iter().all(|permit| limited(permit) == same));
+    assert_eq!(pairs(&renewed), pairs(&permits));
+}
+
+#[test]
+fn a_new_sender_gets_its_rate_as_soon_as_the_others_have_given_way() {
+    let mut cluster = Cluster::new(|config| {
+        config.protocol.drift = 0;
+        config.strategy = Strategy::RateLimit(Sharing::Equal);
+    });
+    cluster.report(ms(1), 1, 0, &[0]);
+    let start = ms(5);
+    assert_eq!(pairs(&cluster.permits(start)), [(1, 0)]);
+    let rates = |cluster: &Cluster, host: usize| {
+        let limits = &cluster.controller.members[host].limits;
+        limits.rates.iter().map(|limit| limit.1).collect::<Vec<_>>()
+    };
+    assert_eq!(rates(&cluster, 1), [Rate::from_gbps(1)]);
+    // Not at the next round, but at once: host 1 is told first, as it has all of the link.
+    let soon = start + Time::from_us(100);
+    cluster.report(soon, 2, 0, &[0]);
+    assert_eq!(pairs(&cluster.permits(soon)), [(1, 0)]);
+    assert_eq!(rates(&cluster, 1), [Rate::from_mbps(500)]);
+    assert_eq!(rates(&cluster, 2), []);
+    let later = soon + Time::from_us(100);
+    let grant = cluster.controller.members[1].grant;
+    cluster.report(later, 1, grant, &[0]);
+    assert_eq!(pairs(&cluster.permits(later)), [(2, 0)]);
+    assert_eq!(rates(&cluster, 2), [Rate::from_mbps(500)]);
+}
+
+#[test]
+fn hosts_join_and_leave_while_it_runs() {
+    let mut cluster = Cluster::new(|config| config.protocol.drift = 0);
+    cluster.report(ms(3), 1, 0, &[0]);
+    assert_eq!(pairs(&cluster.permits(ms(3))), [(1, 0)]);
+    let fabric = |hosts| {
+        let rate = Rate::from_gbps(1);
+        let path = |source: u32, destination: u32, path: &mut Vec<u32>| {
+            path.extend([2 * source, 2 * destination + 1]);
+        };
+        let routes = path as fn(u32, u32, &mut Vec<u32>);
+        Fabric::new(vec![rate; hosts], vec![rate; 2 * hosts], routes).unwrap()
+    };
+    let keys = |hosts| {
+        (0..hosts)
+            .map(|host| ClusterKey::new(SECRET).host(host))
+            .collect()
+    };
+    let controller = &mut cluster.controller;
+    controller.replace_fabric(ms(3), fabric(7), BTreeMap::new(), keys(7));
+    cluster.report(ms(4), 6, 0, &[0]);
+    assert_eq!(
+        cluster.permits(ms(4)),
+        [],
+        "the slot of host 1 may be in use"
+    );
+    // Host 1 was backlogged before, and neither has had a slot since.
+    let after = |time: u64| ms(time) + Time::from_us(time);
+    assert_eq!(pairs(&cluster.permits(after(5))), [(1, 0)]);
+    assert_eq!(pairs(&cluster.permits(after(7))), [(6, 0)]);
+    let controller = &mut cluster.controller;
+    controller.replace_fabric(after(7), fabric(6), BTreeMap::new(), keys(6));
+    let refused = cluster
+        .controller
+        .counters()
+        .messages
+        .refused(Refused::Sender);
+    cluster.report(ms(8), 6, 0, &[0]);
+    let messages = &cluster.controller.counters().messages;
+    assert_eq!(messages.refused(Refused::Sender), refused + 1);
+    assert_eq!(pairs(&cluster.permits(after(9))), [(1, 0)]);
 }
 
 #[test]

@@ -14,16 +14,19 @@ impl<P: Packet> Gate<P> for Coordinator<P> {
         // On demand, destinations that need no permission share the wire in turn.
         let is_first = !coordinated || self.queues.holds_all() || self.free <= now;
         let is_idle = self.queues.is_empty(queue) && self.queues.is_ready(queue, now);
-        let passes = is_free && is_first && is_idle;
+        let is_above = self.config.gate.pass_dscp == Some(packet.dscp());
+        let passes = is_above || is_free && is_first && is_idle;
         if passes {
             self.occupy_wire(now, &packet, self.config.rate, queue);
             return Verdict::Pass;
         }
-        if self.queues.is_small(now, &packet) {
+        let on_wire = self.config.framing.wire_size(packet.size());
+        if self.queues.passes_as_small(now, queue, &packet, on_wire) {
             self.counters.small += 1;
             self.occupy_wire(now, &packet, self.config.rate, queue);
             return Verdict::Pass;
         }
+        self.counters.over_budget += u64::from(self.queues.is_small(&packet));
         if !self.queues.push(now, queue, packet) {
             self.counters.full += 1;
             return Verdict::Drop(Refusal::Full);
@@ -69,6 +72,12 @@ impl<P: Packet> Gate<P> for Coordinator<P> {
         ];
         let next = times.into_iter().flatten().filter(|&time| time > now).min();
         next.map_or(Release::Idle, Release::At)
+    }
+
+    fn received(&mut self, now: Time, size: u32, from: u32) {
+        let queue = self.queues.of(now, from);
+        let on_wire = self.config.framing.wire_size(size);
+        self.queues.received(queue, on_wire);
     }
 
     fn longest_wait(&self, now: Time) -> Option<Time> {

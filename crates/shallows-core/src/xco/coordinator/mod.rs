@@ -6,8 +6,8 @@
 //! would not be on the wire completely before the slot ends. What is ours:
 //!
 //! - **Small flows** (§4.4: "ping") pass without permission: packets up to a size, which covers
-//!   ACKs and pings, and the first bytes of a flow in a window of time. A flow with packets in a
-//!   queue stays behind them.
+//!   ACKs and pings, within a budget that is counted against the links (`budget.rs`), and the first
+//!   bytes of a flow in a window of time. A flow with packets in a queue stays behind them.
 //! - **Hysteresis** (§3.2: "few tens of microseconds"): 50 us by default.
 //! - **The 75 ms of setting up a queue** (§4.8) are a parameter, 0 by default.
 //! - **Without a controller** for [`Protocol::silence`] the host sends uncoordinated (§6), and it
@@ -20,17 +20,19 @@
 //! is to be reported at once, and after a packet was released, because an empty queue gives its slot
 //! back.
 
+mod budget;
 mod gate;
 mod meter;
 mod queues;
 #[cfg(test)]
 mod tests;
+mod v2v;
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{OnDemand, Protocol, SettingsError};
+use super::config::{MOST_SMALL_SHARE, OnDemand, Protocol, SettingsError};
 use super::message::{
     self, Body, Directive, Epoch, Header, Key, MessageCounters, PermitKind, Refused, Report,
     Standing, Window,
@@ -40,6 +42,7 @@ use crate::packet::Packet;
 use crate::port::Framing;
 use crate::units::{Bytes, Rate, Time};
 
+pub use budget::SmallBudget;
 use meter::Meter;
 use queues::Queues;
 
@@ -58,29 +61,39 @@ pub struct CoordinatorConfig {
     pub framing: Framing,
     /// What the host does to its packets.
     pub gate: GateConfig,
+    /// What small packets may take without permission; see [`GateConfig::budget`].
+    pub budget: SmallBudget,
     /// Times of the protocol.
     pub protocol: Protocol,
     /// Whether only what crosses links near congestion is coordinated.
     pub on_demand: Option<OnDemand>,
 }
 
-/// What a coordinator does to packets.
+/// Parameters of a coordinator's gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GateConfig {
-    /// The most bytes in the queue of a destination.
+    /// Limit of the bytes that a virtual machine, or a host without any, may queue for one
+    /// destination host.
     pub queue: Bytes,
-    /// How long an empty queue keeps its slot.
+    /// Time for which an empty queue keeps its slot.
     pub hysteresis: Time,
-    /// How long it takes to set up the queue of a new destination (§4.8: 75 ms).
+    /// Setup time of the queue of a new destination (§4.8: 75 ms).
     pub setup: Time,
-    /// Packets up to this size pass without permission.
+    /// Packets up to this size pass without permission, within a budget.
     pub small_packet: Bytes,
-    /// A flow that sends no more than this in `small-window` passes without permission.
+    /// Share of each link that small packets of all hosts may use, in percent. Controllers subtract
+    /// it from what they permit.
+    pub small_share: u32,
+    /// A flow that sends at most this much per `small-window` passes without permission.
     pub small_flow: Bytes,
-    /// See `small-flow`.
+    /// Window of `small-flow`.
     pub small_window: Time,
+    /// Packets with this DSCP field pass without permission and without a budget: QJUMP's top level,
+    /// whose own limiter keeps it within what the links bear.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass_dscp: Option<u8>,
 }
 
 impl Default for GateConfig {
@@ -90,8 +103,20 @@ impl Default for GateConfig {
             hysteresis: Time::from_us(50),
             setup: Time::ZERO,
             small_packet: Bytes::new(128),
+            small_share: 1,
             small_flow: Bytes::ZERO,
             small_window: Time::from_ms(10),
+            pass_dscp: None,
+        }
+    }
+}
+
+impl GateConfig {
+    /// Refuses a share that would leave too little for permits.
+    fn check(&self) -> Result<(), SettingsError> {
+        match self.small_share {
+            0..=MOST_SMALL_SHARE => Ok(()),
+            share => Err(SettingsError::SmallShare(share)),
         }
     }
 }
@@ -103,6 +128,8 @@ pub struct CoordinatorCounters {
     pub messages: MessageCounters,
     /// Packets that passed without permission, being small.
     pub small: u64,
+    /// Small packets that waited for permission, being over the budget.
+    pub over_budget: u64,
     /// Packets that found their queue full.
     pub full: u64,
     /// Slots received in time.
@@ -189,6 +216,7 @@ impl<P: Packet> Coordinator<P> {
         if config.controllers.is_empty() {
             return Err(SettingsError::NoController);
         }
+        config.gate.check()?;
         if config.rate.bps() == 0 {
             return Err(SettingsError::Zero("the rate of a host"));
         }
@@ -200,7 +228,7 @@ impl<P: Packet> Coordinator<P> {
         Ok(Self {
             key,
             started: now,
-            queues: Queues::new(config.gate),
+            queues: Queues::new(config.gate, config.budget),
             meter: config.on_demand.as_ref().map(meter),
             standing: Standing::Uncoordinated,
             windows: config.controllers.iter().map(window).collect(),
@@ -249,6 +277,12 @@ impl<P: Packet> Coordinator<P> {
         slot.into_iter().chain(self.queues.limits(now))
     }
 
+    /// Changes what small packets may take without permission.
+    pub fn set_budget(&mut self, budget: SmallBudget) {
+        self.config.budget = budget;
+        self.queues.set_budget(budget);
+    }
+
     /// Tells the controller that the host leaves, and sends what is left uncoordinated.
     pub fn leave(&mut self) {
         self.standing = Standing::Leaving;
@@ -295,7 +329,11 @@ impl<P: Packet> Coordinator<P> {
         }
         if directive.epoch == self.promise {
             return match self.leader {
-                Some(leader) if leader.incarnation != header.incarnation => Err(Refused::Sender),
+                Some(leader) if leader.incarnation != header.incarnation => {
+                    // Tell a controller that restarted that this term is its predecessor's.
+                    self.reporting.outbox.push_back(header.from);
+                    Err(Refused::Sender)
+                }
                 _ => Ok(()),
             };
         }
@@ -349,9 +387,13 @@ impl<P: Packet> Coordinator<P> {
             return;
         }
         let is_new = directive.grant > self.grant;
+        let before = if is_new {
+            self.queues.take_limits(now)
+        } else {
+            Vec::new()
+        };
         if is_new {
             self.grant = directive.grant;
-            self.queues.clear_limits();
             self.slot = None;
         }
         for permit in &directive.permits {
@@ -373,6 +415,10 @@ impl<P: Packet> Coordinator<P> {
                     });
                 }
             }
+        }
+        // Others get what this host had when the controller knows that it does not use it any more.
+        if self.queues.limits_shrank(&before) {
+            self.reporting.is_due = true;
         }
     }
 
@@ -469,17 +515,19 @@ impl<P: Packet> Coordinator<P> {
     }
 
     fn report(&mut self, now: Time) -> Report {
-        let leader = self.leader.filter(|leader| leader.stamp > Time::ZERO);
         // A host that has just started may have followed another leader before.
         let wait = self.config.protocol.stretch(self.config.protocol.silence);
         let can_vouch = now.saturating_sub(self.started) >= wait;
-        let echo = leader.filter(|_| can_vouch);
+        let echo = self.leader.map(|leader| {
+            let stamp = if can_vouch { leader.stamp } else { Time::ZERO };
+            (leader.incarnation, stamp)
+        });
         Report {
             standing: self.standing,
             wants_answer: self.reporting.wants_answer,
             is_sending: self.slot.is_some(),
             epoch: self.promise,
-            echo: echo.map_or((0, Time::ZERO), |leader| (leader.incarnation, leader.stamp)),
+            echo: echo.unwrap_or_default(),
             clock: now,
             timeline: self.timeline,
             grant: self.grant,

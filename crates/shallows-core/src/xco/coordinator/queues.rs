@@ -1,10 +1,10 @@
-//! One bounded queue for each destination (Fig. 11).
-
-use std::collections::VecDeque;
+//! What waits for each destination (Fig. 11), and what each may send.
 
 use rustc_hash::FxHashMap;
 
-use super::GateConfig;
+use super::budget::Tokens;
+use super::v2v::V2vQueues;
+use super::{GateConfig, SmallBudget};
 use crate::packet::Packet;
 use crate::units::{Rate, Time};
 use crate::xco::message::Held;
@@ -13,6 +13,7 @@ use crate::xco::message::Held;
 #[derive(Debug)]
 pub(super) struct Queues<P> {
     config: GateConfig,
+    budget: SmallBudget,
     queues: Vec<Queue<P>>,
     index: FxHashMap<u32, u32>,
     /// B_x: queues that are, or were lately, not empty; longest backlogged first.
@@ -36,8 +37,7 @@ pub(super) struct Queues<P> {
 #[derive(Debug)]
 struct Queue<P> {
     destination: u32,
-    packets: VecDeque<P>,
-    bytes: u64,
+    packets: V2vQueues<P>,
     /// Since when its packets wait: the first came, or the last one left.
     since: Time,
     /// When its set-up ends.
@@ -50,6 +50,8 @@ struct Queue<P> {
     limit: Option<(Rate, Time)>,
     /// When its next packet may leave by the limit, be it of this round or a later one.
     next: Time,
+    /// What small packets may take.
+    tokens: Tokens,
 }
 
 impl<P> Queue<P> {
@@ -59,9 +61,10 @@ impl<P> Queue<P> {
 }
 
 impl<P: Packet> Queues<P> {
-    pub(super) fn new(config: GateConfig) -> Self {
+    pub(super) fn new(config: GateConfig, budget: SmallBudget) -> Self {
         Self {
             config,
+            budget,
             queues: Vec::new(),
             index: FxHashMap::default(),
             backlog: Vec::new(),
@@ -77,13 +80,16 @@ impl<P: Packet> Queues<P> {
         }
     }
 
+    pub(super) fn set_budget(&mut self, budget: SmallBudget) {
+        self.budget = budget;
+    }
+
     /// The queue of a destination, set up if it is new.
     pub(super) fn of(&mut self, now: Time, destination: u32) -> u32 {
         *self.index.entry(destination).or_insert_with(|| {
             self.queues.push(Queue {
                 destination,
-                packets: VecDeque::new(),
-                bytes: 0,
+                packets: V2vQueues::default(),
                 since: now,
                 ready: now + self.config.setup,
                 is_backlogged: false,
@@ -91,6 +97,7 @@ impl<P: Packet> Queues<P> {
                 exempt_until: Time::ZERO,
                 limit: None,
                 next: Time::ZERO,
+                tokens: Tokens::new(now, &self.budget),
             });
             self.queues.len() as u32 - 1
         })
@@ -151,14 +158,29 @@ impl<P: Packet> Queues<P> {
         self.queues[queue as usize].ready <= now
     }
 
-    /// Whether the packet may pass as one of a small flow, which it then counts for.
-    pub(super) fn is_small(&mut self, now: Time, packet: &P) -> bool {
+    /// Whether the packet is one of those that may pass within the budget.
+    pub(super) fn is_small(&self, packet: &P) -> bool {
+        u64::from(packet.size()) <= self.config.small_packet.get()
+    }
+
+    /// Whether a packet of this size on the wire may pass as small or as one of a small flow, for
+    /// which it then counts.
+    pub(super) fn passes_as_small(
+        &mut self,
+        now: Time,
+        queue: u32,
+        packet: &P,
+        on_wire: u32,
+    ) -> bool {
         if self.held_of_flow.contains_key(&packet.flow()) {
             return false;
         }
         let size = u64::from(packet.size());
-        if size <= self.config.small_packet.get() {
-            return true;
+        if self.is_small(packet) {
+            let tokens = &mut self.queues[queue as usize].tokens;
+            if tokens.take(now, &self.budget, on_wire) {
+                return true;
+            }
         }
         let limit = self.config.small_flow.get();
         if limit == 0 || self.config.small_window == Time::ZERO {
@@ -174,33 +196,35 @@ impl<P: Packet> Queues<P> {
         *sent <= limit
     }
 
+    /// A packet of this size on the wire has come from the destination of a queue.
+    pub(super) fn received(&mut self, queue: u32, on_wire: u32) {
+        self.queues[queue as usize].tokens.answer(on_wire);
+    }
+
     /// Queues a packet if there is room.
     pub(super) fn push(&mut self, now: Time, queue: u32, packet: P) -> bool {
         let queue = &mut self.queues[queue as usize];
-        let size = u64::from(packet.size());
-        if queue.bytes + size > self.config.queue.get() {
+        let was_empty = queue.packets.is_empty();
+        if !queue.packets.push(packet, self.config.queue.get()) {
             return false;
         }
-        if queue.packets.is_empty() {
+        if was_empty {
             queue.since = now;
         }
-        queue.bytes += size;
-        queue.packets.push_back(packet);
         self.held += 1;
         *self.held_of_flow.entry(packet.flow()).or_default() += 1;
         true
     }
 
     pub(super) fn head(&self, queue: u32) -> Option<&P> {
-        self.queues[queue as usize].packets.front()
+        self.queues[queue as usize].packets.head()
     }
 
     pub(super) fn pop(&mut self, now: Time, queue: u32) -> Option<P> {
         let queue = &mut self.queues[queue as usize];
-        let packet = queue.packets.pop_front()?;
+        let packet = queue.packets.pop()?;
         let waited = now.saturating_sub(std::mem::replace(&mut queue.since, now));
         self.longest_wait = self.longest_wait.max(waited);
-        queue.bytes -= u64::from(packet.size());
         self.held -= 1;
         if let Some(held) = self.held_of_flow.get_mut(&packet.flow()) {
             *held -= 1;
@@ -263,6 +287,25 @@ impl<P: Packet> Queues<P> {
         }
     }
 
+    /// Clears limits, and gives those that were in force.
+    pub(super) fn take_limits(&mut self, now: Time) -> Vec<(u32, Rate)> {
+        let limits = self.limited.iter().filter_map(|&queue| {
+            let (rate, until) = self.queues[queue as usize].limit?;
+            (now < until).then_some((queue, rate))
+        });
+        let limits = limits.collect();
+        self.clear_limits();
+        limits
+    }
+
+    /// Whether a queue has a lower limit than before, or none.
+    pub(super) fn limits_shrank(&self, before: &[(u32, Rate)]) -> bool {
+        before.iter().any(|&(queue, rate)| {
+            let limit = self.queues[queue as usize].limit;
+            limit.is_none_or(|(now, _)| now < rate)
+        })
+    }
+
     pub(super) fn limits(&self, now: Time) -> impl Iterator<Item = (u32, Rate)> + '_ {
         let queues = self
             .limited
@@ -295,6 +338,7 @@ impl<P: Packet> Queues<P> {
             queue.exempt_until = now;
             queue.since = now;
             queue.next = now;
+            queue.tokens.restart_clock(now);
             queue.ready = queue.ready.min(now + self.config.setup);
         }
     }

@@ -24,6 +24,7 @@ impl Host {
             rate: Rate::from_gbps(1),
             framing: Framing::NONE,
             gate,
+            budget: gate.budget(Rate::from_gbps(1), 6),
             protocol: Protocol::default(),
             on_demand,
         };
@@ -137,6 +138,43 @@ fn us(us: u64) -> Time {
     Time::from_us(us)
 }
 
+/// One virtual machine floods the queue before another one sends to the same host.
+#[test]
+fn virtual_machines_share_the_slot_of_their_host() {
+    let gate = GateConfig {
+        queue: Bytes::new(100 * 1250),
+        ..GateConfig::default()
+    };
+    let mut host = Host::coordinated(gate);
+    let mut offer = |machine, verdict| {
+        let packet = Descriptor {
+            size: 1250,
+            flow: u64::from(machine),
+            machines: (machine, 9),
+            ..Descriptor::default()
+        };
+        assert_eq!(host.coordinator.offer(us(1), packet, 4), verdict);
+    };
+    for _ in 0..100 {
+        offer(1, Verdict::Held);
+    }
+    offer(1, Verdict::Drop(Refusal::Full));
+    for _ in 0..10 {
+        offer(2, Verdict::Held);
+    }
+    // Room for 20 packets.
+    host.slot(us(1), 1, us(201));
+    let (mut now, mut sent) = (us(1), [0, 0]);
+    loop {
+        match host.coordinator.release(now) {
+            Release::Packet { packet, .. } => sent[usize::from(packet.machines.0) - 1] += 1,
+            Release::At(time) => now = time,
+            Release::Idle => break,
+        }
+    }
+    assert_eq!(sent, [10, 10]);
+}
+
 #[test]
 fn packets_leave_one_after_the_other_and_none_after_the_slot() {
     let mut host = Host::coordinated(GateConfig::default());
@@ -195,6 +233,77 @@ fn small_packets_pass_unless_their_flow_waits() {
     assert_eq!(host.offer(us(2), 4, 1250), Verdict::Held);
     assert_eq!(host.offer(us(3), 4, 84), Verdict::Held);
     assert_eq!(host.offer(us(4), 5, 84), Verdict::Pass);
+}
+
+#[test]
+fn small_packets_over_the_budget_wait_and_pings_pass() {
+    let mut host = Host::coordinated(GateConfig::default());
+    let mut offer = |now, flow| {
+        let packet = Descriptor {
+            size: 84,
+            flow,
+            ..Descriptor::default()
+        };
+        host.coordinator.offer(now, packet, 4)
+    };
+    // 64 KiB for six hosts are 10,922 B for each, or 130 packets.
+    let verdicts: Vec<_> = (0..1000).map(|_| offer(us(1), 1)).collect();
+    let passed = verdicts.iter().filter(|&&of| of == Verdict::Pass).count();
+    assert_eq!(passed, 130);
+    assert!(verdicts[130..].iter().all(|&of| of == Verdict::Held));
+    // A sixth of 1% of 1 Gbps is a packet in 0.4 ms; the flood stays behind what it has waiting.
+    for ms in 1..10 {
+        assert_eq!(offer(us(1000 * ms), 1), Verdict::Held);
+        assert_eq!(offer(us(1000 * ms), 2), Verdict::Pass, "a ping");
+    }
+    assert_eq!(host.coordinator.counters().over_budget, 879);
+}
+
+#[test]
+fn the_level_above_passes_what_waits() {
+    let mut host = Host::coordinated(GateConfig {
+        pass_dscp: Some(7),
+        ..GateConfig::default()
+    });
+    assert_eq!(host.offer(us(1), 4, 1250), Verdict::Held);
+    for dscp in [7, 0] {
+        let packet = Descriptor {
+            size: 1250,
+            flow: 9,
+            dscp,
+            ..Descriptor::default()
+        };
+        let verdict = if dscp == 7 {
+            Verdict::Pass
+        } else {
+            Verdict::Held
+        };
+        assert_eq!(host.coordinator.offer(us(2), packet, 4), verdict);
+    }
+}
+
+#[test]
+fn acks_of_what_arrives_pass() {
+    let mut host = Host::coordinated(GateConfig {
+        small_share: 0,
+        ..GateConfig::default()
+    });
+    for _ in 0..200 {
+        host.offer(us(1), 4, 84);
+    }
+    let ack = |host: &mut Host, flow| {
+        let packet = Descriptor {
+            size: 40,
+            flow,
+            ..Descriptor::default()
+        };
+        host.coordinator.offer(us(2), packet, 4)
+    };
+    while ack(&mut host, 8) == Verdict::Pass {}
+    for flow in 10..1000 {
+        host.coordinator.received(us(2), 1500, 4);
+        assert_eq!(ack(&mut host, flow), Verdict::Pass);
+    }
 }
 
 #[test]

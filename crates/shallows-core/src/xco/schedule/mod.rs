@@ -31,6 +31,7 @@ mod waiters;
 use std::collections::BTreeSet;
 
 use super::fabric::{Fabric, Path, Routes};
+use crate::control::LinkState;
 use crate::units::{Rate, Time};
 
 pub use claims::CLAIM_WINDOW;
@@ -265,6 +266,12 @@ impl<R: Routes> Schedule<R> {
     /// Replaces the routes.
     pub fn set_routes(&mut self, now: Time, routes: R, grants: &mut Vec<Grant>) {
         self.fabric.routes = routes;
+        self.reroute(now, grants);
+    }
+
+    /// Takes a link out of the routes or puts it back.
+    pub fn set_link(&mut self, now: Time, link: u32, state: LinkState, grants: &mut Vec<Grant>) {
+        self.fabric.routes.set_link(link, state);
         self.reroute(now, grants);
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use shallows_core::control::Agent as _;
 use shallows_core::host::gate::{Gate as _, Refusal, Release, Verdict};
+use shallows_core::packet::Packet as _;
 use shallows_core::units::Time;
 use shallows_core::xco::coordinator::Coordinator;
 
@@ -11,6 +12,7 @@ use super::{Engine, Event, left_host};
 use crate::frame::{Frame, Header, Network};
 use crate::switch::Destinations;
 use crate::switch::snapshot::CoordinatorSnapshot;
+use crate::xco::cluster::Cluster;
 
 /// A message of a coordinator that the driver has to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,9 @@ impl Engine {
     ) -> usize {
         let number = self.coordinators.len();
         self.links[link].coordinator = Some(number);
+        if let Some(device) = self.links[link].host {
+            self.links[device].receiver = Some(number);
+        }
         self.coordinators.push(LinkCoordinator {
             coordinator,
             host,
@@ -64,6 +69,18 @@ impl Engine {
         self.agenda
             .push(std::cmp::Reverse((Time::ZERO, Event::Coordinator(number))));
         number
+    }
+
+    /// Goes on with another file of the cluster, of which [`Cluster::changes`] has said that it can.
+    pub(in crate::switch) fn take_over(&mut self, cluster: &Cluster) {
+        // It was tried when the file was read.
+        let Ok(destinations) = cluster.destinations() else {
+            return;
+        };
+        for entry in &mut self.coordinators {
+            entry.destinations = destinations.clone();
+            entry.coordinator.set_budget(cluster.budget());
+        }
     }
 
     /// Hands a message to a coordinator. `from` is the address that it came from, unproven.
@@ -89,6 +106,19 @@ impl Engine {
         for number in 0..self.coordinators.len() {
             self.coordinators[number].coordinator.leave();
             self.tend(now, number);
+        }
+    }
+
+    /// Tells a coordinator of a frame that its host has received.
+    pub(super) fn note_received(&mut self, now: Time, number: usize, frame: &Frame) {
+        let bytes = self.store.bytes(frame.slot, frame.length);
+        let entry = &mut self.coordinators[number];
+        if let Some(from) = entry
+            .destinations
+            .source_of(bytes)
+            .filter(|from| *from != entry.host)
+        {
+            entry.coordinator.received(now, frame.size(), from);
         }
     }
 

@@ -36,7 +36,7 @@ fn hosts_and_controllers_have_numbers() {
     assert_eq!(cluster.host("h1").unwrap(), 1);
     assert_eq!(cluster.controller("c1").unwrap(), 1);
     let addresses: Vec<u32> = cluster.controller_addresses().iter().map(|a| a.0).collect();
-    assert_eq!(addresses, [2, 3]);
+    assert_eq!(addresses, [1_000_000, 1_000_001]);
     let error = cluster.host("h7").unwrap_err().to_string();
     assert!(error.contains("it has h0, h1"), "{error}");
 }
@@ -60,6 +60,8 @@ fn what_is_wrong_is_said() {
             "\"0bps\" is not a rate: it is zero",
         ),
         ("\"h1\"", "\"h0\"", "h0 is the name of two"),
+        ("\"h1\"", "\"h 1\"", "\"h 1\" is not a name"),
+        ("\"h1\"", "\"h\\n1\"", "is not a name"),
         ("10.0.0.2:4784", "10.0.0.1:4784", "address of two"),
         (
             "networks = [\"10.1.0.0/24\"]",
@@ -81,9 +83,9 @@ fn what_is_wrong_is_said() {
             "weight 17; use 1 to 16",
         ),
         (
-            "name = \"c0\"",
-            "name = \"c0\"\nmetrics = \"0.0.0.0:1\"",
-            "open to other machines",
+            "key-file = \"key\"",
+            "key-file = \"key\"\ngate = { pass-dscp = 0 }",
+            "for scenarios",
         ),
         ("[[trunk]]", "[[truck]]", "truck"),
     ] {

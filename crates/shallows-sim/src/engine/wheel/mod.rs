@@ -35,6 +35,7 @@ const TURN_BITS: u32 = 10;
 /// Slots of two turns.
 const SLOTS: usize = 2 << TURN_BITS;
 const WORDS: usize = SLOTS / 64;
+const _: () = assert!(WORDS == 32, "each word has a bit of `occupied_words`");
 /// Turns that have a list: together 34 ms.
 const TURNS: usize = 1 << 10;
 
@@ -55,6 +56,8 @@ pub(crate) struct Wheel {
     free: Vec<u32>,
     /// One bit for each slot that is not empty.
     occupied: Box<[u64; WORDS]>,
+    /// One bit for each word of `occupied` that is not zero.
+    occupied_words: u32,
     turns: Box<[Vec<Event>; TURNS]>,
     /// Events in `turns`.
     in_turns: usize,
@@ -73,6 +76,7 @@ impl Wheel {
             chunks: Vec::new(),
             free: Vec::new(),
             occupied: filled(0),
+            occupied_words: 0,
             turns: filled(Vec::new()),
             in_turns: 0,
             beyond: BinaryHeap::new(),
@@ -100,7 +104,9 @@ impl Wheel {
     /// `list`.
     #[inline(never)]
     fn push_into_new_chunk(&mut self, place: usize, list: List, entry: Entry) {
-        self.occupied[place / 64 % WORDS] |= 1 << (place % 64);
+        let word = place / 64 % WORDS;
+        self.occupied[word] |= 1 << (place % 64);
+        self.occupied_words |= 1 << word;
         let after = match self.chunks.get(list.chunk()) {
             Some(first) => first.0[CHUNK as usize].0 << 32 | u128::from(list.0),
             None => u128::MAX,
@@ -214,7 +220,9 @@ impl Wheel {
         }
         let (slot, start) = (self.now_slot, start_of(self.now_slot));
         let place = slot as usize % SLOTS;
-        self.occupied[place / 64] &= !(1 << (place % 64));
+        let word = &mut self.occupied[place / 64];
+        *word &= !(1 << (place % 64));
+        self.occupied_words &= !(u32::from(*word == 0) << (place / 64));
         let mut list = mem::replace(&mut self.slots[place], List::EMPTY);
         self.done = 0;
         self.current.clear();
@@ -346,15 +354,18 @@ impl Wheel {
     }
 
     /// The same, if the word of `from` has none from there on.
-    #[inline(never)]
+    #[inline]
     fn next_occupied_word(&self, from: u64) -> u64 {
-        let first = from / 64;
-        let words = first + 1..=first + WORDS as u64;
-        let slots = words.map(|word| {
-            let bits = self.occupied[word as usize % WORDS];
-            (bits != 0).then(|| word * 64 + u64::from(bits.trailing_zeros()))
-        });
-        slots.flatten().next().unwrap_or(u64::MAX)
+        if self.occupied_words == 0 {
+            return u64::MAX;
+        }
+        let after = from / 64 + 1;
+        let turned = self
+            .occupied_words
+            .rotate_right(after as u32 % WORDS as u32);
+        let word = after + u64::from(turned.trailing_zeros());
+        let bits = self.occupied[word as usize % WORDS];
+        word * 64 + u64::from(bits.trailing_zeros())
     }
 }
 

@@ -235,6 +235,13 @@ fn mistakes_are_refused() {
         poisson("load = nan\nflows = 1"),
         "load is NaN, it must be a positive number"
     );
+    assert_eq!(
+        poisson("load = 1e300\nflows = 1"),
+        format!(
+            "load is {}, it must be a positive number, at most 1000",
+            1e300
+        )
+    );
     assert_eq!(poisson("load = 0.5"), "give either flows or duration");
     assert_eq!(
         poisson("load = 0.5\nflows = 1\nduration = '1s'"),

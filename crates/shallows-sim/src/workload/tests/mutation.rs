@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::RngSeed;
+use proptest::test_runner::{RngSeed, TestRunner};
 
 /// Many cases, the same in every run.
 pub(in super::super) fn fuzzing() -> ProptestConfig {
@@ -10,6 +10,25 @@ pub(in super::super) fn fuzzing() -> ProptestConfig {
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::with_cases(2_000)
     }
+}
+
+/// Tries mutants of a text, for as long as the search takes.
+pub(in super::super) fn fuzz_for_long(
+    what: &str,
+    text: &'static str,
+    check: impl Fn(&str) -> Result<(), TestCaseError>,
+) {
+    shallows_testing::fuzz(what, |seed| {
+        let config = ProptestConfig {
+            rng_seed: RngSeed::Fixed(seed),
+            failure_persistence: None,
+            ..fuzzing()
+        };
+        let cases = u64::from(config.cases);
+        let tried = TestRunner::new(config).run(&mutant(text), |text| check(&text));
+        tried.unwrap_or_else(|error| panic!("{error}"));
+        cases
+    });
 }
 
 /// What a slip of the hand, or of a script, puts in the place of a token.

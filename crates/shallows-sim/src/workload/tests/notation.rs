@@ -87,6 +87,17 @@ fn files_are_found_beside_the_scenario() {
 }
 
 #[test]
+fn a_unit_that_contradicts_the_distribution_is_refused() {
+    let poisson = |unit: &str| {
+        let size = format!("{{ cdf = {{ name = 'web-search', unit = '{unit}' }} }}");
+        format!("[poisson]\nload = 0.5\nflows = 1\nsize = {size}")
+    };
+    let refused = refusal(&poisson("bytes"), &star(3));
+    assert!(refused.contains("are packets; leave out unit"), "{refused}");
+    assert!(read(&poisson("packets")).generate(&star(3), 0).is_ok());
+}
+
+#[test]
 fn configurations_survive_writing_and_reading() {
     for text in [
         "list = 'flows.csv'",

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Latency, Plan};
+use super::{Latency, Plan, PlannedLevel};
 use crate::host::qjump::Phase;
 use crate::units::{Bytes, Rate, Time};
 
@@ -13,7 +13,7 @@ pub struct Surroundings {
     pub core: Option<(String, Rate)>,
     /// Hosts that do not take part.
     pub others: u32,
-    /// The largest packet that hosts send.
+    /// What the largest packet of a host takes on the link.
     pub largest_packet: Option<Bytes>,
     /// The longest epoch that is good enough.
     pub wanted_epoch: Option<Time>,
@@ -47,6 +47,8 @@ pub enum Caveat {
         bytes: Bytes,
         /// The largest packet.
         largest: Bytes,
+        /// Who sends it, if that is known.
+        application: Option<String>,
     },
     /// The epoch is longer than it may be.
     LongEpoch {
@@ -65,6 +67,15 @@ pub enum Caveat {
         queues: usize,
         /// Levels.
         levels: usize,
+    },
+    /// A level that no flow of the distribution is small enough for.
+    NoFlows {
+        /// The level.
+        level: usize,
+        /// Its bytes an epoch.
+        bytes: Bytes,
+        /// What the smallest flow takes on the link.
+        smallest: Bytes,
     },
     /// Flows that need more than their level may send.
     Overloaded {
@@ -99,17 +110,7 @@ impl Plan {
         if around.others > 0 {
             caveats.push(Caveat::Others(around.others));
         }
-        if let Some(largest) = around.largest_packet {
-            for (level, planned) in self.levels.iter().enumerate() {
-                if let Some(bytes) = planned.bytes.filter(|&bytes| bytes < largest) {
-                    caveats.push(Caveat::LargePackets {
-                        level,
-                        bytes,
-                        largest,
-                    });
-                }
-            }
-        }
+        caveats.extend(self.large_packets(around));
         if let Some(wanted) = around.wanted_epoch.filter(|&wanted| self.epoch > wanted) {
             caveats.push(Caveat::LongEpoch {
                 epoch: self.epoch,
@@ -124,6 +125,7 @@ impl Plan {
             let levels = self.levels.len();
             caveats.push(Caveat::FewQueues { queues, levels });
         }
+        caveats.extend(self.levels_without_flows());
         for (level, needed) in self.overloaded(around.load.unwrap_or_default()) {
             let rate = self.levels[level].rate;
             caveats.push(Caveat::Overloaded {
@@ -134,6 +136,45 @@ impl Plan {
         }
         if self.phase == Phase::Synchronized {
             caveats.push(Caveat::Clocks);
+        }
+        caveats
+    }
+
+    fn levels_without_flows(&self) -> Option<Caveat> {
+        let flows = |of: &PlannedLevel| of.flows.map(|flows| flows.from);
+        // All levels but the top one have a limit that some flow set.
+        let (level, planned) = self.levels.iter().enumerate().next_back()?;
+        let none = flows(planned)?.is_none();
+        let smallest = self.levels.iter().filter_map(|of| flows(of)?).min()?;
+        planned.bytes.filter(|_| none).map(|bytes| Caveat::NoFlows {
+            level,
+            bytes,
+            smallest,
+        })
+    }
+
+    /// Packets that never pass, of each application of a level, or of hosts where none are known.
+    fn large_packets(&self, around: &Surroundings) -> Vec<Caveat> {
+        let mut caveats = Vec::new();
+        for (level, planned) in self.levels.iter().enumerate() {
+            let Some(bytes) = planned.bytes else {
+                continue;
+            };
+            let of_applications = planned.applications.iter();
+            let of_applications = of_applications.map(|of| (of.largest, Some(of.name.clone())));
+            let of_hosts = around.largest_packet.map(|largest| (largest, None));
+            let of_hosts = of_hosts.filter(|_| planned.applications.is_empty());
+            let too_large = of_applications
+                .chain(of_hosts)
+                .filter(|&(largest, _)| largest > bytes);
+            caveats.extend(
+                too_large.map(|(largest, application)| Caveat::LargePackets {
+                    level,
+                    bytes,
+                    largest,
+                    application,
+                }),
+            );
         }
         caveats
     }
@@ -160,10 +201,21 @@ impl Display for Caveat {
                 level,
                 bytes,
                 largest,
+                application: None,
             } => write!(
                 f,
-                "level {level} may send {bytes} an epoch: its packets must not be larger, and \
+                "level {level} may send {bytes} per epoch: its packets must not be larger, and \
                  hosts send up to {largest}"
+            ),
+            Self::LargePackets {
+                level,
+                bytes,
+                largest,
+                application: Some(name),
+            } => write!(
+                f,
+                "{name} breaks if it sends its largest packets, {largest}: level {level} may send \
+                 {bytes} per epoch, and drops what is larger"
             ),
             Self::LongEpoch {
                 epoch,
@@ -178,6 +230,16 @@ impl Display for Caveat {
             Self::FewQueues { queues, levels } => write!(
                 f,
                 "the switches serve {queues} queues in strict priority, there are {levels} levels"
+            ),
+            Self::NoFlows {
+                level,
+                bytes,
+                smallest,
+            } => write!(
+                f,
+                "no flow belongs to level {level}, which may send {bytes} per epoch: the smallest \
+                 takes {smallest} on the link; leave the level to other traffic, or plan with a P \
+                 of {smallest}"
             ),
             Self::Overloaded {
                 level,
@@ -225,6 +287,23 @@ mod tests {
     }
 
     #[test]
+    fn a_top_level_without_flows_is_said() {
+        let network = plan(Phase::Mesochronous, &[1.0]).network;
+        let cut = |sizes: &[f64]| {
+            let plan = Plan::from_flow_sizes(network, Phase::Mesochronous, sizes, 4).unwrap();
+            plan.caveats(&Surroundings::default())
+        };
+        let caveats = cut(&[9_079.5, 20_000.0, 80_000.0]);
+        let [caveat @ Caveat::NoFlows { .. }] = &caveats[..] else {
+            panic!("{caveats:?}");
+        };
+        let said =
+            "no flow belongs to level 3, which may send 256B per epoch: the smallest takes 9.08KB";
+        assert!(caveat.to_string().starts_with(said), "{caveat}");
+        assert_eq!(cut(&[200.0, 20_000.0, 80_000.0]), []);
+    }
+
+    #[test]
     fn each_assumption_of_the_bound_has_a_caveat() {
         let around = Surroundings {
             core: Some(("leaf0->spine0".to_owned(), Rate::from_gbps(1))),
@@ -249,6 +328,7 @@ mod tests {
                     level: 1,
                     bytes: Bytes::new(512),
                     largest: Bytes::new(1500),
+                    application: None,
                 },
                 // 196 us at 10 Gbps are 245,000 B.
                 Caveat::LongEpoch {

@@ -17,6 +17,7 @@ fn needs(list: &[(&str, Need)]) -> Vec<Application> {
     let application = |&(name, need): &(&str, Need)| Application {
         name: name.to_owned(),
         need,
+        largest: Bytes::new(200),
     };
     list.iter().map(application).collect()
 }
@@ -67,7 +68,7 @@ fn the_mix_of_figure_5() {
     let plan = Plan::from_applications(network, Phase::Synchronized, &mix).unwrap();
     let factors: Vec<_> = plan.levels.iter().map(|level| level.factor).collect();
     assert_eq!(factors, [None, Some(6.0), Some(1.0)]);
-    let names = plan.levels.iter().map(|level| level.applications.concat());
+    let names = plan.levels.iter().map(|level| level.names().concat());
     assert_eq!(names.collect::<Vec<_>>(), ["hadoop", "memcached", "ptpd"]);
     // With eq. 2 the epoch is twice as long, and so are the bytes for the same rate.
     let plan = Plan::from_applications(network, Phase::Mesochronous, &mix).unwrap();
@@ -97,15 +98,16 @@ fn a_rate_is_reached_and_no_need_falls_below_the_guarantee() {
 #[test]
 fn more_needs_than_levels_share_those_that_are_nearest() {
     let network = network(12, "256B", "10Gbps", "0");
+    // At most half the link, with eq. 2.
     let rates =
-        [10, 20, 40, 80, 85, 160, 320, 640].map(|mbps| Need::Rate(Rate::from_mbps(10 * mbps)));
+        [10, 20, 40, 80, 85, 160, 320, 490].map(|mbps| Need::Rate(Rate::from_mbps(10 * mbps)));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let mut mix: Vec<_> = names.into_iter().zip(rates).collect();
     mix.push(("bulk", Need::Bulk));
     // 256 B an epoch are 416 Mbps, so a, b and c need no level below the guaranteed one.
     let plan = Plan::from_applications(network, Phase::Mesochronous, &needs(&mix)).unwrap();
     assert_eq!(plan.levels.len(), 7);
-    assert_eq!(plan.levels[6].applications, ["c", "b", "a"]);
+    assert_eq!(plan.levels[6].names(), ["c", "b", "a"]);
 
     // With 120 hosts they are 41.6 Mbps, and there is one level too many.
     let network = Network {
@@ -113,7 +115,7 @@ fn more_needs_than_levels_share_those_that_are_nearest() {
         ..network
     };
     let plan = Plan::from_applications(network, Phase::Mesochronous, &needs(&mix)).unwrap();
-    let names = plan.levels.iter().map(|level| level.applications.concat());
+    let names = plan.levels.iter().map(|level| level.names().concat());
     let names: Vec<_> = names.collect();
     assert_eq!(names, ["bulk", "h", "g", "ed", "f", "c", "b", "a"]);
     assert!(plan.levels[3].rate >= Rate::from_mbps(1650));
@@ -181,4 +183,54 @@ fn what_cannot_be_planned_is_refused() {
     assert!(matches!(refused, Err(PlanError::TooFast { .. })));
     let refused = Plan::from_flow_sizes(network, Phase::Mesochronous, &[1.0], 1);
     assert_eq!(refused.unwrap_err(), PlanError::Partition(1));
+}
+
+/// §6.1 with ε = 12 us: 5 Gbps are 41 times P in an epoch, for 12 hosts.
+#[test]
+fn no_factor_is_more_than_the_number_of_hosts() {
+    let network = network(12, "256B", "10Gbps", "12us");
+    let mix = needs(&[("memcached", Need::Rate(Rate::from_gbps(5)))]);
+    let refused = Plan::from_applications(network, Phase::Mesochronous, &mix);
+    let Err(PlanError::TooMuch {
+        factor,
+        least_packet,
+        ..
+    }) = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(factor.round(), 41.0);
+    assert_eq!(least_packet, None, "f = n has less than half the link");
+    // 2 Gbps: n P = 2 Gbps x (2 n P / R + 12 us), so P is 3,000 B / (12 x 0.6).
+    let mix = needs(&[("memcached", Need::Rate(Rate::from_gbps(2)))]);
+    let refused = Plan::from_applications(network, Phase::Mesochronous, &mix).unwrap_err();
+    assert!(refused.to_string().contains("a P of 417B"), "{refused}");
+    let enough = Network {
+        packet: Bytes::new(417),
+        ..network
+    };
+    let plan = Plan::from_applications(enough, Phase::Mesochronous, &mix).unwrap();
+    assert!(plan.levels[0].factor.unwrap() <= 12.0);
+    assert!(plan.levels[0].rate >= Rate::from_gbps(2));
+}
+
+#[test]
+fn a_rate_has_room_for_the_largest_packet_of_its_application() {
+    let network = network(12, "280B", "10Gbps", "4us");
+    let mut mix = needs(&[
+        ("ptpd", Need::Guaranteed),
+        ("memcached", Need::Rate(Rate::from_gbps(1))),
+    ]);
+    for application in &mut mix {
+        application.largest = Bytes::new(1538);
+    }
+    let plan = Plan::from_applications(network, Phase::Mesochronous, &mix).unwrap();
+    // 1 Gbps in 9.376 us are 1,172 B.
+    assert_eq!(plan.levels[0].bytes, Some(Bytes::new(1538)));
+    // The guaranteed level stays P, and says who breaks.
+    let caveats = plan.caveats(&Surroundings::default());
+    let [caveat @ Caveat::LargePackets { level: 1, .. }] = &caveats[..] else {
+        panic!("{caveats:?}");
+    };
+    assert!(caveat.to_string().starts_with("ptpd breaks"), "{caveat}");
 }

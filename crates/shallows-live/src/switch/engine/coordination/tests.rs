@@ -59,6 +59,7 @@ fn engine(key: &ClusterKey) -> Engine {
             rate: RATE,
             framing: Framing::ETHERNET,
             gate: GateConfig::default(),
+            budget: GateConfig::default().budget(RATE, HOSTS),
             protocol: Protocol::default(),
             on_demand: None,
         };

@@ -1,0 +1,58 @@
+//! Limiters that end unless they are confirmed, so that an operator who cuts himself off comes back.
+
+use std::thread;
+use std::time::Duration;
+
+use shallows_core::units::Time;
+
+use super::layout::RawLimits;
+use super::{apply, check_readable, now_ns, pins_of, remove, value, write};
+use crate::qjump::{Device, Error, Limits, Options};
+
+/// The end of a trial on the program's clock.
+pub(super) fn deadline(trial: Time) -> Result<u64, Error> {
+    Ok(now_ns()? + (trial.ps() / Time::from_ns(1).ps()).max(1))
+}
+
+/// Ends the trial of a limiter: it stays.
+pub fn confirm(device: &Device) -> Result<(), Error> {
+    check_readable()?;
+    let pins = pins_of(device)?;
+    let map = pins.open("limits")?;
+    let mut limits: RawLimits = value(&map, 0, 0)?;
+    match limits.until_ns {
+        0 => Err(Error::NotOnTrial(device.clone())),
+        until if now_ns()? >= until => Err(Error::TrialEnded(device.clone())),
+        _ => {
+            limits.until_ns = 0;
+            write(&map, 0, &limits)
+        }
+    }
+}
+
+/// Waits for the end of a trial, and undoes what was applied until then unless it has been
+/// confirmed or replaced meanwhile: `before` are the limits before it, applied with `options`.
+///
+/// This is for a process of its own, which nothing that happens to the caller's terminal ends. If
+/// it is killed, the program itself lets everything pass from the end of the trial on.
+pub fn guard(
+    device: &Device,
+    until: Time,
+    before: Option<&Limits>,
+    options: &Options,
+) -> Result<(), Error> {
+    // It fails for a leader of a process group, which has a session of its own or is of no terminal.
+    let _ = rustix::process::setsid();
+    let now = Time::from_ns(now_ns()?);
+    let wait = until.saturating_sub(now).as_secs_f64();
+    thread::sleep(Duration::from_secs_f64(wait));
+    let pins = pins_of(device)?;
+    let limits: RawLimits = value(&pins.open("limits")?, 0, 0)?;
+    if Time::from_ns(limits.until_ns) != until {
+        return Ok(());
+    }
+    match before {
+        Some(before) => apply(device, before, options).map(drop),
+        None => remove(device),
+    }
+}

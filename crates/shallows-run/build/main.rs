@@ -1,0 +1,27 @@
+//! Build ids: hashes of the code and data that decide the results of a run, simulated or live.
+//!
+//! They are hashes of sources rather than of the executable's bytes, so that debug and release
+//! builds, and the machines of a cluster, share their kept runs. Figures, pages and commands change
+//! no run and are left out.
+
+mod lockfile;
+mod sources;
+mod tokens;
+
+use std::env;
+use std::path::Path;
+
+fn main() -> Result<(), sources::SourceError> {
+    let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    for (name, parts) in [
+        ("SHALLOWS_BUILD_ID", sources::SIMULATED),
+        ("SHALLOWS_LIVE_BUILD_ID", sources::LIVE),
+    ] {
+        let covered = sources::Covered::of(Path::new("."), parts)?;
+        for path in &covered.watched {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+        println!("cargo::rustc-env={name}={:016x}", covered.id(&version));
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Every key of the schema is honoured or refused by its name, in each world.
+//!
+//! `tests/keys.toml` has two values for each key. A world honours the key if it plans different runs
+//! for them. A key that the file lacks fails the test.
+
+mod keys;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::{env, fs};
+
+use serde::Deserialize;
+use toml::Value;
+
+use crate::scenario::{Diagnostic, Scenario, Setting};
+
+/// A scenario, and two values for each key of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Group {
+    /// Settings on top of the file's scenario.
+    #[serde(default)]
+    with: Vec<String>,
+    /// Another group has the reason why this scenario cannot run live.
+    #[serde(default)]
+    simulated_only: bool,
+    /// Two values, or one to set what is not set else. A value that needs other settings is
+    /// `{ value, with }`.
+    keys: BTreeMap<String, Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Examples {
+    scenario: String,
+    group: Vec<Group>,
+}
+
+/// A world in which scenarios run.
+struct World {
+    name: &'static str,
+    /// Everything that a run of a scenario would start from.
+    plan: fn(&Scenario) -> Result<String, Diagnostic>,
+    /// Keys, or tables of keys, that change nothing here, with the reason.
+    without_effect: &'static [(&'static str, &'static str)],
+    /// Whether it may refuse keys of the other.
+    refuses: bool,
+}
+
+const SIMULATED: World = World {
+    name: "simulated",
+    plan: simulated,
+    without_effect: &[("live", "of live runs"), ("version", "of the file itself")],
+    refuses: false,
+};
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+const LIVE: World = World {
+    name: "live",
+    plan: crate::live::plan_of,
+    without_effect: &[
+        ("probes", "the report says that they are for simulations"),
+        ("transport.rto.initial", "the report says so"),
+        ("transport.delayed-ack.timeout", "the report says so"),
+        ("routing", "a tree has one path between two hosts"),
+        ("version", "of the file itself"),
+    ],
+    refuses: true,
+};
+
+fn simulated(scenario: &Scenario) -> Result<String, Diagnostic> {
+    let built = scenario.build()?;
+    let setup = scenario.setup(&built, 1)?;
+    let config = &scenario.config;
+    Ok(format!(
+        "{setup:?} {:?} {:?} {:?} {:?} {:?}",
+        built.probes, built.size_classes, config.report.percentiles, config.until, config.name
+    ))
+}
+
+fn examples() -> Examples {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/keys.toml");
+    toml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+impl World {
+    /// The reason why two values of a key are neither honoured nor refused here, if so.
+    fn complaint(
+        &self,
+        text: &str,
+        with: &[String],
+        key: &str,
+        values: &[Value],
+    ) -> Option<String> {
+        let plans = match values {
+            [one] => [
+                self.try_with(text, with, None),
+                self.try_with(text, with, Some((key, one))),
+            ],
+            [one, other] => [one, other].map(|value| self.try_with(text, with, Some((key, value)))),
+            _ => return Some("one or two values are expected".to_owned()),
+        };
+        let is_silent = |(table, _): &(&str, &str)| {
+            key == *table
+                || key
+                    .strip_prefix(table)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
+        let is_silent = self.without_effect.iter().any(is_silent);
+        match plans {
+            [Ok(one), Ok(other)] if one != other => None,
+            [Ok(_), Ok(_)] if is_silent => None,
+            [Ok(_), Ok(_)] => Some("is ignored".to_owned()),
+            [Err(refusal), _] | [_, Err(refusal)] => {
+                let names = |part: &str| refusal.contains(part);
+                let parts = key.split('.').skip(usize::from(key.contains('.')));
+                let named = { parts }.any(names);
+                (!self.refuses || !named).then(|| format!("is refused: {refusal}"))
+            }
+        }
+    }
+
+    fn try_with(
+        &self,
+        text: &str,
+        with: &[String],
+        key: Option<(&str, &Value)>,
+    ) -> Result<String, String> {
+        let mut settings: Vec<Setting> = with.iter().map(Setting::new).collect();
+        if let Some((key, value)) = key {
+            let more = value.get("with").and_then(Value::as_array);
+            let more = more.into_iter().flatten().filter_map(Value::as_str);
+            settings.extend(more.map(Setting::new));
+            let value = value.get("value").unwrap_or(value);
+            settings.push(Setting::new(format!("{key}={value}")));
+        }
+        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let registry = shallows_core::registry::Registry::default();
+        let path = Path::new("keys.toml");
+        let scenario = Scenario::parse_in(path, text, &settings, &base, &registry);
+        let planned = scenario.and_then(|scenario| (self.plan)(&scenario));
+        planned.map_err(|error| error.to_string())
+    }
+
+    fn check(&self) {
+        let Examples { scenario, group } = examples();
+        let mut complaints = Vec::new();
+        let here = group
+            .iter()
+            .filter(|of| !(of.simulated_only && self.refuses));
+        for Group { with, keys, .. } in here {
+            for (key, values) in keys {
+                let complaint = self.complaint(&scenario, with, key, values);
+                complaints.extend(complaint.map(|of| format!("{key} {of} ({with:?})")));
+            }
+        }
+        let (name, count) = (self.name, complaints.len());
+        assert!(
+            count == 0,
+            "{count} keys, {name}:\n{}",
+            complaints.join("\n")
+        );
+    }
+}
+
+#[test]
+fn a_simulation_honours_every_key() {
+    SIMULATED.check();
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+#[test]
+fn a_live_run_honours_or_refuses_every_key() {
+    LIVE.check();
+}
+
+#[test]
+fn every_key_of_the_schema_has_an_example() {
+    let known = keys::of_schema();
+    let groups = examples().group;
+    let used = groups.iter().flat_map(|group| group.keys.keys());
+    let used: BTreeSet<String> = used.map(|key| keys::normal(key)).collect();
+    let missing: Vec<_> = known.difference(&used).collect();
+    assert!(missing.is_empty(), "tests/keys.toml lacks {missing:#?}");
+    let unknown: Vec<_> = used.difference(&known).collect();
+    assert!(unknown.is_empty(), "the schema lacks {unknown:#?}");
+}

@@ -1,0 +1,206 @@
+//! The scenarios that can run live, and the reasons why others cannot.
+
+use shallows_core::host::udp::ReassemblyConfig;
+use shallows_core::port::SchedulerConfig;
+use shallows_core::units::{Bytes, Rate};
+use shallows_live::lab;
+use shallows_live::traffic::STREAM_HEADER;
+use shallows_sim::HostSetup;
+use shallows_sim::topology::TopologyConfig;
+
+use super::controller::Wanted;
+use super::{difference, plan, xco};
+use crate::scenario::{Built, Diagnostic, Ports, Scenario, ScenarioConfig};
+
+/// What a CPU for the switch and one for the hosts carry.
+const MOST_RATE: Rate = Rate::from_gbps(1);
+
+/// What they carry exactly, and what refusals suggest.
+const GOOD_RATE: Rate = Rate::from_mbps(200);
+
+/// Refuses what cannot run live at this scale, before anything is made.
+pub(super) fn refuse(
+    scenario: &Scenario,
+    built: &Built,
+    scale: Option<f64>,
+) -> Result<(), Diagnostic> {
+    refuse_topology(scenario)?;
+    refuse_what_is_simulated_only(scenario, built)?;
+    refuse_streams(scenario, built)?;
+    let fabric = &built.fabric;
+    xco::refuse(scenario, fabric)?;
+    Wanted::of(scenario)?;
+    difference::refuse(scenario, scale.unwrap_or(1.0))?;
+    let hosts = xco::lab_hosts(scenario, fabric);
+    if !(2..=lab::MOST_HOSTS).contains(&hosts) {
+        let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
+        return Err(scenario.error("topology", problem));
+    }
+    let fastest = fabric.links().iter().map(|link| link.rate).max();
+    let fastest = fastest.unwrap_or(GOOD_RATE);
+    let scaled = fastest.bps() as f64 * scale.unwrap_or(1.0);
+    if scaled > MOST_RATE.bps() as f64 {
+        let problem = format!(
+            "a link of {} is more than this machine can carry live",
+            Rate::from_bps(scaled as u64)
+        );
+        let factor = GOOD_RATE.bps() as f64 / fastest.bps() as f64;
+        return Err(scenario.error("topology", problem).help(format!(
+            "--scale {factor:.4} makes {GOOD_RATE} of {fastest} and all times longer by as much, \
+             so that nothing changes in units of packets"
+        )));
+    }
+    let ports = &built.ports;
+    let mut schedulers = [&ports.switches, &ports.hosts].into_iter();
+    let mut schedulers = schedulers.by_ref().chain(ports.special.values());
+    if schedulers.any(|port| port.scheduler == SchedulerConfig::Pfabric) {
+        let problem = "pfabric needs the remaining size of a flow in every packet, and the \
+                       kernel's packets do not have it";
+        let help = "choose strict or dwrr, or simulate it";
+        return Err(scenario.error("ports.switch.scheduler", problem).help(help));
+    }
+    Ok(())
+}
+
+fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
+    let name = match scenario.config.topology {
+        TopologyConfig::LeafSpine { spines: 1, .. }
+        | TopologyConfig::Star { .. }
+        | TopologyConfig::Dumbbell { .. }
+        | TopologyConfig::Chain { .. }
+        | TopologyConfig::Custom { .. } => return Ok(()),
+        TopologyConfig::LeafSpine { .. } => "leaf-spine",
+        TopologyConfig::FatTree { .. } => "fat-tree",
+    };
+    let problem = format!("a {name} has several ways between hosts, and live switches have one");
+    let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
+                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+    Err(scenario.error("topology", problem).help(help))
+}
+
+/// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
+fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
+    // What is new here has to be planned, refused here or listed as a difference.
+    let ScenarioConfig {
+        links,
+        transports,
+        application,
+        ports,
+        hosts,
+        until,
+        // Refused or planned apart.
+        topology: _,
+        workload: _,
+        live: _,
+        // Differences.
+        completion: _,
+        connections: _,
+        transport: _,
+        probes: _,
+        // A tree has one path between two hosts.
+        routing: _,
+        // Results.
+        version: _,
+        name: _,
+        seed: _,
+        report: _,
+    } = &scenario.config;
+    let HostSetup {
+        stages,
+        qjump: _,
+        xco: _,
+    } = hosts;
+    let Ports {
+        pause,
+        pool: _,
+        host_delay: _,
+        switch: _,
+        host: _,
+        special: _,
+    } = ports;
+    let trunks = 2 * built.fabric.hosts()..;
+    let refused = [
+        (
+            !links.is_empty(),
+            "links",
+            "links with faults are simulated only",
+        ),
+        (
+            !application.is_empty() && until.is_none(),
+            "application",
+            "a live run does not know when its applications are done",
+        ),
+        (
+            !transports.is_empty(),
+            "transports",
+            "transports of some services or hosts are simulated only: a lab's hosts are all alike",
+        ),
+        (
+            stages.is_some(),
+            "hosts.stages",
+            "stages are simulated only: the hosts of a lab do not tag packets by the bytes that \
+             their flow has sent",
+        ),
+        (
+            pause.is_some(),
+            "ports.pause",
+            "pauses are simulated only: virtual devices do not obey pause frames",
+        ),
+        (
+            built.ports.special.keys().any(|link| trunks.contains(link)),
+            "ports.special",
+            "special ports between switches are simulated only",
+        ),
+    ];
+    match refused.into_iter().find(|(found, ..)| *found) {
+        Some((_, table, problem)) => {
+            let help = match table {
+                "application" if until.is_none() => "set until at the top of the file",
+                _ => "leave it out, or simulate it; live.commands can run any program",
+            };
+            Err(scenario.error(table, problem).help(help))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses UDP flows that the kernel cannot send as they are simulated.
+fn refuse_streams(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
+    let mtu = plan::mtu(scenario);
+    for stream in &built.workload.streams {
+        let size = stream.send.size();
+        let (problem, help) = if stream.mtu != mtu {
+            (
+                format!(
+                    "live hosts have one MTU, {mtu} bytes (transport.segment and transport.header), \
+                     and UDP flows have {}",
+                    stream.mtu
+                ),
+                format!("stream.mtu = {mtu}"),
+            )
+        } else if size < Bytes::new(STREAM_HEADER as u64) {
+            (
+                format!(
+                    "live, a UDP message says in its first {STREAM_HEADER} bytes which one it is \
+                     and when it was sent, and has {size}"
+                ),
+                "make it longer, or simulate it".to_owned(),
+            )
+        } else if stream.reassembly != ReassemblyConfig::default() {
+            (
+                "live, the kernel reassembles messages, with memory and a timeout of its own"
+                    .to_owned(),
+                "leave out stream.reassembly, or simulate it".to_owned(),
+            )
+        } else if stream.ect {
+            (
+                "the marks of UDP packets are not counted live".to_owned(),
+                "leave out stream.ect, or simulate it".to_owned(),
+            )
+        } else {
+            continue;
+        };
+        return Err(scenario.error("workload", problem).help(help));
+    }
+    Ok(())
+}

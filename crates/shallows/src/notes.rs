@@ -1,0 +1,92 @@
+//! Notes about a run that a reader of its numbers should know.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use shallows_core::port::ClassifierConfig;
+use shallows_results::summary::Summary;
+use shallows_run::{Built, Scenario};
+use shallows_sim::workload::{FlowSpec, OfferedLoad};
+
+/// Share of the simulated time after the last start above which the load is not the one requested.
+const LONG_TAIL: f64 = 0.5;
+
+/// Lines about a simulated run; empty if there is nothing to say.
+pub(crate) fn notes(scenario: &Scenario, built: &Built, summary: &Summary) -> String {
+    let found = [
+        overload(&built.workload.offered),
+        tail(built, summary),
+        shared_queues(scenario, built),
+    ];
+    found
+        .into_iter()
+        .flatten()
+        .fold(String::new(), |mut text, note| {
+            let _ = writeln!(text, "note: {note}");
+            text
+        })
+}
+
+fn overload(loads: &[OfferedLoad]) -> Option<String> {
+    let load = loads.iter().find(|load| load.requested > 1.0)?;
+    let percent = 100.0 * load.requested;
+    Some(format!(
+        "a load of {percent:.0}% exceeds the capacity, so queues and completion times grow with the \
+         length of the run (load = 0.6 is 60%)"
+    ))
+}
+
+/// Runs whose elephants go on long after the last arrival have a lower load than requested.
+fn tail(built: &Built, summary: &Summary) -> Option<String> {
+    if built.workload.offered.is_empty() {
+        return None;
+    }
+    let starts = built.workload.flows.iter().map(|flow| flow.start);
+    let last = starts
+        .filter(|&start| start != FlowSpec::AT_BARRIER)
+        .max()?;
+    let end = summary.facts.simulated.as_secs_f64();
+    let share = 1.0 - last.as_secs_f64() / end;
+    if !(LONG_TAIL..1.0).contains(&share) {
+        return None;
+    }
+    let hosts = summary.facts.utilisation.first()?;
+    let (after, mean) = (100.0 * share, 100.0 * hosts.mean);
+    Some(format!(
+        "{after:.0}% of the simulated time came after the last flow started: the mean utilisation \
+         of links {} was {mean:.1}%; more flows come nearer to the requested load",
+        hosts.links
+    ))
+}
+
+/// With the classifier by DSCP, services without a queue of their own share the last one.
+fn shared_queues(scenario: &Scenario, built: &Built) -> Option<String> {
+    let config = &scenario.config;
+    let port = &config.ports.switch;
+    if port.classifier != ClassifierConfig::Dscp
+        || port.queues == 1
+        || config.hosts.stages.is_some()
+    {
+        return None;
+    }
+    let services: BTreeSet<u16> = built
+        .workload
+        .flows
+        .iter()
+        .map(|flow| flow.service)
+        .collect();
+    let last = port.queues as u16 - 1;
+    let beyond: Vec<String> = services
+        .iter()
+        .filter(|&&service| service > last)
+        .map(ToString::to_string)
+        .collect();
+    if beyond.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "ports have {} queues: services {} share the last one with service {last}",
+        port.queues,
+        beyond.join(", ")
+    ))
+}

@@ -1,0 +1,11 @@
+//! The command on the real kernel. These tests are a program of their own, so that the others do not
+//! take their CPUs: cargo runs one test program at a time, and each test here waits until it is alone.
+#![cfg(all(feature = "live", target_os = "linux"))]
+
+mod agent;
+mod cc;
+mod exec;
+mod runs;
+#[path = "../support/mod.rs"]
+mod support;
+mod together;
