@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
@@ -60,9 +61,10 @@ fn run_in(
     command: &mut Command,
     started: impl FnOnce(),
 ) -> Result<ExitStatus, Error> {
+    let held = HeldSignals::hold(command);
     let mut child = cgroup.spawn(command)?;
     started();
-    pass_signals_on(&child);
+    held.pass_on_to(&child);
     let status = child.wait().map_err(|source| Error::Program {
         program: command.get_program().to_owned(),
         source,
@@ -94,31 +96,61 @@ fn attach(mark: &Mark, cgroup: &Cgroup) -> Result<Vec<Link>, Error> {
     Ok(links.map_err(kernel("attach to the cgroup"))?)
 }
 
-/// Ctrl-C and Ctrl-\\ reach the command itself, from the terminal; those that somebody sends to this
-/// process alone are passed on. The handlers of the command are its own: it has been started before.
-fn pass_signals_on(child: &Child) {
-    use Signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+/// The signals that this process passes on to its command. They are blocked from before the command
+/// starts, so that none of them ends this process alone; dropping this restores the signal mask.
+struct HeldSignals {
+    passed: SigSet,
+    mask_before: SigSet,
+}
 
-    let child = Pid::from_raw(child.id().cast_signed());
-    let signals: SigSet = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().collect();
-    let blocked = signals
-        .thread_block()
-        .and_then(|()| SignalFd::new(&signals));
-    let Ok(signals) = blocked else {
-        return;
-    };
-    thread::spawn(move || {
-        while let Ok(Some(info)) = signals.read_signal() {
-            let Ok(signal) = Signal::try_from(info.ssi_signo.cast_signed()) else {
-                continue;
-            };
-            let of_terminal = info.ssi_code == libc::SI_KERNEL;
-            if !of_terminal || matches!(signal, SIGTERM | SIGHUP) {
-                // It may have ended.
-                let _ = kill(child, signal);
-            }
+impl HeldSignals {
+    /// Blocks the signals; the command starts with the signal mask of before.
+    #[allow(unsafe_code)]
+    fn hold(command: &mut Command) -> Self {
+        use Signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+        let mask_before = SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty());
+        let passed: SigSet = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().collect();
+        // Where this fails, a signal ends this process and leaves the command running.
+        let _ = passed.thread_block();
+        // SAFETY: between fork and exec only async-signal-safe functions may be called; this one
+        // makes one system call with a value that the closure owns.
+        unsafe {
+            command.pre_exec(move || mask_before.thread_set_mask().map_err(Into::into));
         }
-    });
+        Self {
+            passed,
+            mask_before,
+        }
+    }
+
+    /// Starts to pass signals on. Ctrl-C and Ctrl-\\ of a terminal reach the command without it.
+    fn pass_on_to(&self, child: &Child) {
+        use Signal::{SIGHUP, SIGTERM};
+
+        let child = Pid::from_raw(child.id().cast_signed());
+        let Ok(signals) = SignalFd::new(&self.passed) else {
+            return;
+        };
+        thread::spawn(move || {
+            while let Ok(Some(info)) = signals.read_signal() {
+                let Ok(signal) = Signal::try_from(info.ssi_signo.cast_signed()) else {
+                    continue;
+                };
+                let of_terminal = info.ssi_code == libc::SI_KERNEL;
+                if !of_terminal || matches!(signal, SIGTERM | SIGHUP) {
+                    // It may have ended.
+                    let _ = kill(child, signal);
+                }
+            }
+        });
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        let _ = self.mask_before.thread_set_mask();
+    }
 }
 
 /// A cgroup of ours; it goes as it is dropped.
