@@ -158,6 +158,20 @@ pub(crate) fn begin_output(
     Ok(output)
 }
 
+/// Writes the record of a run that was made in memory, as [`run_built`] does for one with a
+/// directory.
+pub fn save(
+    record: &RunRecord,
+    scenario: &Scenario,
+    directory: &Path,
+    format: Format,
+) -> Result<(), Failure> {
+    let output = begin_output(directory, scenario)?;
+    record.write(output.path(), format)?;
+    output.publish()?;
+    Ok(())
+}
+
 /// Writes the scenario as it is run, and copies of the files that it reads.
 fn write_resolved(out: &Path, scenario: &Scenario) -> Result<(), Failure> {
     let (text, inputs) = scenario.config.resolved()?;
