@@ -19,8 +19,8 @@ use shallows_results::summary::{
 };
 use shallows_sim::{PauseStats, Simulation};
 
+use crate::plan::RunPlan;
 use crate::recorder::sent_bytes;
-use crate::scenario::Built;
 
 /// Groups of links beyond which only hosts and switches are told apart.
 const MOST_GROUPS: usize = 12;
@@ -76,13 +76,13 @@ pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
 /// What only the simulation can tell.
 pub fn facts(
     simulation: &Simulation,
-    built: &Built,
+    plan: &RunPlan,
     records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
     completion: Completion,
     wall: Duration,
 ) -> RunFacts {
     let progress = simulation.progress();
-    let counts = FlowCounts::of(records, built.size_classes);
+    let counts = FlowCounts::of(records, plan.size_classes);
     // What timers do after the last flow is of no interest.
     let flows = simulation.flows().len() as u64;
     let simulated = if flows > 0 && counts.finished == flows {
@@ -97,14 +97,14 @@ pub fn facts(
         events: progress.events,
         engine: Some(simulation.engine().to_string()),
         wall: Some(wall),
-        marks: marks(simulation, &built.fabric, counts.marks),
-        drops: drops(simulation, built),
+        marks: marks(simulation, &plan.fabric, counts.marks),
+        drops: drops(simulation, plan),
         latencies: Vec::new(),
-        levels: levels(simulation, &built.fabric),
-        longest_wait: (0..built.fabric.hosts())
+        levels: levels(simulation, &plan.fabric),
+        longest_wait: (0..plan.fabric.hosts())
             .filter_map(|host| simulation.longest_wait(host))
             .max(),
-        utilisation: utilisation(simulation, built, simulated),
+        utilisation: utilisation(simulation, plan, simulated),
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",
             Completion::Receiver => "from a flow's start to its last byte at the receiver",
@@ -178,9 +178,9 @@ fn marks(simulation: &Simulation, fabric: &Fabric, arrived: ClassCounts) -> Vec<
 
 /// Drops by reason and by the class of the flow, and what links lost where some may. ACKs are
 /// `other`.
-fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
+fn drops(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     let of_reason = |reason| {
-        let total: u64 = queues(simulation, &built.fabric, |counters| {
+        let total: u64 = queues(simulation, &plan.fabric, |counters| {
             counters.drops(reason).packets
         })
         .sum();
@@ -190,7 +190,7 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
             *of == reason && flow.bytes != FlowSpec::ENDLESS
         });
         for (flow, _, packets) in of_flows {
-            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+            counts.add(plan.size_classes.class_of(flow.bytes), u64::from(packets));
         }
         counts.other = total - counts.total();
         ReasonCounts {
@@ -199,8 +199,8 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
         }
     };
     let mut counts = DropReason::ALL.map(of_reason).to_vec();
-    counts.extend(refusals(simulation, built));
-    let faulty = built.faults.links();
+    counts.extend(refusals(simulation, plan));
+    let faulty = plan.faulty_links();
     if !faulty.is_empty() {
         let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
         counts.push(ReasonCounts {
@@ -212,11 +212,11 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
 }
 
 /// Drops of data at the gates of hosts, where there are any.
-fn refusals(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
+fn refusals(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     let of_reason = |refusal| {
         let mut counts = ClassCounts::default();
         for (flow, _, packets) in simulation.refusals().filter(|(_, of, _)| *of == refusal) {
-            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+            counts.add(plan.size_classes.class_of(flow.bytes), u64::from(packets));
         }
         ReasonCounts {
             reason: refusal_name(refusal).to_owned(),
@@ -263,8 +263,8 @@ fn queues(
 }
 
 /// How busy the links were over `span`, by what they join.
-fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
-    let fabric = &built.fabric;
+fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utilisation> {
+    let fabric = &plan.fabric;
     let mut groups = grouped(fabric, |node| role(fabric, node));
     if groups.len() > MOST_GROUPS {
         groups = grouped(fabric, |node| match node {
@@ -275,7 +275,7 @@ fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilis
     let summarize = |(links, numbers): (String, Vec<u32>)| {
         let shares = numbers
             .iter()
-            .map(|&link| share(simulation, built, link, span));
+            .map(|&link| share(simulation, plan, link, span));
         let shares: Vec<f64> = shares.collect();
         Utilisation {
             links,
@@ -283,10 +283,7 @@ fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilis
             mean: mean(&shares),
             min: shares.iter().copied().fold(f64::INFINITY, f64::min),
             max: shares.iter().copied().fold(0.0, f64::max),
-            pauses: built
-                .ports
-                .pause
-                .map(|_| pauses(simulation, &numbers, span)),
+            pauses: plan.ports.pause.map(|_| pauses(simulation, &numbers, span)),
         }
     };
     groups.into_iter().map(summarize).collect()
@@ -320,18 +317,18 @@ fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, V
 }
 
 /// How busy a link was over `span`, as a fraction of its rate.
-fn share(simulation: &Simulation, built: &Built, link: u32, span: Time) -> f64 {
-    let rate = built.fabric.link(link).rate;
+fn share(simulation: &Simulation, plan: &RunPlan, link: u32, span: Time) -> f64 {
+    let rate = plan.fabric.link(link).rate;
     match rate.bps() as f64 / 8.0 * span.as_secs_f64() {
         0.0 => 0.0,
-        capacity => sent(simulation, built, link) / capacity,
+        capacity => sent(simulation, plan, link) / capacity,
     }
 }
 
 /// Bytes on the wire, but for the padding of short frames.
-fn sent(simulation: &Simulation, built: &Built, link: u32) -> f64 {
+fn sent(simulation: &Simulation, plan: &RunPlan, link: u32) -> f64 {
     let port = simulation.port(link);
-    let config = built.ports.config(&built.fabric, link);
+    let config = plan.ports.config(&plan.fabric, link);
     let queues = 0..port.queue_count();
     let bytes: u64 = queues.map(|queue| sent_bytes(port, config, queue)).sum();
     bytes as f64

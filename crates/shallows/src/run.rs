@@ -7,7 +7,9 @@ use shallows_core::registry::Registry;
 use shallows_model::workload::OfferedLoad;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
-use shallows_run::{Built, FlowRecords, Interrupt, Options, Scenario, Setting, run_built};
+use shallows_run::{
+    FlowRecords, Interrupt, Options, RunPlan, Scenario, Setting, Simulated, World as _,
+};
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
@@ -20,7 +22,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &settings(args)?, registry)?;
     let interrupted = watch_for_ctrl_c()?;
     let interrupted = Interrupt::Flag(&interrupted);
-    let built = scenario.build_unless(interrupted)?;
+    let plan = Simulated.admit(scenario.build_unless(interrupted)?)?;
     let out = out(args, &scenario);
     let options = Options {
         out: Some((&out, args.format.format())),
@@ -28,8 +30,8 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         interrupted,
         flows: FlowRecords::OnDisk,
     };
-    let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);
-    let finished = run_built(&scenario, &built, &options, &mut [&mut line]);
+    let mut line = ProgressLine::new(plan.workload.flows.len(), plan.until);
+    let finished = plan.run(&options, &mut [&mut line]);
     line.clear();
     let finished = finished?;
     let Some(summary) = &finished.record.summary else {
@@ -38,12 +40,12 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     if args.json {
         output::print(&summary.to_json())?;
     } else {
-        let (loads, out) = (loads(&built), out.display());
+        let (loads, out) = (loads(&plan), out.display());
         let probes = match &finished.probes[..] {
             [] => String::new(),
             files => format!("probes: {}\n", files.join(", ")),
         };
-        let notes = notes(&scenario, &built, summary);
+        let notes = notes(&plan, summary);
         let explained = explained(args, summary);
         output::print(&format!(
             "{loads}{summary}{explained}{notes}results: {out}\n{probes}"
@@ -52,10 +54,10 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let none_finished = summary.classes.all.fct.is_none();
     match (summary.completeness, scenario.config.until) {
         (Completeness::Partial, _) => Err(Failure::Interrupted),
-        (_, Some(until)) if none_finished && built.has_finite_flows() => {
+        (_, Some(until)) if none_finished && plan.has_finite_flows() => {
             Err(anyhow!("no flow finished before {until}; let the run last longer").into())
         }
-        (_, None) if none_finished && built.has_finite_flows() => {
+        (_, None) if none_finished && plan.has_finite_flows() => {
             Err(anyhow!("no flow finished").into())
         }
         (Completeness::Complete, _) => Ok(()),
@@ -129,13 +131,13 @@ pub(crate) fn out(args: &RunArgs, scenario: &Scenario) -> PathBuf {
 }
 
 /// Lines about the loads that were asked for, if any were.
-pub(crate) fn loads(built: &Built) -> String {
+pub(crate) fn loads(plan: &RunPlan) -> String {
     let line = |load: &OfferedLoad| {
         let (requested, offered) = (100.0 * load.requested, 100.0 * load.offered);
         let gbps = load.capacity / 1e9;
         format!("load: {requested:.1}% requested, {offered:.1}% offered of {gbps} Gbps\n")
     };
-    match &built.workload.offered[..] {
+    match &plan.workload.offered[..] {
         [] => String::new(),
         loads => loads.iter().map(line).collect::<String>() + "\n",
     }

@@ -73,10 +73,15 @@ pub enum FlowNumbers {
 /// The probes of a run, checked.
 #[derive(Clone, Debug, Default)]
 pub struct Probes {
+    /// Packets to keep.
     pub watch: Watch,
+    /// Lengths of queues.
     pub queues: Option<Sampled>,
+    /// Throughput of queues.
     pub throughput: Option<Sampled>,
+    /// Windows of senders.
     pub flows: Option<Sampled>,
+    /// Application bytes, by service.
     pub goodput: Option<Sampled>,
 }
 
