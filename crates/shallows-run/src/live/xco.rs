@@ -223,6 +223,8 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
         patience: *patience,
         protocol: *protocol,
         on_demand: *on_demand,
+        // Hosts of a scenario have one station each, which stays.
+        learn_places: false,
         gate: *gate,
         framing: built.ports.hosts.framing,
         controllers: controllers
