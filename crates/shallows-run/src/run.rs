@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
+use shallows_model::{Connections, Interrupt};
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
-use shallows_sim::{Connections, Interrupt};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;

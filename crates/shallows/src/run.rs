@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_model::workload::OfferedLoad;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_run::{Built, FlowRecords, Interrupt, Options, Scenario, Setting, run_built};
-use shallows_sim::workload::OfferedLoad;
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;

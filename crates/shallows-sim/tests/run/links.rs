@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shallows_core::units::Time;
-use shallows_sim::routing::{LinkState, RoutingConfig};
-use shallows_sim::topology::Node;
-use shallows_sim::{Content, Fault, LinkChange, Observation, Watch};
+use shallows_model::routing::{LinkState, RoutingConfig};
+use shallows_model::topology::Node;
+use shallows_model::{Fault, LinkChange};
+use shallows_sim::{Content, Observation, Watch};
 
 use crate::world::{LEAF_SPINE, World, flow};
 
