@@ -8,6 +8,7 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
 use shallows_results::latencies::{Latency, Operation};
+use shallows_results::ports::{PortCounters, PortRecord};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
@@ -54,6 +55,32 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
                 dropped: Some(outcome.drops),
             }
         })
+}
+
+/// The ports of a fabric with their counters over `span`, in the order of their links.
+pub(crate) fn ports(simulation: &Simulation, built: &Built, span: Time) -> Vec<PortRecord> {
+    let mut ports = crate::recorder::ports(&built.fabric);
+    for (link, record) in (0..).zip(&mut ports) {
+        let port = simulation.port(link);
+        let of_queues = |count: &dyn Fn(usize) -> u64| (0..port.queue_count()).map(count).sum();
+        let queued = |queue: usize| {
+            let evicted = port.counters(queue).drops(DropReason::Evicted).packets;
+            port.queued(queue).packets - evicted - u64::from(port.queue_packets(queue))
+        };
+        let config = built.ports.config(&built.fabric, link);
+        let paused = simulation.pauses(link);
+        record.counters = Some(PortCounters {
+            packets: of_queues(&queued),
+            bytes: of_queues(&|queue| sent_bytes(port, config, queue)),
+            utilisation: share(simulation, built, link, span),
+            peak_bytes: port.peak_bytes().get(),
+            marks: of_queues(&|queue| port.counters(queue).all_marks()),
+            drops: of_queues(&|queue| port.counters(queue).all_drops().packets),
+            pauses: paused.pauses,
+            paused: paused.paused,
+        });
+    }
+    ports
 }
 
 /// The operations that applications have done.

@@ -41,5 +41,5 @@ pub use simulation::{
     Simulation, Status,
 };
 pub use transport::TransportOverride;
-pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};
+pub use watch::{CapturedPacket, Content, DroppedPacket, Fault, LinkChange, Observation, Watch};
 pub use xco::{Directives, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};

@@ -126,6 +126,7 @@ impl Scenario {
                 rtt: config.rtt,
                 sojourn: set("probes.sojourn", &config.sojourn)?,
                 captured: set("probes.capture", &config.capture)?,
+                drops: false,
             },
             queues: sampled("probes.queues", &config.queues)?,
             throughput: sampled("probes.throughput", &config.throughput)?,
