@@ -290,14 +290,6 @@ fn queues(
 
 /// How busy the links were over `span`, by what they join.
 fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
-    let fabric = &built.fabric;
-    let mut groups = grouped(fabric, |node| role(fabric, node));
-    if groups.len() > MOST_GROUPS {
-        groups = grouped(fabric, |node| match node {
-            Node::Host(_) => "host".to_owned(),
-            Node::Switch(_) => "switch".to_owned(),
-        });
-    }
     let summarize = |(links, numbers): (String, Vec<u32>)| {
         let shares = numbers
             .iter()
@@ -315,7 +307,19 @@ fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilis
                 .map(|_| pauses(simulation, &numbers, span)),
         }
     };
-    groups.into_iter().map(summarize).collect()
+    tiers(&built.fabric).into_iter().map(summarize).collect()
+}
+
+/// Links by the kinds of nodes that they join, such as "leaf to spine"; at most 12 groups.
+pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<u32>> {
+    let groups = grouped(fabric, |node| role(fabric, node));
+    if groups.len() <= MOST_GROUPS {
+        return groups;
+    }
+    grouped(fabric, |node| match node {
+        Node::Host(_) => "host".to_owned(),
+        Node::Switch(_) => "switch".to_owned(),
+    })
 }
 
 /// How some links were paused over `span`.

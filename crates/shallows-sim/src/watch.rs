@@ -92,6 +92,8 @@ pub struct DroppedPacket {
     pub connection: u32,
     /// Bytes with headers.
     pub size: u32,
+    /// Packets queued at the port, which leave it later.
+    pub waiting: u32,
     /// Reason of the drop.
     pub reason: DropReason,
 }

@@ -14,6 +14,7 @@ pub mod artifact;
 pub mod compare;
 mod diff;
 mod executor;
+pub mod explain;
 mod measured;
 mod metric;
 mod operations;

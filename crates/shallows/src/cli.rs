@@ -34,6 +34,11 @@ pub(crate) enum Command {
     /// more over seeds and scenarios that the search has not seen. Finished runs are kept, so an
     /// interrupted command can be repeated. Exit codes as those of `run`.
     Tune(crate::tune::TuneArgs),
+    /// Explain a run: hottest ports, where completion times went, losses and timeouts.
+    ///
+    /// A simulated run is simulated again with every link observed, which takes several times as
+    /// long and gives the same flows.
+    Explain(crate::explain::ExplainArgs),
     /// Make the runs of a task. Called by Slurm.
     #[command(hide = true)]
     SweepTask { round: PathBuf, task: usize },

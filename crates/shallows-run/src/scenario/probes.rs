@@ -73,10 +73,15 @@ pub enum FlowNumbers {
 /// The probes of a run, checked.
 #[derive(Clone, Debug, Default)]
 pub struct Probes {
+    /// Observations of single packets.
     pub watch: Watch,
+    /// Ports whose queues are sampled.
     pub queues: Option<Sampled>,
+    /// Ports whose throughput is sampled.
     pub throughput: Option<Sampled>,
+    /// Flows whose windows are sampled.
     pub flows: Option<Sampled>,
+    /// Sampling of goodput, by service.
     pub goodput: Option<Sampled>,
 }
 

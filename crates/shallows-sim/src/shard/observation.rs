@@ -59,6 +59,7 @@ impl Shard {
                 flow: packet.account(),
                 connection: packet.connection(),
                 size: packet.size(),
+                waiting: self.network.port(port).packets(),
                 reason,
             }));
         }
