@@ -23,6 +23,7 @@ pub mod repro;
 pub mod slurm;
 pub mod sweep;
 mod table;
+pub mod trace;
 pub mod tune;
 pub mod validate;
 

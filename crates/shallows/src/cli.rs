@@ -168,6 +168,10 @@ pub(crate) struct RunArgs {
     /// Explain the columns of the summary.
     #[arg(long, conflicts_with_all = ["json", "vary"])]
     pub(crate) explain: bool,
+    /// Write a trace for ui.perfetto.dev: flows as slices, queues and windows as counters, marks and
+    /// drops as instants. Sampled, and at most 100 MB.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["live", "vary"])]
+    pub(crate) trace: Option<PathBuf>,
     /// End the run at this simulated time, such as 100ms.
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
