@@ -100,6 +100,7 @@ pub fn run_built(
             return Err(nothing("started", scenario).into());
         }
         let mut record = RunRecord::new(Vec::new(), None);
+        record.ports = report::ports(&simulation, built, simulation.progress().now);
         recorder.complete(&mut record)?;
         if let Some((output, format)) = output {
             record.write(output.path(), format)?;
@@ -116,7 +117,9 @@ pub fn run_built(
         FlowRecords::InMemory => records().collect(),
         FlowRecords::OnDisk => Vec::new(),
     };
+    let ports = report::ports(&simulation, built, summary.facts.simulated);
     let mut record = RunRecord::new(kept, Some(summary));
+    record.ports = ports;
     record.operations = operations;
     let probes = recorder.complete(&mut record)?;
     if let Some(table) = table.filter(|_| !record.operations.is_empty()) {

@@ -30,4 +30,4 @@ pub use shard::PauseStats;
 pub use simulation::{
     DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation, Status,
 };
-pub use watch::{CapturedPacket, Content, Observation, Watch};
+pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};

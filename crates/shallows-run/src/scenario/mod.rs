@@ -50,12 +50,12 @@ pub use faults::Faults;
 use faults::LinkConfig;
 use inputs::Streams;
 use links::LinkNames;
-pub(crate) use links::name as link_name;
+pub use links::name as link_name;
 pub use live::{
     FaultAction, LatencyFormat, Live, LiveCommand, LiveFault, LiveForgery, LiveXco, Probe, Role,
 };
 use probes::ProbesConfig;
-pub use probes::Sampled;
+pub use probes::{Probes, Sampled};
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
