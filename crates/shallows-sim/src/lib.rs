@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod applications;
-mod barriers;
 mod control;
 mod density;
 mod engine;
@@ -20,7 +19,7 @@ mod watch;
 mod xco;
 
 // What is simulated; modules here name it as if it were theirs.
-use shallows_model::{hosts, interrupt, ports, routing, topology, transport, workload};
+use shallows_model::{barriers, hosts, interrupt, ports, routing, topology, transport, workload};
 
 pub use applications::Latency;
 pub use control::{AgentSetup, Control, GateAgent, HostAgent, LoneAgent};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use shallows_core::application::Protocol;
+use shallows_core::application::{ApplicationError, Protocol};
 use shallows_core::host::qjump::LimiterConfig;
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
@@ -107,7 +107,9 @@ impl Setup {
     }
 
     /// Puts the connections of applications after the flows; gives the parts of their hosts.
-    pub(crate) fn add_applications(&mut self) -> (ApplicationPlan, Vec<LocalPart>) {
+    pub(crate) fn add_applications(
+        &mut self,
+    ) -> Result<(ApplicationPlan, Vec<LocalPart>), ApplicationError> {
         let mut plan = ApplicationPlan {
             first_slot: self.workload.flows.len() as u32,
             ..ApplicationPlan::default()
@@ -115,8 +117,9 @@ impl Setup {
         let mut parts = Vec::new();
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
             let hosts = &application.hosts;
+            let own = application.plan()?;
             plan.first_connections.push(plan.connections.len() as u32);
-            for connection in &application.plan.connections {
+            for connection in &own.connections {
                 let (from, to) = (connection.from, connection.to);
                 plan.connections.push(PlannedConnection {
                     application: number,
@@ -134,11 +137,11 @@ impl Setup {
                 let lanes = [lane(from, to), lane(to, from)];
                 Arc::make_mut(&mut self.workload).flows.extend(lanes);
             }
-            let of_members = (0..).zip(hosts).zip(application.plan.parts);
+            let of_members = (0..).zip(hosts).zip(own.parts);
             let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
             parts.extend(of_members.map(part));
         }
-        (plan, parts)
+        Ok((plan, parts))
     }
 
     /// Puts the agents in their hosts, and the channels between them after the flows.

@@ -6,17 +6,17 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
+use shallows_core::application::ApplicationError;
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{ApplicationSetup, ControlError, Fault, LinkChange, PortSetup};
+use shallows_model::{ApplicationSetup, Barriers, ControlError, Fault, LinkChange, PortSetup};
 use thiserror::Error;
 
 use crate::applications::Latency;
-use crate::barriers::Barriers;
 use crate::control::Control;
 use crate::density;
 use crate::hosts::{HostSetup, QjumpError};
@@ -106,6 +106,9 @@ pub enum SetupError {
         /// What the level may send in an epoch.
         allotment: Option<Bytes>,
     },
+    /// An application.
+    #[error("application: {0}")]
+    Application(#[from] ApplicationError),
     /// Agents of control protocols.
     #[error("control: {0}")]
     Control(#[from] ControlError),
@@ -273,7 +276,7 @@ impl Simulation {
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();
-        let (applications, parts) = setup.add_applications();
+        let (applications, parts) = setup.add_applications()?;
         let mut hosts = setup.gates(interrupt)?;
         for part in parts {
             hosts.entry(part.host).or_default().parts.push(part);

@@ -165,6 +165,7 @@ impl Scenario {
             SetupError::Control(_) => "hosts.xco",
             SetupError::NoPath { .. } if self.source.has("routing") => "routing",
             SetupError::NoPath { .. } => "topology",
+            SetupError::Application(_) => "application",
             SetupError::Datagrams(_) | SetupError::NoFlows => "workload",
         };
         self.error(table, problem)
@@ -258,7 +259,10 @@ impl Scenario {
     }
 
     /// The applications on a fabric.
-    fn applications(&self, fabric: &Fabric) -> Result<Vec<ApplicationSetup>, Diagnostic> {
+    pub(crate) fn applications(
+        &self,
+        fabric: &Fabric,
+    ) -> Result<Vec<ApplicationSetup>, Diagnostic> {
         let build = |(index, entry): (usize, &ApplicationEntry)| {
             let path = format!("application.{index}");
             entry

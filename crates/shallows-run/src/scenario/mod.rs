@@ -51,9 +51,7 @@ use faults::LinkConfig;
 use inputs::Streams;
 use links::LinkNames;
 pub use links::name as link_name;
-pub use live::{
-    FaultAction, LatencyFormat, Live, LiveCommand, LiveFault, LiveForgery, LiveXco, Probe, Role,
-};
+pub use live::{LatencyFormat, Live, LiveCommand, LiveXco, Probe, Role};
 use probes::ProbesConfig;
 pub use probes::{Probes, Sampled};
 use source::Source;
