@@ -36,7 +36,11 @@ fn tagger(count: StageCount, acks: Vec<u8>) -> StageTagger {
 /// An Ethernet frame of the connection with `payload` bytes of data.
 fn frame(from_sender: bool, flags: u8, seq: u32, ack: u32, payload: u32) -> Vec<u8> {
     let (near, far) = ([10, 83, 0, 1, 0x1c, 0x0f], [10, 83, 0, 2, 0x9c, 0x40]);
-    let (from, to) = if from_sender { (near, far) } else { (far, near) };
+    let (from, to) = if from_sender {
+        (near, far)
+    } else {
+        (far, near)
+    };
     let mut ip = vec![0x45, ECT];
     ip.extend((40 + payload as u16).to_be_bytes());
     ip.extend([0, 1, 0x40, 0, 64, 6, 0, 0]);
@@ -58,7 +62,9 @@ fn frame(from_sender: bool, flags: u8, seq: u32, ack: u32, payload: u32) -> Vec<
 
 /// Of an IPv4 header; zero over a whole one.
 fn checksum(header: &[u8]) -> u16 {
-    let words = header.chunks(2).map(|of| u32::from(of[0]) << 8 | u32::from(of[1]));
+    let words = header
+        .chunks(2)
+        .map(|of| u32::from(of[0]) << 8 | u32::from(of[1]));
     let sum: u32 = words.sum();
     !((sum & 0xFFFF) + (sum >> 16)) as u16
 }
@@ -66,7 +72,11 @@ fn checksum(header: &[u8]) -> u16 {
 /// The tag that the program writes, with all else as it was.
 fn tag(tags: &StageTags, frame: &[u8]) -> u8 {
     let (_, after) = tags.object().programs()[0].run(&[], frame, 1).unwrap();
-    assert_eq!(checksum(&after[14..34]), 0, "the checksum is that of the header");
+    assert_eq!(
+        checksum(&after[14..34]),
+        0,
+        "the checksum is that of the header"
+    );
     assert_eq!(after[15] & 0b11, ECT, "the ECN field is left alone");
     assert_eq!((&after[..15], &after[34..]), (&frame[..15], &frame[34..]));
     after[15] >> 2
@@ -135,11 +145,17 @@ fn compare(count: StageCount) {
         let expected = tagger.stage(Bytes::new(sent));
         let seq = SENDER.wrapping_add(1).wrapping_add(seq as u32);
         let found = tag(&tags, &frame(true, ACK, seq, heard, len));
-        assert_eq!(found, expected, "segment {number}, {sent} B after the first");
+        assert_eq!(
+            found, expected,
+            "segment {number}, {sent} B after the first"
+        );
         stages[usize::from(found)] += 1;
     }
     assert!(again > 20, "{again} retransmissions");
-    assert!(stages[1..].iter().all(|&packets| packets > 20), "{stages:?}");
+    assert!(
+        stages[1..].iter().all(|&packets| packets > 20),
+        "{stages:?}"
+    );
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         outputs: None,
         until: None,
         xco: None,
+        stages: None,
     }
 }
 

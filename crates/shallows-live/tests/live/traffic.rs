@@ -29,6 +29,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
         outputs: None,
         until: None,
         xco: None,
+        stages: None,
     }
 }
 

@@ -107,6 +107,7 @@ fn run(flows: Vec<Flow>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> Obse
         outputs: None,
         until: Some(until),
         xco: Some(xco),
+        stages: None,
     };
     experiment.run(&|| false).unwrap()
 }
