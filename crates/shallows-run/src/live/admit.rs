@@ -136,10 +136,15 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "transports of some services or hosts are simulated only: a lab's hosts are all alike",
         ),
         (
-            stages.is_some(),
+            stages.is_some() && !application.is_empty(),
             "hosts.stages",
-            "stages are simulated only: the hosts of a lab do not tag packets by the bytes that \
-             their flow has sent",
+            "live, a message of an application cannot be told from the one before, so its stage \
+             would count both",
+        ),
+        (
+            stages.is_some() && !built.workload.streams.is_empty(),
+            "hosts.stages",
+            "live, stages are those of TCP flows, not of UDP flows",
         ),
         (
             pause.is_some(),
