@@ -5,6 +5,8 @@ use std::path::Path;
 
 use shallows_core::port::{Accounting, DropReason, EgressPort, PortConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::FlowSpec;
 use shallows_results::pcapng::{self, Capture, Interface};
 use shallows_results::ports::{LinkRole, PortRecord};
 use shallows_results::probes::{
@@ -13,8 +15,6 @@ use shallows_results::probes::{
 };
 use shallows_results::series::Series;
 use shallows_results::{Format, ResultsError, RunRecord};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::FlowSpec;
 use shallows_sim::{CapturedPacket, Content, Observation, Simulation};
 
 use crate::driver::{Observer, Step, Ticks};

@@ -7,6 +7,9 @@ use std::time::Duration;
 use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
+use shallows_model::Completion;
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::FlowSpec;
 use shallows_results::latencies::{Latency, Operation};
 use shallows_results::ports::{PortCounters, PortRecord};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
@@ -15,9 +18,7 @@ use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{
     LevelSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
 };
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, PauseStats, Simulation};
+use shallows_sim::{PauseStats, Simulation};
 
 use crate::recorder::sent_bytes;
 use crate::scenario::Built;

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
+use shallows_model::{Connections, Interrupt};
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
-use shallows_sim::{Connections, Interrupt};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
@@ -159,6 +159,20 @@ pub(crate) fn begin_output(
     write_resolved(output.path(), scenario)?;
     output.refuse_inputs(scenario.files())?;
     Ok(output)
+}
+
+/// Writes the record of a run that was made in memory, as [`run_built`] does for one with a
+/// directory.
+pub fn save(
+    record: &RunRecord,
+    scenario: &Scenario,
+    directory: &Path,
+    format: Format,
+) -> Result<(), Failure> {
+    let output = begin_output(directory, scenario)?;
+    record.write(output.path(), format)?;
+    output.publish()?;
+    Ok(())
 }
 
 /// Writes the scenario as it is run, and copies of the files that it reads.

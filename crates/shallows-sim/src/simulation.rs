@@ -12,25 +12,26 @@ use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::{ApplicationSetup, ControlError, Fault, LinkChange, PortSetup};
 use thiserror::Error;
 
-use crate::applications::{ApplicationSetup, Latency};
+use crate::applications::Latency;
 use crate::barriers::Barriers;
-use crate::control::{Control, ControlError};
+use crate::control::Control;
 use crate::density;
 use crate::hosts::{HostSetup, QjumpError};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{self, Engine, EngineChoice, NoLayers};
-use crate::network::{Network, PortSetup};
+use crate::network::Network;
 use crate::parallel::{Crew, DENSE};
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
-use crate::routing::{NoPath, Router};
-use crate::setup::{places, selectors, take_hosts};
+use crate::routing::{NoPath, Router, selectors};
+use crate::setup::{places, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
 use crate::topology::{Fabric, Node};
-use crate::transport::TransportOverride;
-use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
+use crate::transport::{Completion, Connections, TransportOverride};
+use crate::watch::{Observation, Watch, watched_links};
 use crate::workload::{FlowSpec, Workload};
 
 /// Everything that a run depends on.
@@ -70,36 +71,6 @@ pub struct Setup {
     pub threads: u32,
     /// Which engine runs it. Results do not depend on it.
     pub engine: EngineChoice,
-}
-
-/// End of a flow for its completion time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Completion {
-    /// The sender receives the ACK of the last byte, as in MQ-ECN.
-    #[default]
-    Sender,
-    /// The receiver gets the last byte, as in ML-ECN.
-    Receiver,
-}
-
-/// Lifetime of connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Connections {
-    /// One connection per flow.
-    #[default]
-    PerFlow,
-    /// Connections last for the whole run. A flow takes the oldest idle connection of its source,
-    /// destination and service, with its window and estimates; if all are busy, a new connection is
-    /// opened (MQ-ECN's simulations).
-    Persistent,
-    /// Persistent connections that have sent one full segment over the idle fabric before their
-    /// first flow: they know the base delay, and the window has grown by one ACK (EAR's
-    /// simulations).
-    WarmedUp,
 }
 
 /// Why a run cannot start.

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use shallows_core::units::Time;
+use shallows_model::topology::Node;
+use shallows_model::workload::FlowSpec;
 use shallows_results::perfetto::{TraceWriter, Track};
 use shallows_run::scenario::link_name;
 use shallows_run::{Built, Failure, Observer, Step};
 use shallows_sim::Simulation;
-use shallows_sim::topology::Node;
-use shallows_sim::workload::FlowSpec;
 
 /// First interval between samples.
 const FIRST_INTERVAL: Time = Time::from_us(10);

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_model::workload::OfferedLoad;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_run::{
     Built, FlowRecords, Interrupt, Observer, Options, Scenario, Setting, run_built,
 };
-use shallows_sim::workload::OfferedLoad;
 use shallows_study::trace::{Sampling, Tracer};
 
 use crate::cli::RunArgs;

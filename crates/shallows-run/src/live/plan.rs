@@ -16,9 +16,9 @@ use shallows_live::switch::{
     TrunkPlan, UplinkPlan, Wait,
 };
 use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan, StreamPlan};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::{FlowSpec, HostSet};
-use shallows_sim::{ApplicationEntry, Completion, Interrupt, QjumpConfig};
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::{FlowSpec, HostSet};
+use shallows_model::{ApplicationEntry, Completion, Interrupt, QjumpConfig};
 
 use super::controller::Chosen;
 use super::xco;

@@ -14,9 +14,9 @@ use shallows_live::xco::lab::{
     AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoObserved, XcoPlan,
     XcoSample,
 };
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::{Directives, Outage, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::{Directives, Outage, XcoConfig};
 
 use crate::failure::Failure;
 use crate::scenario::{Built, Diagnostic, FaultAction, LiveFault, LiveXco, Scenario};

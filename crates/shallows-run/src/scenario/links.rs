@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use shallows_sim::topology::{Fabric, Link, nearest};
+use shallows_model::topology::{Fabric, Link, nearest};
 
 /// Some links: `"leaf0->h3"`, `"leaf0<->spine1"` for both directions, `"*->h3"` with any text in
 /// place of the star, `"all"`, or a list of such texts.

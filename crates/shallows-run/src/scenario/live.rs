@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
-use shallows_sim::workload::HostSet;
+use shallows_model::workload::HostSet;
 
 /// Pings and programs of live runs. A simulation ignores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -33,12 +33,12 @@ use shallows_core::port::{
 use shallows_core::registry::{Registry, UnknownName};
 use shallows_core::tcp::{ControllerConfig, TcpConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::routing::RoutingConfig;
+use shallows_model::topology::TopologyConfig;
+use shallows_model::workload::{HostSet, WorkloadConfig};
+use shallows_model::{ApplicationEntry, Completion, Connections, HostSetup};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::statistics::PercentileRule;
-use shallows_sim::routing::RoutingConfig;
-use shallows_sim::topology::TopologyConfig;
-use shallows_sim::workload::{HostSet, WorkloadConfig};
-use shallows_sim::{ApplicationEntry, Completion, Connections, HostSetup};
 use toml::Spanned;
 use toml::de::DeTable;
 

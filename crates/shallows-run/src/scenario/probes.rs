@@ -9,8 +9,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use shallows_core::units::Time;
+use shallows_model::topology::Fabric;
 use shallows_sim::Watch;
-use shallows_sim::topology::Fabric;
 
 use super::links::LinkNames;
 use super::{Diagnostic, Scenario};

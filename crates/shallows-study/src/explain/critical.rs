@@ -8,10 +8,11 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use shallows_core::units::{Bytes, Time};
+use shallows_model::Completion;
+use shallows_model::topology::Node;
+use shallows_model::workload::FlowSpec;
 use shallows_run::{Built, Scenario, report};
-use shallows_sim::topology::Node;
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{CapturedPacket, Completion, Content};
+use shallows_sim::{CapturedPacket, Content};
 
 /// Parts of a completion time, at most: tiers of links and the four below.
 const PARTS: usize = 16;

@@ -5,8 +5,8 @@
 //! Only lists and distributions that are given by file are read from disk.
 //!
 //! ```
-//! use shallows_sim::topology::TopologyConfig;
-//! use shallows_sim::workload::WorkloadConfig;
+//! use shallows_model::topology::TopologyConfig;
+//! use shallows_model::workload::WorkloadConfig;
 //!
 //! # #[derive(serde::Deserialize)]
 //! # struct Scenario { topology: TopologyConfig, workload: WorkloadConfig }
@@ -277,7 +277,7 @@ impl Workload {
     }
 
     /// The flows that wait for no barrier, in the order of their starts.
-    pub(crate) fn timed(&self) -> impl Iterator<Item = u32> {
+    pub fn timed(&self) -> impl Iterator<Item = u32> {
         let flows = (0..).zip(&self.flows);
         flows
             .filter(|(_, spec)| spec.start != FlowSpec::AT_BARRIER)
