@@ -39,6 +39,10 @@ pub(crate) enum Command {
     /// A simulated run is simulated again with every link observed, which takes several times as
     /// long and gives the same flows.
     Explain(crate::explain::ExplainArgs),
+    /// Draw a run or a sweep: completion times, queues, windows, or a metric against an axis.
+    ///
+    /// Samples that a simulated run did not record are made by simulating it again.
+    Plot(crate::plot::PlotArgs),
     /// Make the runs of a task. Called by Slurm.
     #[command(hide = true)]
     SweepTask { round: PathBuf, task: usize },
@@ -274,6 +278,8 @@ pub(crate) struct StudyArgs {
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) look: crate::plot::LookArgs,
 }
 
 #[derive(Debug, Args)]

@@ -88,6 +88,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
         ports,
         hosts,
         until,
+        measure,
         // Refused or planned apart.
         topology: _,
         workload: _,
@@ -129,6 +130,11 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             !application.is_empty() && until.is_none(),
             "application",
             "a live run does not know when its applications are done",
+        ),
+        (
+            measure.is_some(),
+            "measure",
+            "measuring windows are simulated only: a live run counts all its flows",
         ),
         (
             !transports.is_empty(),
