@@ -42,6 +42,7 @@ mod honoured;
 mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
+mod measure;
 mod plan;
 mod platform;
 mod recorder;
@@ -56,6 +57,7 @@ mod world;
 
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
+pub use measure::Measure;
 pub use plan::RunPlan;
 pub use platform::{program, read_file};
 pub use run::save;

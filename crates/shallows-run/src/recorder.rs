@@ -210,8 +210,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Completes the tables. Those in memory, and the ports that they are about, go into the record;
-    /// the others get their names, which are returned.
+    /// Completes the tables. Those in memory go into the record; the names of the files of the
+    /// others are returned.
     pub(crate) fn complete(self, record: &mut RunRecord) -> Result<Vec<String>, ResultsError> {
         let mut files = Vec::new();
         let extension = match self.place {
@@ -222,8 +222,6 @@ impl<'a> Recorder<'a> {
             Some(table) => record.insert(name, table),
             None => files.push(format!("{name}.{extension}")),
         };
-        let has_ports =
-            self.queues.is_some() || self.throughput.is_some() || self.sojourns.is_some();
         if let Some(queues) = self.queues {
             add(QueueSample::FILE, queues.writer.finish()?);
         }
@@ -248,12 +246,6 @@ impl<'a> Recorder<'a> {
                 Place::Memory => Some(sojourns.table()),
             };
             add(SojournTimes::FILE, table);
-        }
-        if has_ports {
-            record.ports = ports(&self.plan.fabric);
-            if let Place::Directory(..) = self.place {
-                files.push(shallows_results::ports::FILE.to_owned());
-            }
         }
         if let Some(mut capture) = self.capture {
             capture.write_until(Time::MAX)?;
@@ -306,6 +298,7 @@ impl Observer for Recorder<'_> {
                         capture.pending.push(**packet);
                     }
                 }
+                Observation::Drop(_) => {}
             }
         }
         if let Some(capture) = &mut self.capture {
@@ -417,6 +410,7 @@ pub(crate) fn ports(fabric: &Fabric) -> Vec<PortRecord> {
                 (Node::Switch(_), Node::Switch(_)) => LinkRole::Core,
             },
             rate: link.rate,
+            counters: None,
         })
         .collect()
 }

@@ -8,12 +8,13 @@ use shallows_core::units::Time;
 use shallows_model::{Connections, Interrupt};
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
-use shallows_results::summary::Summary;
+use shallows_results::summary::{MeasuredWindow, Summary};
 use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
+use crate::measure::Window;
 use crate::plan::RunPlan;
 use crate::platform::{self, Stopwatch};
 use crate::recorder::{Place, Recorder};
@@ -47,14 +48,17 @@ impl World for Simulated {
             None => Place::Memory,
         };
         let mut recorder = Recorder::create(plan, place)?;
-        let mut all: Vec<&mut dyn Observer> = vec![&mut recorder];
+        let measure = scenario.config.measure.unwrap_or_default();
+        let mut window = Window::new(plan, measure);
+        let mut all: Vec<&mut dyn Observer> = vec![&mut recorder, &mut window];
         all.extend(observers.iter_mut().map(|observer| &mut **observer as _));
 
         let clock = Stopwatch::start();
         let completeness = drive(&mut simulation, plan.until, &mut all, interrupted)?;
         let wall = clock.elapsed();
 
-        let records = || report::records(&simulation, &ideal);
+        let carried = window.carried;
+        let records = || report::records(&simulation, &ideal).filter(|record| measure.has(record));
         let rule = scenario.config.report.percentiles;
         let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
         if records().next().is_none() && latencies.is_empty() {
@@ -62,6 +66,7 @@ impl World for Simulated {
                 return Err(nothing("started", scenario).into());
             }
             let mut record = RunRecord::new(Vec::new(), None);
+            record.ports = report::ports(&simulation, plan, simulation.progress().now);
             recorder.complete(&mut record)?;
             if let Some((output, format)) = output {
                 record.write(output.path(), format)?;
@@ -72,12 +77,19 @@ impl World for Simulated {
         let mut facts = report::facts(&simulation, plan, records(), plan.completion, wall);
         let operations = latencies.iter().map(|of| of.operation.clone()).collect();
         facts.latencies = latencies;
+        facts.loads = report::loads(plan, carried, &facts.utilisation);
+        facts.measured = scenario.config.measure.map(|of| MeasuredWindow {
+            from: Some(of.from),
+            to: of.to,
+        });
         let summary = Summary::new(records(), completeness, plan.size_classes, rule, facts)?;
         let kept = match options.flows {
             FlowRecords::InMemory => records().collect(),
             FlowRecords::OnDisk => Vec::new(),
         };
+        let ports = report::ports(&simulation, plan, summary.facts.simulated);
         let mut record = RunRecord::new(kept, Some(summary));
+        record.ports = ports;
         record.operations = operations;
         let probes = recorder.complete(&mut record)?;
         if let Some(table) = table.filter(|_| !record.operations.is_empty()) {

@@ -29,4 +29,4 @@ pub use shard::PauseStats;
 pub use simulation::{
     DatagramStats, FlowOutcome, Progress, SenderState, Settings, SetupError, Simulation, Status,
 };
-pub use watch::{CapturedPacket, Content, Observation, Watch};
+pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};

@@ -333,7 +333,7 @@ impl Simulation {
                     _ => local_paths(&paths, &partition, part),
                 },
                 watched: watched.clone(),
-                keeps_rtt: setup.watch.rtt,
+                keeps: (setup.watch.rtt, setup.watch.drops),
                 pauses: pauses.take(),
                 layers: plan.take(),
                 starting: world.workload.timed().filter(local).collect(),

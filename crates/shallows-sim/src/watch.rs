@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::Ecn;
+use shallows_core::port::DropReason;
 use shallows_core::random::Coin;
 use shallows_core::tcp::{Ack, Segment};
 use shallows_core::units::{Bytes, Rate, Time};
@@ -24,6 +25,8 @@ pub struct Watch {
     pub sojourn: BTreeSet<u32>,
     /// All packets on these links.
     pub captured: BTreeSet<u32>,
+    /// Packets that the ports of captured links drop.
+    pub drops: bool,
 }
 
 /// Something that was seen of a packet.
@@ -49,6 +52,27 @@ pub enum Observation {
     },
     /// A packet was sent on a link. Boxed, because the others are small and many.
     Packet(Box<CapturedPacket>),
+    /// A port dropped a packet.
+    Drop(DroppedPacket),
+}
+
+/// A packet that a port dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DroppedPacket {
+    /// Time of the drop.
+    pub time: Time,
+    /// Link of the port.
+    pub link: u32,
+    /// Flow of a data packet; an ACK has none.
+    pub flow: Option<u32>,
+    /// Connection, named after its first flow.
+    pub connection: u32,
+    /// Bytes with headers.
+    pub size: u32,
+    /// Packets queued at the port, which leave it later.
+    pub waiting: u32,
+    /// Reason of the drop.
+    pub reason: DropReason,
 }
 
 /// A packet on a link.
@@ -56,8 +80,18 @@ pub enum Observation {
 pub struct CapturedPacket {
     /// When its last bit was on the link.
     pub time: Time,
-    /// Which link.
+    /// Arrival at the far end; a packet that the link loses has none.
+    pub arrival: Option<Time>,
+    /// Time from its arrival at the port to the start of its transmission.
+    pub sojourn: Time,
+    /// Link.
     pub link: u32,
+    /// Queue of the port.
+    pub queue: u32,
+    /// Identity of the packet while it is in the fabric; reused afterwards.
+    pub number: u32,
+    /// Flow of a data packet; an ACK has none.
+    pub flow: Option<u32>,
     /// The host that sent it.
     pub src: u32,
     /// The host that it is for.

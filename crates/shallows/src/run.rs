@@ -8,8 +8,9 @@ use shallows_model::workload::OfferedLoad;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_run::{
-    FlowRecords, Interrupt, Options, RunPlan, Scenario, Setting, Simulated, World as _,
+    FlowRecords, Interrupt, Observer, Options, RunPlan, Scenario, Setting, Simulated, World as _,
 };
+use shallows_study::trace::{Sampling, Tracer};
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
@@ -31,24 +32,30 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         flows: FlowRecords::OnDisk,
     };
     let mut line = ProgressLine::new(plan.workload.flows.len(), plan.until);
-    let finished = plan.run(&options, &mut [&mut line]);
+    let tracer = args.trace.as_ref().map(|path| Tracer::create(path, &plan));
+    let mut tracer = tracer.transpose()?;
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut line];
+    observers.extend(tracer.as_mut().map(|tracer| tracer as &mut dyn Observer));
+    let finished = plan.run(&options, &mut observers);
     line.clear();
     let finished = finished?;
+    let traced = tracer.map(Tracer::finish).transpose()?;
     let Some(summary) = &finished.record.summary else {
         return Ok(());
     };
     if args.json {
         output::print(&summary.to_json())?;
     } else {
-        let (loads, out) = (loads(&plan), out.display());
+        let (loads, out) = (loads(&plan, summary), out.display());
         let probes = match &finished.probes[..] {
             [] => String::new(),
             files => format!("probes: {}\n", files.join(", ")),
         };
         let notes = notes(&plan, summary);
         let explained = explained(args, summary);
+        let trace = traced.map_or_else(String::new, |of| described(args, of));
         output::print(&format!(
-            "{loads}{summary}{explained}{notes}results: {out}\n{probes}"
+            "{loads}{summary}{explained}{notes}results: {out}\n{probes}{trace}"
         ))?;
     }
     let none_finished = summary.classes.all.fct.is_none();
@@ -62,6 +69,23 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         }
         (Completeness::Complete, _) => Ok(()),
     }
+}
+
+/// The line about a trace, with its sampling.
+fn described(args: &RunArgs, of: Sampling) -> String {
+    let path = args.trace.as_deref().unwrap_or(Path::new("")).display();
+    let size = of.bytes as f64 / 1e6;
+    let mut text = format!(
+        "trace: {path} ({size:.1} MB; samples at most {} apart",
+        of.interval
+    );
+    if let Some(until) = of.until {
+        text += &format!(", none after {until}");
+    }
+    if of.flows_left_out > 0 {
+        text += &format!(", {} flows left out", of.flows_left_out);
+    }
+    text + ")\n"
 }
 
 /// What the columns of a summary mean, if the user asks.
@@ -131,11 +155,15 @@ pub(crate) fn out(args: &RunArgs, scenario: &Scenario) -> PathBuf {
 }
 
 /// Lines about the loads that were asked for, if any were.
-pub(crate) fn loads(plan: &RunPlan) -> String {
+pub(crate) fn loads(plan: &RunPlan, summary: &Summary) -> String {
+    let carried = summary.facts.loads.first().and_then(|of| of.carried);
+    let carried = carried.map_or_else(String::new, |carried| {
+        format!("; {:.1}% carried by the hosts' links", 100.0 * carried)
+    });
     let line = |load: &OfferedLoad| {
         let (requested, offered) = (100.0 * load.requested, 100.0 * load.offered);
         let gbps = load.capacity / 1e9;
-        format!("load: {requested:.1}% requested, {offered:.1}% offered of {gbps} Gbps\n")
+        format!("load: {requested:.1}% requested, {offered:.1}% offered of {gbps} Gbps{carried}\n")
     };
     match &plan.workload.offered[..] {
         [] => String::new(),

@@ -80,8 +80,8 @@ fn simulated(scenario: &Scenario) -> Result<String, Diagnostic> {
     } = &plan;
     let config = &scenario.config;
     Ok(format!(
-        "{model:?} {settings:?} {probes:?} {size_classes:?} {:?} {:?}",
-        config.report.percentiles, config.name
+        "{model:?} {settings:?} {probes:?} {size_classes:?} {:?} {:?} {:?}",
+        config.report.percentiles, config.name, config.measure
     ))
 }
 

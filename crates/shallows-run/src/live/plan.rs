@@ -54,8 +54,9 @@ pub(super) fn experiment(plan: &RunPlan, controller: &Chosen) -> Result<Experime
         probes: probes(plan)?,
         commands: commands(plan)?,
         outputs: None,
-        until: plan.scenario.config.until,
+        until: plan.until,
         xco: xco::plan(plan),
+        stages: plan.hosts.stages.clone(),
     })
 }
 

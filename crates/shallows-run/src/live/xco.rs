@@ -188,6 +188,8 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
         patience: *patience,
         protocol: *protocol,
         on_demand: *on_demand,
+        // Hosts of a scenario have one station each, which stays.
+        learn_places: false,
         gate: *gate,
         framing: plan.ports.hosts.framing,
         controllers: controllers

@@ -58,6 +58,7 @@ impl Scenario {
             topology: _,
             workload: _,
             // Read below by functions of their own.
+            measure: _,
             links: _,
             ports: _,
             transports: _,
@@ -76,6 +77,7 @@ impl Scenario {
         self.check_qjump(&fabric)?;
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
+        self.check_measure(&workload)?;
         let size_classes =
             SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
                 let problem = error.to_string().replace("_max", "-max");
@@ -119,6 +121,28 @@ impl Scenario {
         if qjump.automatic.is_some() && self.config.hosts.stages.is_some() {
             let error = QjumpError::TwoChoices("stages");
             return Err(self.error_in("hosts.qjump", &error));
+        }
+        Ok(())
+    }
+
+    /// Refuses a measuring window that is empty or has no flows.
+    fn check_measure(&self, workload: &Workload) -> Result<(), Diagnostic> {
+        let Some(measure) = self.config.measure else {
+            return Ok(());
+        };
+        if measure.to.is_some_and(|to| to <= measure.from) {
+            let problem = format!("the window ends before it begins, at {}", measure.from);
+            return Err(self.error("measure.to", problem));
+        }
+        let starts = || workload.flows.iter().map(|flow| flow.start);
+        if starts().any(|start| start == FlowSpec::AT_BARRIER) {
+            let problem = "flows that wait for others have no start to compare with the window";
+            return Err(self.error("measure", problem));
+        }
+        if !workload.flows.is_empty() && !starts().any(|start| measure.counts(start)) {
+            let last = starts().max().unwrap_or_default();
+            let problem = format!("no flow starts in the window; the last one starts at {last}");
+            return Err(self.error("measure.from", problem));
         }
         Ok(())
     }

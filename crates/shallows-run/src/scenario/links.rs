@@ -43,7 +43,7 @@ impl LinkNames {
 }
 
 /// The name of a link.
-pub(crate) fn name(fabric: &Fabric, link: &Link) -> String {
+pub fn name(fabric: &Fabric, link: &Link) -> String {
     format!("{}->{}", fabric.name(link.from), fabric.name(link.to))
 }
 

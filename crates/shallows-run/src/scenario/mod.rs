@@ -21,6 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::measure::Measure;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
@@ -48,7 +49,7 @@ pub use document::Document;
 use faults::{Faults, LinkConfig};
 use inputs::Streams;
 use links::LinkNames;
-pub(crate) use links::name as link_name;
+pub use links::name as link_name;
 pub use live::{LatencyFormat, Live, LiveCommand, LiveXco, Probe, Role};
 use probes::ProbesConfig;
 pub use probes::{Probes, Sampled};
@@ -104,6 +105,9 @@ pub struct ScenarioConfig {
     /// Time series to record besides the flows.
     #[serde(default)]
     pub probes: ProbesConfig,
+    /// Measuring window; every flow counts if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
     /// Settings of the report.
     #[serde(default)]
     pub report: Report,

@@ -73,15 +73,15 @@ pub enum FlowNumbers {
 /// The probes of a run, checked.
 #[derive(Clone, Debug, Default)]
 pub struct Probes {
-    /// Packets to keep.
+    /// Observations of single packets.
     pub watch: Watch,
-    /// Lengths of queues.
+    /// Ports whose queues are sampled.
     pub queues: Option<Sampled>,
-    /// Throughput of queues.
+    /// Ports whose throughput is sampled.
     pub throughput: Option<Sampled>,
-    /// Windows of senders.
+    /// Flows whose windows are sampled.
     pub flows: Option<Sampled>,
-    /// Application bytes, by service.
+    /// Sampling of goodput, by service.
     pub goodput: Option<Sampled>,
 }
 
@@ -131,6 +131,7 @@ impl Scenario {
                 rtt: config.rtt,
                 sojourn: set("probes.sojourn", &config.sojourn)?,
                 captured: set("probes.capture", &config.capture)?,
+                drops: false,
             },
             queues: sampled("probes.queues", &config.queues)?,
             throughput: sampled("probes.throughput", &config.throughput)?,

@@ -113,7 +113,8 @@ pub(crate) struct ShardSetup {
     pub(crate) paths: Paths,
     /// Links with faults or probes.
     pub(crate) watched: FxHashMap<u32, Watched>,
-    pub(crate) keeps_rtt: bool,
+    /// Whether round-trip times and drops are kept.
+    pub(crate) keeps: (bool, bool),
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
@@ -170,7 +171,7 @@ impl Shard {
             .watched
             .values()
             .any(|watched| watched.order == Order::Strict)
-            || setup.keeps_rtt
+            || setup.keeps != (false, false)
             || !world.workload.barriers.is_empty()
             || world.control.is_immediate
             || setup.pauses.is_some()
@@ -192,7 +193,7 @@ impl Shard {
             adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
             routing: setup.routing,
             network,
-            observer: Observer::new(setup.watched, setup.keeps_rtt),
+            observer: Observer::new(setup.watched, setup.keeps),
             pauses: setup.pauses.map(Box::new),
             layers: setup.layers.map(|plan| Box::new(Layers::new(plan))),
             outbox: (0..setup.parts).map(|_| Mail::default()).collect(),
@@ -454,6 +455,7 @@ impl Shard {
         for (number, reason) in dropped {
             self.release(port, number);
             let packet = self.take(number);
+            self.observe_drop(port, &packet, reason);
             if let Some(flow) = packet.account() {
                 self.flows.count_drop(flow, reason);
             }

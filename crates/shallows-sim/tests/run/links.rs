@@ -115,6 +115,7 @@ fn what_is_watched_is_what_happens() {
         rtt: true,
         sojourn: BTreeSet::from([0]),
         captured: BTreeSet::from([0, 1]),
+        drops: false,
     };
     let mut run = world.run();
     let seen = run.take_observations();
