@@ -252,7 +252,7 @@ impl Scenario {
             let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
             keys.extend(special.set.clone());
             let transport = value::read_table::<TcpConfig>(&keys);
-            let mut transport = transport.map_err(|error| at_keys(error.message))?;
+            let mut transport = transport.map_err(|error| at_keys(error.to_string()))?;
             let known = self.registry.resolve_transport(&mut transport);
             known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();
