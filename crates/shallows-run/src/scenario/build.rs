@@ -19,7 +19,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::{Control, EngineChoice, Setup, SetupError, Simulation};
 
 use super::probes::Probes;
-use super::{Diagnostic, Faults, Scenario, TransportFor, link_name, value};
+use super::{Diagnostic, Faults, HostPort, Scenario, TransportFor, link_name, value};
 use crate::failure::Failure;
 
 /// A scenario's parts, checked.
@@ -419,6 +419,9 @@ impl Scenario {
                         self.error_in(&format!("ports.special.{index}.port"), &error)
                     }
                     (None, Node::Switch(_)) => self.error_in("ports.switch", &error),
+                    (None, Node::Host(_)) if ports.host == HostPort::AsSwitch => {
+                        self.error_in("ports.switch", &error)
+                    }
                     (None, Node::Host(_)) => self.error_in("ports.host", &error),
                 })?;
             }
