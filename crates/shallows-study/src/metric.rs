@@ -98,9 +98,16 @@ impl TryFrom<String> for Metric {
 
     fn try_from(name: String) -> Result<Self, String> {
         parse(&name).ok_or_else(|| {
+            // Two parts in the wrong order.
+            let turned = name
+                .split_once('.')
+                .map(|(one, other)| format!("{other}.{one}"));
+            if let Some(turned) = turned.filter(|turned| parse(turned).is_some()) {
+                return format!("{name:?} is not a metric; did you mean {turned}?");
+            }
             format!(
-                "{name:?} is no metric; write one such as all.mean, small.p99, rtt.mean, \
-                 goodput.1, timeouts"
+                "{name:?} is not a metric; write one such as all.mean, small.p99, rtt.mean, \
+                 goodput.1, timeouts (docs/reproduce.md lists all)"
             )
         })
     }

@@ -130,6 +130,12 @@ pub(crate) enum Command {
     },
 }
 
+/// Reads a seed.
+fn seed(text: &str) -> Result<u64, String> {
+    let problem = |_| "a seed is a whole number, 0 or more".to_owned();
+    text.parse().map_err(problem)
+}
+
 // Each is a flag of its own on the command line.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
@@ -140,7 +146,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Seed of all random choices; overrides the scenario's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Threads of the run (default 1), at most one per CPU. Results do not depend on it. With --vary,
     /// the number of parallel runs (default: one per core).

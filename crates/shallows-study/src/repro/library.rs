@@ -173,7 +173,14 @@ impl Library {
     pub(super) fn paper(&self, id: &str) -> anyhow::Result<(Paper, Vec<String>)> {
         let papers = self.papers()?;
         if !papers.iter().any(|paper| paper == id) {
-            bail!("there is no paper {id:?}; there are: {}", papers.join(", "));
+            let meant = papers
+                .iter()
+                .find(|paper| paper.replace('-', "") == id.replace('-', ""));
+            let meant = meant.map_or_else(String::new, |paper| format!(" (did you mean {paper}?)"));
+            bail!(
+                "there is no paper {id:?}{meant}; there are: {}",
+                papers.join(", ")
+            );
         }
         let PaperSpec { mut paper, figures } = self.parse(&format!("{id}/paper.toml"))?;
         id.clone_into(&mut paper.id);

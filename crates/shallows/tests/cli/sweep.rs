@@ -128,8 +128,7 @@ fn every_run_is_a_row_with_its_axis_values() {
             .iter()
             .all(|&marks| marks == 0.0)
     );
-    let png = cfg!(feature = "png").then_some("fct.png");
-    for file in ["fct.svg", "fct.csv", "study.json"].into_iter().chain(png) {
+    for file in ["fct.svg", "fct.pdf", "fct.png", "fct.csv", "study.json"] {
         assert!(
             directory.path().join("out/study").join(file).exists(),
             "{file}"
