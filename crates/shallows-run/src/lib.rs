@@ -50,7 +50,7 @@ mod underway;
 
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
-pub use platform::{program, read_file};
+pub use platform::{program, read_bytes, read_file};
 pub use run::{Finished, FlowRecords, Options, run, run_built, save};
 pub use shallows_model::Interrupt;
 pub use shallows_results::RunRecord;

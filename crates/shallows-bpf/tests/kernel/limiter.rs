@@ -305,8 +305,19 @@ fn a_trial_ends_unless_it_is_confirmed() {
     let status = host.status().unwrap();
     assert_eq!((status.limits.epoch, status.trial), (limits().epoch, None));
 
-    // Nobody stands guard: the program lets everything pass.
+    // A second trial could only return to the first one, which nobody has confirmed.
+    remove(&device).unwrap();
     let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    let second = qjump::apply(&device, &wider, &trial);
+    assert!(matches!(second, Err(Error::OnTrial(_))), "{second:?}");
+    guard(&report);
+    assert_eq!(host.status(), None, "nothing stays that was not confirmed");
+
+    // Nobody stands guard: the program lets everything pass, and the next trial returns to nothing.
+    qjump::apply(&device, &limits(), &trial).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(450));
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    assert_eq!(report.replaced, None);
     std::thread::sleep(std::time::Duration::from_millis(450));
     assert_eq!(host.status().unwrap().trial, Some(Time::ZERO));
     let dropped = host.status().unwrap().levels[2].dropped_packets;
