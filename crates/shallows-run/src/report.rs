@@ -16,12 +16,33 @@ use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{
-    LevelSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
+    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
 };
 use shallows_sim::{PauseStats, Simulation};
 
 use crate::recorder::sent_bytes;
 use crate::scenario::Built;
+
+/// Loads as requested, as the generated flows bring them and as hosts carried them: `carried` in the
+/// measuring window, or else over the whole run.
+pub(crate) fn loads(
+    built: &Built,
+    carried: Option<f64>,
+    utilisation: &[Utilisation],
+) -> Vec<LoadSummary> {
+    let of_hosts = utilisation
+        .iter()
+        .find(|of| of.links.starts_with("host to "));
+    let carried = carried.or(of_hosts.map(|of| of.mean));
+    let offered = built.workload.offered.iter();
+    offered
+        .map(|of| LoadSummary {
+            requested: of.requested,
+            offered: of.offered,
+            carried,
+        })
+        .collect()
+}
 
 /// Groups of links beyond which only hosts and switches are told apart.
 const MOST_GROUPS: usize = 12;
@@ -132,6 +153,8 @@ pub fn facts(
             .filter_map(|host| simulation.longest_wait(host))
             .max(),
         utilisation: utilisation(simulation, built, simulated),
+        loads: Vec::new(),
+        measured: None,
         fct_definition: match completion {
             Completion::Sender => "from a flow's start to its sender's last ACK",
             Completion::Receiver => "from a flow's start to its last byte at the receiver",

@@ -8,12 +8,13 @@ use shallows_core::units::Time;
 use shallows_model::{Connections, Interrupt};
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
-use shallows_results::summary::Summary;
+use shallows_results::summary::{MeasuredWindow, Summary};
 use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
+use crate::measure::Window;
 use crate::platform::{self, Stopwatch};
 use crate::recorder::{Place, Recorder};
 use crate::report;
@@ -84,7 +85,9 @@ pub fn run_built(
         None => Place::Memory,
     };
     let mut recorder = Recorder::create(scenario, built, place)?;
-    let mut all: Vec<&mut dyn Observer> = vec![&mut recorder];
+    let measure = scenario.config.measure.unwrap_or_default();
+    let mut window = Window::new(built, measure);
+    let mut all: Vec<&mut dyn Observer> = vec![&mut recorder, &mut window];
     all.extend(observers.iter_mut().map(|observer| &mut **observer as _));
 
     let clock = Stopwatch::start();
@@ -92,7 +95,8 @@ pub fn run_built(
     let completeness = drive(&mut simulation, until, &mut all, interrupted)?;
     let wall = clock.elapsed();
 
-    let records = || report::records(&simulation, &ideal);
+    let carried = window.carried;
+    let records = || report::records(&simulation, &ideal).filter(|record| measure.has(record));
     let rule = scenario.config.report.percentiles;
     let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
     if records().next().is_none() && latencies.is_empty() {
@@ -112,6 +116,11 @@ pub fn run_built(
     let mut facts = report::facts(&simulation, built, records(), completion, wall);
     let operations = latencies.iter().map(|of| of.operation.clone()).collect();
     facts.latencies = latencies;
+    facts.loads = report::loads(built, carried, &facts.utilisation);
+    facts.measured = scenario.config.measure.map(|of| MeasuredWindow {
+        from: Some(of.from),
+        to: of.to,
+    });
     let summary = Summary::new(records(), completeness, built.size_classes, rule, facts)?;
     let kept = match options.flows {
         FlowRecords::InMemory => records().collect(),

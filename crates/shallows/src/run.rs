@@ -46,7 +46,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     if args.json {
         output::print(&summary.to_json())?;
     } else {
-        let (loads, out) = (loads(&built), out.display());
+        let (loads, out) = (loads(&built, summary), out.display());
         let probes = match &finished.probes[..] {
             [] => String::new(),
             files => format!("probes: {}\n", files.join(", ")),
@@ -155,11 +155,15 @@ pub(crate) fn out(args: &RunArgs, scenario: &Scenario) -> PathBuf {
 }
 
 /// Lines about the loads that were asked for, if any were.
-pub(crate) fn loads(built: &Built) -> String {
+pub(crate) fn loads(built: &Built, summary: &Summary) -> String {
+    let carried = summary.facts.loads.first().and_then(|of| of.carried);
+    let carried = carried.map_or_else(String::new, |carried| {
+        format!("; {:.1}% carried by the hosts' links", 100.0 * carried)
+    });
     let line = |load: &OfferedLoad| {
         let (requested, offered) = (100.0 * load.requested, 100.0 * load.offered);
         let gbps = load.capacity / 1e9;
-        format!("load: {requested:.1}% requested, {offered:.1}% offered of {gbps} Gbps\n")
+        format!("load: {requested:.1}% requested, {offered:.1}% offered of {gbps} Gbps{carried}\n")
     };
     match &built.workload.offered[..] {
         [] => String::new(),

@@ -110,6 +110,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
         outputs: None,
         until: Some(until),
         xco: Some(xco),
+        stages: None,
     };
     experiment.run(&|| false).unwrap()
 }

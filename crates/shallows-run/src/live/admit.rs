@@ -88,6 +88,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
         ports,
         hosts,
         until,
+        measure,
         // Refused or planned apart.
         topology: _,
         workload: _,
@@ -131,15 +132,25 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "a live run does not know when its applications are done",
         ),
         (
+            measure.is_some(),
+            "measure",
+            "measuring windows are simulated only: a live run counts all its flows",
+        ),
+        (
             !transports.is_empty(),
             "transports",
             "transports of some services or hosts are simulated only: a lab's hosts are all alike",
         ),
         (
-            stages.is_some(),
+            stages.is_some() && !application.is_empty(),
             "hosts.stages",
-            "stages are simulated only: the hosts of a lab do not tag packets by the bytes that \
-             their flow has sent",
+            "live, a message of an application cannot be told from the one before, so its stage \
+             would count both",
+        ),
+        (
+            stages.is_some() && !built.workload.streams.is_empty(),
+            "hosts.stages",
+            "live, stages are those of TCP flows, not of UDP flows",
         ),
         (
             pause.is_some(),

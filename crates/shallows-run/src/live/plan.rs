@@ -59,6 +59,7 @@ pub(super) fn experiment(
         outputs: None,
         until: scenario.config.until,
         xco: xco::plan(scenario, built),
+        stages: scenario.config.hosts.stages.clone(),
     })
 }
 

@@ -97,6 +97,8 @@ pub fn facts(
         levels: Vec::new(),
         longest_wait: None,
         utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
+        loads: crate::report::loads(built, None, &[]),
+        measured: None,
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
 }

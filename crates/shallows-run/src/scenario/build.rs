@@ -94,6 +94,7 @@ impl Scenario {
         }
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
+        self.check_measure(&workload)?;
         let report = &config.report;
         let size_classes =
             SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
@@ -110,6 +111,28 @@ impl Scenario {
             workload: Arc::new(workload),
             size_classes,
         })
+    }
+
+    /// Refuses a measuring window that is empty or has no flows.
+    fn check_measure(&self, workload: &Workload) -> Result<(), Diagnostic> {
+        let Some(measure) = self.config.measure else {
+            return Ok(());
+        };
+        if measure.to.is_some_and(|to| to <= measure.from) {
+            let problem = format!("the window ends before it begins, at {}", measure.from);
+            return Err(self.error("measure.to", problem));
+        }
+        let starts = || workload.flows.iter().map(|flow| flow.start);
+        if starts().any(|start| start == FlowSpec::AT_BARRIER) {
+            let problem = "flows that wait for others have no start to compare with the window";
+            return Err(self.error("measure", problem));
+        }
+        if !workload.flows.is_empty() && !starts().any(|start| measure.counts(start)) {
+            let last = starts().max().unwrap_or_default();
+            let problem = format!("no flow starts in the window; the last one starts at {last}");
+            return Err(self.error("measure.from", problem));
+        }
+        Ok(())
     }
 
     /// The fabric alone.

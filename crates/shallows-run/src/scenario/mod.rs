@@ -21,6 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::measure::Measure;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
@@ -106,6 +107,9 @@ pub struct ScenarioConfig {
     /// Time series to record besides the flows.
     #[serde(default)]
     pub probes: ProbesConfig,
+    /// Measuring window; every flow counts if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
     /// Settings of the report.
     #[serde(default)]
     pub report: Report,

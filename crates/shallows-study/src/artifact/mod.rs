@@ -18,6 +18,7 @@ use shallows_results::frame::{Cells, Frame};
 use shallows_results::{Format, ResultDirectory, write_text};
 use shallows_run::{BUILD_ID, Failure, FlowRecords, Interrupt, Options, Scenario, run_built};
 
+pub(crate) use metadata::date;
 pub use text::citation;
 
 /// Description of the bundle for [`check`].

@@ -39,11 +39,11 @@ fn a_bundle_gives_the_same_bytes_in_another_directory() {
     let check = ["artifact", "check", "moved"];
     let assert = shallows(&elsewhere).args(check).assert();
     assert.success().stdout_eq(str![[r#"
-listed: equal (5 files)
-varied/runs/[..]: equal (4 files)
-varied/runs/[..]: equal (4 files)
-varied/runs/[..]: equal (4 files)
-varied/runs/[..]: equal (4 files)
+listed: equal (6 files)
+varied/runs/[..]: equal (5 files)
+varied/runs/[..]: equal (5 files)
+varied/runs/[..]: equal (5 files)
+varied/runs/[..]: equal (5 files)
 
 "#]]);
 

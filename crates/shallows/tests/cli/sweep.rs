@@ -227,6 +227,8 @@ fn what_a_killed_sweep_has_left_is_removed() {
     let elsewhere = "store/.abc-another.machine-4194305-0/flows.parquet";
     let of_user = "store/.notes-4194305/text";
     for file in [&gone, &alive, elsewhere, of_user] {
+        let parent = directory.path().join(file);
+        fs::create_dir_all(parent.parent().unwrap()).unwrap();
         write(&directory, file, "half");
     }
     sweep(&directory, &["--store", "store", "--seeds", "1"]);
@@ -251,11 +253,12 @@ fn an_axis_without_end_is_refused() {
 #[test]
 fn seeds_that_failed_are_not_counted() {
     let directory = with_study();
-    // Of 20 flows the first starts before 3 us with one of the three seeds only.
+    // Whether a flow is over by then depends on the seed; a run without any fails.
+    const UNTIL: &str = "60us";
     let study = STUDY.replace("values = [0.3, 0.9]", "values = [0.3]");
     write(&directory, "study.toml", &study);
     let starts = |seed: u64| {
-        let until = ["--until", "3us", "--out", "one"];
+        let until = ["--until", UNTIL, "--out", "one"];
         let run = shallows(&directory).args(["run", "tiny.toml", "--set"]);
         let run = run.arg("workload.poisson.load=0.3").args(until);
         let run = run.args(["--seed", &seed.to_string()]);
@@ -265,7 +268,7 @@ fn seeds_that_failed_are_not_counted() {
     let (some, none): (Vec<u64>, Vec<u64>) = seeds.into_iter().partition(|&seed| starts(seed));
     assert!(some.len() >= 2 && !none.is_empty(), "{some:?}");
     let seeds = format!("seeds = [{}, {}, {}]", some[0], some[1], none[0]);
-    let study = study.replace("seeds = 3", &format!("{seeds}\nset = [\"until=3us\"]"));
+    let study = study.replace("seeds = 3", &format!("{seeds}\nset = [\"until={UNTIL}\"]"));
     write(&directory, "study.toml", &study);
     let output = shallows(&directory).args(["sweep", "study.toml"]);
     let output = output.output().unwrap();
