@@ -27,6 +27,6 @@ pub use layers::{Engine, EngineChoice, NoLayers};
 pub use packet::Ticket;
 pub use shard::PauseStats;
 pub use simulation::{
-    DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation, Status,
+    DatagramStats, FlowOutcome, Progress, SenderState, Settings, SetupError, Simulation, Status,
 };
 pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};
