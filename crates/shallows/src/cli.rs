@@ -284,8 +284,13 @@ pub(crate) struct StudyArgs {
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) look: crate::plot::LookArgs,
+    // Not flattened: clap takes an optional group with another one in it for absent.
+    /// Width of figures: of a screen, or of one or two columns of a paper.
+    #[arg(long, value_enum, value_name = "WIDTH", default_value_t = crate::plot::FigureWidth::Screen)]
+    pub(crate) width: crate::plot::FigureWidth,
+    /// Leave out title and note, for a figure that has a caption.
+    #[arg(long)]
+    pub(crate) no_title: bool,
 }
 
 #[derive(Debug, Args)]
