@@ -38,6 +38,7 @@ mod honoured;
 mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
+mod measure;
 mod platform;
 mod recorder;
 pub mod report;
@@ -50,10 +51,11 @@ mod underway;
 
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
+pub use measure::Measure;
 pub use platform::{program, read_file};
-pub use run::{Finished, FlowRecords, Options, run, run_built};
+pub use run::{Finished, FlowRecords, Options, run, run_built, save};
+pub use shallows_model::Interrupt;
 pub use shallows_results::RunRecord;
-pub use shallows_sim::Interrupt;
 
 pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};
 pub use schema::schema;

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
+use shallows_model::{Connections, Interrupt};
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
-use shallows_results::summary::Summary;
+use shallows_results::summary::{MeasuredWindow, Summary};
 use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
-use shallows_sim::{Connections, Interrupt};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
+use crate::measure::Window;
 use crate::platform::{self, Stopwatch};
 use crate::recorder::{Place, Recorder};
 use crate::report;
@@ -84,7 +85,9 @@ pub fn run_built(
         None => Place::Memory,
     };
     let mut recorder = Recorder::create(scenario, built, place)?;
-    let mut all: Vec<&mut dyn Observer> = vec![&mut recorder];
+    let measure = scenario.config.measure.unwrap_or_default();
+    let mut window = Window::new(built, measure);
+    let mut all: Vec<&mut dyn Observer> = vec![&mut recorder, &mut window];
     all.extend(observers.iter_mut().map(|observer| &mut **observer as _));
 
     let clock = Stopwatch::start();
@@ -92,7 +95,8 @@ pub fn run_built(
     let completeness = drive(&mut simulation, until, &mut all, interrupted)?;
     let wall = clock.elapsed();
 
-    let records = || report::records(&simulation, &ideal);
+    let carried = window.carried;
+    let records = || report::records(&simulation, &ideal).filter(|record| measure.has(record));
     let rule = scenario.config.report.percentiles;
     let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
     if records().next().is_none() && latencies.is_empty() {
@@ -100,6 +104,7 @@ pub fn run_built(
             return Err(nothing("started", scenario).into());
         }
         let mut record = RunRecord::new(Vec::new(), None);
+        record.ports = report::ports(&simulation, built, simulation.progress().now);
         recorder.complete(&mut record)?;
         if let Some((output, format)) = output {
             record.write(output.path(), format)?;
@@ -111,12 +116,19 @@ pub fn run_built(
     let mut facts = report::facts(&simulation, built, records(), completion, wall);
     let operations = latencies.iter().map(|of| of.operation.clone()).collect();
     facts.latencies = latencies;
+    facts.loads = report::loads(built, carried, &facts.utilisation);
+    facts.measured = scenario.config.measure.map(|of| MeasuredWindow {
+        from: Some(of.from),
+        to: of.to,
+    });
     let summary = Summary::new(records(), completeness, built.size_classes, rule, facts)?;
     let kept = match options.flows {
         FlowRecords::InMemory => records().collect(),
         FlowRecords::OnDisk => Vec::new(),
     };
+    let ports = report::ports(&simulation, built, summary.facts.simulated);
     let mut record = RunRecord::new(kept, Some(summary));
+    record.ports = ports;
     record.operations = operations;
     let probes = recorder.complete(&mut record)?;
     if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
@@ -156,6 +168,20 @@ pub(crate) fn begin_output(
     write_resolved(output.path(), scenario)?;
     output.refuse_inputs(scenario.files())?;
     Ok(output)
+}
+
+/// Writes the record of a run that was made in memory, as [`run_built`] does for one with a
+/// directory.
+pub fn save(
+    record: &RunRecord,
+    scenario: &Scenario,
+    directory: &Path,
+    format: Format,
+) -> Result<(), Failure> {
+    let output = begin_output(directory, scenario)?;
+    record.write(output.path(), format)?;
+    output.publish()?;
+    Ok(())
 }
 
 /// Writes the scenario as it is run, and copies of the files that it reads.

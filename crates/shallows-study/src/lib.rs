@@ -14,14 +14,17 @@ pub mod artifact;
 pub mod compare;
 mod diff;
 mod executor;
+pub mod explain;
 mod measured;
 mod metric;
 mod operations;
 pub mod overview;
+pub mod plot;
 pub mod repro;
 pub mod slurm;
 pub mod sweep;
 mod table;
+pub mod trace;
 pub mod tune;
 pub mod validate;
 

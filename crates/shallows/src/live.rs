@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
             summary.to_json()
         } else {
             let explained = explained(args, summary);
-            format!("{}{summary}{explained}", loads(&built))
+            format!("{}{summary}{explained}", loads(&built, summary))
         };
     }
     if !args.json {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use shallows_core::port::ClassifierConfig;
+use shallows_model::workload::{FlowSpec, OfferedLoad};
 use shallows_results::summary::Summary;
 use shallows_run::{Built, Scenario};
-use shallows_sim::workload::{FlowSpec, OfferedLoad};
 
 /// Share of the simulated time after the last start above which the load is not the one requested.
 const LONG_TAIL: f64 = 0.5;
@@ -16,6 +16,7 @@ pub(crate) fn notes(scenario: &Scenario, built: &Built, summary: &Summary) -> St
     let found = [
         overload(&built.workload.offered),
         tail(built, summary),
+        background(scenario, built, summary),
         shared_queues(scenario, built),
     ];
     found
@@ -38,7 +39,7 @@ fn overload(loads: &[OfferedLoad]) -> Option<String> {
 
 /// Runs whose elephants go on long after the last arrival have a lower load than requested.
 fn tail(built: &Built, summary: &Summary) -> Option<String> {
-    if built.workload.offered.is_empty() {
+    if built.workload.offered.is_empty() || summary.facts.measured.is_some() {
         return None;
     }
     let starts = built.workload.flows.iter().map(|flow| flow.start);
@@ -54,8 +55,22 @@ fn tail(built: &Built, summary: &Summary) -> Option<String> {
     let (after, mean) = (100.0 * share, 100.0 * hosts.mean);
     Some(format!(
         "{after:.0}% of the simulated time came after the last flow started: the mean utilisation \
-         of links {} was {mean:.1}%; more flows come nearer to the requested load",
+         of links {} was {mean:.1}%; more flows, or a window [measure], come nearer to the requested load",
         hosts.links
+    ))
+}
+
+/// A measuring window in which arrivals end before the counted flows are done.
+fn background(scenario: &Scenario, built: &Built, summary: &Summary) -> Option<String> {
+    scenario.config.measure?.to?;
+    let last = built.workload.flows.iter().map(|flow| flow.start).max()?;
+    let end = summary.facts.simulated;
+    if last >= end {
+        return None;
+    }
+    Some(format!(
+        "the last flow started at {last}, before the counted flows were done at {end}: with a longer \
+         duration of the workload the load stays up until then"
     ))
 }
 

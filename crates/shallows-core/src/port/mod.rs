@@ -58,6 +58,7 @@ pub mod marker;
 mod meter;
 mod notation;
 pub mod pause;
+mod plain;
 mod queue_set;
 mod queueing;
 mod queues;

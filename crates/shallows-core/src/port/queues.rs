@@ -82,6 +82,8 @@ const EMPTY: Queue = Queue {
 pub struct Queues {
     backlogged: QueueSet,
     bytes: u64,
+    /// Largest number of bytes so far.
+    peak: u64,
     queues: Box<[Queue]>,
 }
 
@@ -129,6 +131,7 @@ impl Queues {
         Self {
             backlogged: QueueSet::EMPTY,
             bytes: 0,
+            peak: 0,
             queues: vec![EMPTY; count].into(),
         }
     }
@@ -144,6 +147,11 @@ impl Queues {
         self.bytes
     }
 
+    /// Largest number of bytes that all queues have held at once.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak
+    }
+
     /// Packets in all queues.
     pub fn packets(&self) -> u32 {
         self.queues.iter().map(|queue| queue.packets).sum()
@@ -153,6 +161,13 @@ impl Queues {
     #[inline]
     pub fn queue_bytes(&self, queue: usize) -> u64 {
         self.queues[queue].bytes
+    }
+
+    /// Bytes in a queue and in all queues, with a packet that is not in them.
+    #[inline(always)]
+    pub(crate) fn lengths_with(&self, queue: usize, size: u32) -> (u64, u64) {
+        let size = u64::from(size);
+        (self.queues[queue].bytes + size, self.bytes + size)
     }
 
     /// Packets in a queue.
@@ -255,6 +270,7 @@ impl Queues {
         list.pushed_bytes += u64::from(stored.size);
         list.pushed_packets += 1;
         self.bytes += u64::from(stored.size);
+        self.peak = self.peak.max(self.bytes);
         first
     }
 

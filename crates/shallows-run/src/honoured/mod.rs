@@ -73,8 +73,13 @@ fn simulated(scenario: &Scenario) -> Result<String, Diagnostic> {
     let setup = scenario.setup(&built, 1)?;
     let config = &scenario.config;
     Ok(format!(
-        "{setup:?} {:?} {:?} {:?} {:?} {:?}",
-        built.probes, built.size_classes, config.report.percentiles, config.until, config.name
+        "{setup:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        built.probes,
+        built.size_classes,
+        config.report.percentiles,
+        config.until,
+        config.name,
+        config.measure
     ))
 }
 

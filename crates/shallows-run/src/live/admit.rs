@@ -5,8 +5,8 @@ use shallows_core::port::SchedulerConfig;
 use shallows_core::units::{Bytes, Rate};
 use shallows_live::lab;
 use shallows_live::traffic::STREAM_HEADER;
-use shallows_sim::HostSetup;
-use shallows_sim::topology::TopologyConfig;
+use shallows_model::HostSetup;
+use shallows_model::topology::TopologyConfig;
 
 use super::controller::Wanted;
 use super::{difference, plan, xco};
@@ -88,6 +88,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
         ports,
         hosts,
         until,
+        measure,
         // Refused or planned apart.
         topology: _,
         workload: _,
@@ -129,6 +130,11 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             !application.is_empty() && until.is_none(),
             "application",
             "a live run does not know when its applications are done",
+        ),
+        (
+            measure.is_some(),
+            "measure",
+            "measuring windows are simulated only: a live run counts all its flows",
         ),
         (
             !transports.is_empty(),

@@ -9,14 +9,14 @@ use shallows_core::port::pause::{PauseGauge, PauseScope};
 use shallows_core::port::{ClassifierConfig, EgressPort, PerIndex, PortConfig, SchedulerConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Bytes;
-use shallows_results::size_class::SizeClasses;
-use shallows_sim::routing::Router;
-use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
-use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{
-    ApplicationEntry, ApplicationSetup, Control, EngineChoice, Interrupt, PortSetup, QjumpError,
-    Setup, SetupError, Simulation, TransportOverride,
+use shallows_model::routing::Router;
+use shallows_model::topology::{Fabric, LONGEST_DELAY, Node};
+use shallows_model::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
+use shallows_model::{
+    ApplicationEntry, ApplicationSetup, Interrupt, PortSetup, QjumpError, TransportOverride,
 };
+use shallows_results::size_class::SizeClasses;
+use shallows_sim::{Control, EngineChoice, Setup, SetupError, Simulation};
 
 use super::probes::Probes;
 use super::{Diagnostic, Faults, Scenario, TransportFor, link_name, value};
@@ -94,6 +94,7 @@ impl Scenario {
         }
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
+        self.check_measure(&workload)?;
         let report = &config.report;
         let size_classes =
             SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
@@ -110,6 +111,28 @@ impl Scenario {
             workload: Arc::new(workload),
             size_classes,
         })
+    }
+
+    /// Refuses a measuring window that is empty or has no flows.
+    fn check_measure(&self, workload: &Workload) -> Result<(), Diagnostic> {
+        let Some(measure) = self.config.measure else {
+            return Ok(());
+        };
+        if measure.to.is_some_and(|to| to <= measure.from) {
+            let problem = format!("the window ends before it begins, at {}", measure.from);
+            return Err(self.error("measure.to", problem));
+        }
+        let starts = || workload.flows.iter().map(|flow| flow.start);
+        if starts().any(|start| start == FlowSpec::AT_BARRIER) {
+            let problem = "flows that wait for others have no start to compare with the window";
+            return Err(self.error("measure", problem));
+        }
+        if !workload.flows.is_empty() && !starts().any(|start| measure.counts(start)) {
+            let last = starts().max().unwrap_or_default();
+            let problem = format!("no flow starts in the window; the last one starts at {last}");
+            return Err(self.error("measure.from", problem));
+        }
+        Ok(())
     }
 
     /// The fabric alone.
@@ -165,6 +188,7 @@ impl Scenario {
             SetupError::Control(_) => "hosts.xco",
             SetupError::NoPath { .. } if self.source.has("routing") => "routing",
             SetupError::NoPath { .. } => "topology",
+            SetupError::Application(_) => "application",
             SetupError::Datagrams(_) | SetupError::NoFlows => "workload",
         };
         self.error(table, problem)
@@ -213,7 +237,7 @@ impl Scenario {
             let error = self.error("hosts.xco.gate.pass-dscp", problem);
             return Err(error.help("limit them by [hosts.qjump], or leave pass-dscp out"));
         }
-        let control = xco.control(fabric, router, ports);
+        let control = Control::xco(xco, fabric, router, ports);
         control.map_err(|error| self.error_in("hosts.xco", &error))
     }
 
@@ -258,7 +282,10 @@ impl Scenario {
     }
 
     /// The applications on a fabric.
-    fn applications(&self, fabric: &Fabric) -> Result<Vec<ApplicationSetup>, Diagnostic> {
+    pub(crate) fn applications(
+        &self,
+        fabric: &Fabric,
+    ) -> Result<Vec<ApplicationSetup>, Diagnostic> {
         let build = |(index, entry): (usize, &ApplicationEntry)| {
             let path = format!("application.{index}");
             entry
