@@ -61,9 +61,9 @@ const REDUCED: &str = "reduced size: ";
 /// Reproduced, same direction, not reproduced, and the rest.
 fn reduced(library: &Library, paper: &str) -> String {
     let (of_paper, figures) = library.paper(paper).unwrap();
-    let outcomes = figures.iter().filter_map(|figure| {
-        recorded_outcome(library, &of_paper, figure, Size::Quick).unwrap()
-    });
+    let outcomes = figures
+        .iter()
+        .filter_map(|figure| recorded_outcome(library, &of_paper, figure, Size::Quick).unwrap());
     let claims: Vec<_> = outcomes.flat_map(|outcome| outcome.claims).collect();
     let count = |verdict| claims.iter().filter(|of| of.verdict == verdict).count();
     let is_marked = |of: &&shallows_results::report::ClaimOutcome| {
