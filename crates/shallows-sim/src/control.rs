@@ -7,7 +7,7 @@ use shallows_core::host::gate::Gate;
 use shallows_core::units::Time;
 use thiserror::Error;
 
-use crate::packet::Ticket;
+use crate::ticket::Ticket;
 use crate::topology::Fabric;
 
 /// The agents of a run. The address of an agent is its position in the list.

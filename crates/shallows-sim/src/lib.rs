@@ -23,6 +23,7 @@ mod watch;
 mod xco;
 
 pub mod routing;
+mod ticket;
 pub mod topology;
 pub mod workload;
 
@@ -34,12 +35,12 @@ pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
 pub use interrupt::{Interrupt, Interrupted};
 pub use layers::{Engine, EngineChoice, NoLayers};
 pub use network::PortSetup;
-pub use packet::Ticket;
 pub use shard::PauseStats;
 pub use simulation::{
     Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,
     Simulation, Status,
 };
+pub use ticket::Ticket;
 pub use transport::TransportOverride;
 pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};
 pub use xco::{Directives, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};

@@ -20,8 +20,8 @@ use thiserror::Error;
 
 use crate::control::{AgentSetup, Carriage, Channel, Control, ControlError, HostAgent};
 use crate::network::PortSetup;
-use crate::packet::Ticket;
 use crate::routing::{Router, Selection};
+use crate::ticket::Ticket;
 use crate::topology::Fabric;
 
 pub use hierarchy::HierarchyConfig;

@@ -11,9 +11,10 @@ use shallows_core::units::{Bytes, Time};
 use super::paths::{Direction, envelope};
 use super::{Shard, World};
 use crate::engine::{Class, Key};
-use crate::packet::{Envelope, Packet, Selective, Ticket};
+use crate::packet::{Envelope, Packet, Selective};
 use crate::routing::Selection;
 use crate::simulation::{Completion, Connections, FlowOutcome};
+use crate::ticket::Ticket;
 use crate::watch::Observation;
 use crate::workload::FlowSpec;
 
