@@ -15,9 +15,10 @@
 from __future__ import annotations
 
 from ._errors import ScenarioError
-from ._run import Figure, Run, Table, run
+from ._run import Figure, Run, Table, open, run
 from ._marker import marker
 from ._scenario import Scenario, Section, example, examples, schema
+from ._study import Study, compare, repro, study, tune, validate
 from ._sweep import sweep
 from ._workload import Flow, workload
 
@@ -28,12 +29,19 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Section",
+    "Study",
     "Table",
+    "compare",
     "example",
     "examples",
     "marker",
+    "open",
+    "repro",
     "run",
     "schema",
+    "study",
     "sweep",
+    "tune",
+    "validate",
     "workload",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 import os
@@ -42,6 +43,12 @@ class Table:
         """Names of the columns, from the left."""
         return self._native.column_names()
 
+    def __getitem__(self, column: str) -> Any:
+        """A column as a ``pandas.Series``; needs pandas and pyarrow."""
+        if column not in self.column_names:
+            raise KeyError(f"there is no column {column!r}; there are: {', '.join(self.column_names)}")
+        return self.to_arrow()[column].to_pandas()
+
     def __repr__(self) -> str:
         return f"<shallows.Table of {len(self)} rows: {', '.join(self.column_names)}>"
 
@@ -63,7 +70,12 @@ class Table:
 
 
 class Run:
-    """A run that is over."""
+    """A finished run.
+
+    >>> run = Scenario.load("incast").run(set={"workload.incast.rounds": 2})
+    >>> run.fct("small")["mean"] <= run.fct("small")["p99"]
+    True
+    """
 
     def __init__(self, native: _native.NativeRun) -> None:
         self._native = native
@@ -108,6 +120,24 @@ class Run:
         """The scenario as it was run, with every key, in TOML."""
         return self._native.scenario()
 
+    def fct(self, size_class: str = "all") -> dict[str, float]:
+        """Completion times of flows in microseconds, by ``"mean"``, ``"p50"``, ``"p99"``, ``"max"`` and others.
+
+        ``size_class`` is ``"all"``, ``"small"``, ``"medium"`` or ``"large"``.
+        """
+        classes = self.summary.get("classes", {})
+        if size_class not in classes:
+            raise KeyError(f"there is no class {size_class!r}; there are: {', '.join(classes)}")
+        times: dict[str, float] = classes[size_class].get("fct_us") or {}
+        return times
+
+    def save(self, directory: str | os.PathLike[str], format: str = "parquet") -> None:
+        """Writes the run into a directory, as ``shallows run --out`` does; :func:`open` reads it.
+
+        ``format`` of the tables is ``"parquet"`` or ``"csv"``.
+        """
+        self._native.save(os.fspath(directory), format)
+
     def metric(self, name: str) -> float | None:
         """A number of the run by the name that figures have for it, such as ``small.p99``."""
         return self._native.metric(name)
@@ -121,8 +151,10 @@ class Run:
 
     def __repr__(self) -> str:
         classes = self.summary.get("classes", {})
-        flows = classes.get("all", {}).get("flows", 0)
-        return f"<shallows.Run of {flows} flows; print() shows its summary>"
+        of_all = classes.get("all", {})
+        p99 = (classes.get("small", {}).get("fct_us") or {}).get("p99")
+        small = f", small flows {p99:.4g} us at p99" if p99 is not None else ""
+        return f"<shallows.Run of {of_all.get('flows', 0)} flows{small}; print() shows its summary>"
 
     def __str__(self) -> str:
         return str(self._native)
@@ -137,12 +169,18 @@ class Figure:
     def _repr_svg_(self) -> str:
         return self.svg
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Figure:
+        """Reads a figure from an SVG file."""
+        with builtins.open(path, encoding="utf-8") as file:
+            return cls(file.read())
+
     def __repr__(self) -> str:
         return f"<shallows.Figure of {len(self.svg)} bytes of SVG>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the figure into a file."""
-        with open(path, "w", encoding="utf-8") as file:
+        with builtins.open(path, "w", encoding="utf-8") as file:
             file.write(self.svg)
 
 
@@ -176,6 +214,11 @@ def run(
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="shallows-"))
             changes["workload"] = {"list": _flow_list(flows, directory)}
         return Run(simulate(path, text, changes, threads))
+
+
+def open(directory: str | os.PathLike[str]) -> Run:
+    """Reads a run that the command or :meth:`Run.save` wrote."""
+    return Run(_native.open(os.fspath(directory), MARKERS))
 
 
 def simulate(

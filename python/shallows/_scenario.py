@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
 from ._errors import ScenarioError
 from ._json import encode
 from ._marker import MARKERS
+
+if TYPE_CHECKING:
+    from ._run import Run
 
 #: Names of tables and positions in lists, from the root of a scenario.
 Path = tuple[Union[str, int], ...]
@@ -190,6 +193,18 @@ class Scenario(Section):
     def check(self) -> None:
         """Raises :class:`ScenarioError` if it cannot be run."""
         _native.check(self.name or "scenario", encode(self.to_dict()), [], MARKERS)
+
+    def run(
+        self,
+        set: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        flows: Any = None,
+        threads: int = 1,
+    ) -> Run:
+        """Simulates the scenario; the arguments are those of :func:`shallows.run`."""
+        from ._run import run
+
+        return run(self, set, seed, flows, threads)
 
     def _replace(self, path: str, text: str | None, settings: list[tuple[str, str]]) -> None:
         keys = json.loads(_native.resolve(path, text, settings, MARKERS))

@@ -97,7 +97,7 @@ def sweep(
         for key, value in row.items():
             if isinstance(value, (dict, list)):
                 row[key] = encode(value)
-    return _frame(rows)
+    return frame_of(rows)
 
 
 def _seeds(seeds: Any) -> list[int]:
@@ -166,7 +166,8 @@ def _named_functions(
     return named(MARKERS), named(WORKLOADS)
 
 
-def _frame(rows: list[dict[str, Any]]) -> Any:
+def frame_of(rows: list[dict[str, Any]]) -> Any:
+    """A data frame of pandas, or else of polars, or else a pyarrow table."""
     try:
         import pandas
 

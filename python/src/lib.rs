@@ -21,7 +21,7 @@ mod _native {
     #[pymodule_export]
     use super::command::command;
     #[pymodule_export]
-    use super::run::{NativeRun, Stop, run};
+    use super::run::{NativeRun, Stop, open, run};
     #[pymodule_export]
     use super::scenario::{check, example, examples, hosts, keys, resolve, schema};
     #[pymodule_export]

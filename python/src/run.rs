@@ -1,14 +1,18 @@
 //! Runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::anyhow;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shallows_results::flows::record_batch;
 use shallows_results::record::Completeness;
-use shallows_run::{Failure, FlowRecords, Interrupt, Options, run_built};
+use shallows_results::{Format, RunRecord};
+use shallows_run::examples::read_text;
+use shallows_run::{Failure, FlowRecords, Interrupt, Options, Scenario, run_built, save};
 use shallows_study::overview::{MeasuredRun, overview};
 
 use crate::failure::exception;
@@ -16,11 +20,15 @@ use crate::marker::{Problem, registry};
 use crate::scenario::scenario;
 use crate::table::NativeTable;
 
-/// A run that is over.
+/// A finished run.
 #[pyclass(frozen)]
 pub(crate) struct NativeRun {
     run: MeasuredRun,
-    scenario: String,
+    scenario: Scenario,
+    /// The scenario with every key, in TOML.
+    resolved: String,
+    /// The directory that it was read from.
+    directory: Option<PathBuf>,
 }
 
 #[pymethods]
@@ -45,7 +53,22 @@ impl NativeRun {
 
     /// The scenario as it was run, in TOML.
     fn scenario(&self) -> &str {
-        &self.scenario
+        &self.resolved
+    }
+
+    /// Writes the run into a directory, as the command does.
+    fn save(&self, py: Python<'_>, directory: PathBuf, format: &str) -> PyResult<()> {
+        if let Some(from) = &self.directory {
+            let message = format!("the run was read from {}: copy that", from.display());
+            return Err(PyValueError::new_err(message));
+        }
+        let format = match format {
+            "parquet" => Format::Parquet,
+            "csv" => Format::Csv,
+            _ => return Err(PyValueError::new_err("a format is \"parquet\" or \"csv\"")),
+        };
+        py.detach(|| save(&self.run.record, &self.scenario, &directory, format))
+            .map_err(|failure| exception(py, &failure))
     }
 
     /// A table by name; the flows are one.
@@ -131,13 +154,44 @@ pub(crate) fn run(
         let run = MeasuredRun::new(record, &scenario).ok_or(Failure::Interrupted)?;
         Ok(NativeRun {
             run,
-            scenario: resolved,
+            scenario,
+            resolved,
+            directory: None,
         })
     });
     if let Some(error) = problem.take() {
         return Err(error);
     }
     result.map_err(|failure| exception(py, &failure))
+}
+
+/// Reads the run that a directory of results holds.
+#[pyfunction]
+pub(crate) fn open(
+    py: Python<'_>,
+    directory: PathBuf,
+    markers: &Bound<'_, PyDict>,
+) -> PyResult<NativeRun> {
+    let registry = registry(markers, &Arc::default())?;
+    let opened = py.detach(|| {
+        let record = RunRecord::open(&directory)?;
+        let path = directory.join("scenario.toml");
+        let scenario = Scenario::read_with(&path, &[], &registry)?;
+        let resolved = read_text(&path)?.into_owned();
+        let run = MeasuredRun::new(record, &scenario).ok_or_else(|| {
+            let place = directory.display();
+            Failure::Run(anyhow!(
+                "{place} holds no complete run: it has no summary.json"
+            ))
+        })?;
+        Ok(NativeRun {
+            run,
+            scenario,
+            resolved,
+            directory: Some(directory),
+        })
+    });
+    opened.map_err(|failure: Failure| exception(py, &failure))
 }
 
 /// Ends runs on other threads than the main one, which alone hears of Ctrl-C.

@@ -1,5 +1,5 @@
-//! What the papers put into the Linux kernel, as BPF programs: congestion controllers (struct_ops)
-//! and QJUMP's limiter.
+//! What the papers put into the Linux kernel, as BPF programs: congestion controllers (struct_ops),
+//! QJUMP's limiter and ML-ECN's stage tags.
 //!
 //! [`load`] registers a controller under its [kernel name](Controller::kernel_name). From then on a
 //! socket (`TCP_CONGESTION`), a route (`congctl`) or a network namespace
@@ -13,7 +13,7 @@
 //!
 //! [`Redirect`] hands the frames of a device to an AF_XDP socket.
 //! [`qjump`] has QJUMP's rate limiter for the egress of a device, [`mark`] gives the sockets of
-//! unmodified programs a level.
+//! unmodified programs a level. [`StageTags`] tags packets with the stage of their flow.
 
 #![deny(unsafe_code)]
 // They panic when nobody reads the pipe or the disk of a log is full.
@@ -28,6 +28,7 @@ pub mod mark;
 mod parameters;
 pub mod qjump;
 mod socket;
+mod stage;
 
 pub use controller::{Controller, UnknownController};
 pub use counters::Counters;
@@ -38,6 +39,7 @@ pub use kernel::{
 pub use loader::Redirect;
 pub use parameters::{Delay, ParameterError, Parameters};
 pub use socket::{Socket, TcpState};
+pub use stage::StageTags;
 
 #[cfg(test)]
 mod model;

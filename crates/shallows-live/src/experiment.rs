@@ -7,6 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
+use shallows_model::ApplicationSetup;
+use shallows_model::workload::Workload;
 use thiserror::Error;
 
 use crate::command::{self, CommandOutcome, CommandPlan};
@@ -16,8 +18,8 @@ use crate::switch::{
     set_nice, sharpen_timers,
 };
 use crate::traffic::{
-    ApplicationPlan, Barrier, Flow, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober,
-    STREAM_PORT, StreamPlan, StreamTotals, Traffic, TrafficError, prepare,
+    Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober, STREAM_PORT, StreamTotals, Traffic,
+    TrafficError, prepare,
 };
 use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
@@ -34,14 +36,12 @@ pub struct Experiment {
     pub lab: LabPlan,
     /// The switch, whose port `n` is [`lab::port`]`(n)`.
     pub switch: SwitchConfig,
-    /// The flows.
-    pub flows: Vec<Flow>,
-    /// Which of them wait for others.
-    pub barriers: Vec<Barrier>,
-    /// What those of them send that are UDP.
-    pub streams: StreamPlan,
+    /// The flows. Services are DSCPs, below 64.
+    pub workload: Arc<Workload>,
+    /// Of the jitter of UDP senders.
+    pub seed: u64,
     /// Applications, which need an `until`.
-    pub applications: Vec<ApplicationPlan>,
+    pub applications: Vec<ApplicationSetup>,
     /// Pings, each from a host.
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
@@ -154,7 +154,7 @@ impl Experiment {
     }
 
     fn has_streams(&self) -> bool {
-        self.flows.iter().any(|flow| flow.stream.is_some())
+        !self.workload.datagrams.is_empty()
     }
 
     fn watch(
@@ -165,8 +165,7 @@ impl Experiment {
         departures: &Arc<Departures>,
         interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Seen, ExperimentError> {
-        let streams = (&self.streams, departures);
-        let traffic = Traffic::prepare(lab, &self.flows, &self.barriers, streams)?;
+        let traffic = Traffic::prepare(lab, &self.workload, self.seed, departures)?;
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();

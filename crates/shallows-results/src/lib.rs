@@ -71,6 +71,7 @@ pub mod frame;
 pub mod interval;
 pub mod latencies;
 pub mod pcapng;
+pub mod perfetto;
 pub mod ports;
 pub mod probes;
 pub mod reason;

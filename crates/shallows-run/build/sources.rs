@@ -44,6 +44,7 @@ const fn library(
 /// the goodput that some figures keep with their runs.
 pub(crate) const SIMULATED: &[Part] = &[
     library("shallows-core", "../shallows-core", &[]),
+    library("shallows-model", "../shallows-model", &[]),
     library("shallows-sim", "../shallows-sim", &[]),
     library(
         "shallows-results",

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use shallows_core::units::Time;
+use shallows_model::Interrupt;
 use shallows_results::record::Completeness;
-use shallows_sim::{Interrupt, Observation, Progress, Simulation, Status};
+use shallows_sim::{Observation, Progress, Simulation, Status};
 
 use crate::failure::Failure;
 use crate::platform::Stopwatch;

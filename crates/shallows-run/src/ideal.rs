@@ -15,10 +15,10 @@
 //! transport with an ACK for each segment could reach on these links.
 
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_sim::routing::{NoPath, Router};
-use shallows_sim::topology::Fabric;
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, Interrupt, PortSetup, TransportOverride};
+use shallows_model::routing::{NoPath, Router};
+use shallows_model::topology::Fabric;
+use shallows_model::workload::FlowSpec;
+use shallows_model::{Completion, Interrupt, PortSetup, TransportOverride};
 
 use crate::failure::Failure;
 use crate::scenario::{Built, Scenario};
@@ -194,8 +194,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use shallows_core::port::{BufferConfig, Framing, PerIndex, PortConfig};
-    use shallows_sim::routing::RoutingConfig;
-    use shallows_sim::topology::TopologyConfig;
+    use shallows_model::routing::RoutingConfig;
+    use shallows_model::topology::TopologyConfig;
 
     use super::*;
 

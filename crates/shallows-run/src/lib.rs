@@ -51,9 +51,9 @@ mod underway;
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
 pub use platform::{program, read_file};
-pub use run::{Finished, FlowRecords, Options, run, run_built};
+pub use run::{Finished, FlowRecords, Options, run, run_built, save};
+pub use shallows_model::Interrupt;
 pub use shallows_results::RunRecord;
-pub use shallows_sim::Interrupt;
 
 pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};
 pub use schema::schema;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use shallows_core::port::{Accounting, DropReason, EgressPort, PortConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::FlowSpec;
 use shallows_results::pcapng::{self, Capture, Interface};
 use shallows_results::ports::{LinkRole, PortRecord};
 use shallows_results::probes::{
@@ -13,8 +15,6 @@ use shallows_results::probes::{
 };
 use shallows_results::series::Series;
 use shallows_results::{Format, ResultsError, RunRecord};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::FlowSpec;
 use shallows_sim::{CapturedPacket, Content, Observation, Simulation};
 
 use crate::driver::{Observer, Step, Ticks};
@@ -213,8 +213,8 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Completes the tables. Those in memory, and the ports that they are about, go into the record;
-    /// the others get their names, which are returned.
+    /// Completes the tables. Those in memory go into the record; the names of the files of the
+    /// others are returned.
     pub(crate) fn complete(self, record: &mut RunRecord) -> Result<Vec<String>, ResultsError> {
         let mut files = Vec::new();
         let extension = match self.place {
@@ -225,8 +225,6 @@ impl<'a> Recorder<'a> {
             Some(table) => record.insert(name, table),
             None => files.push(format!("{name}.{extension}")),
         };
-        let has_ports =
-            self.queues.is_some() || self.throughput.is_some() || self.sojourns.is_some();
         if let Some(queues) = self.queues {
             add(QueueSample::FILE, queues.writer.finish()?);
         }
@@ -251,12 +249,6 @@ impl<'a> Recorder<'a> {
                 Place::Memory => Some(sojourns.table()),
             };
             add(SojournTimes::FILE, table);
-        }
-        if has_ports {
-            record.ports = ports(&self.built.fabric);
-            if let Place::Directory(..) = self.place {
-                files.push(shallows_results::ports::FILE.to_owned());
-            }
         }
         if let Some(mut capture) = self.capture {
             capture.write_until(Time::MAX)?;
@@ -309,6 +301,7 @@ impl Observer for Recorder<'_> {
                         capture.pending.push(**packet);
                     }
                 }
+                Observation::Drop(_) => {}
             }
         }
         if let Some(capture) = &mut self.capture {
@@ -420,6 +413,7 @@ pub(crate) fn ports(fabric: &Fabric) -> Vec<PortRecord> {
                 (Node::Switch(_), Node::Switch(_)) => LinkRole::Core,
             },
             rate: link.rate,
+            counters: None,
         })
         .collect()
 }

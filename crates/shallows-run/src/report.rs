@@ -7,16 +7,18 @@ use std::time::Duration;
 use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
+use shallows_model::Completion;
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::FlowSpec;
 use shallows_results::latencies::{Latency, Operation};
+use shallows_results::ports::{PortCounters, PortRecord};
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{
     LevelSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
 };
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, PauseStats, Simulation};
+use shallows_sim::{PauseStats, Simulation};
 
 use crate::recorder::sent_bytes;
 use crate::scenario::Built;
@@ -54,6 +56,32 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
                 dropped: Some(outcome.drops),
             }
         })
+}
+
+/// The ports of a fabric with their counters over `span`, in the order of their links.
+pub(crate) fn ports(simulation: &Simulation, built: &Built, span: Time) -> Vec<PortRecord> {
+    let mut ports = crate::recorder::ports(&built.fabric);
+    for (link, record) in (0..).zip(&mut ports) {
+        let port = simulation.port(link);
+        let of_queues = |count: &dyn Fn(usize) -> u64| (0..port.queue_count()).map(count).sum();
+        let queued = |queue: usize| {
+            let evicted = port.counters(queue).drops(DropReason::Evicted).packets;
+            port.queued(queue).packets - evicted - u64::from(port.queue_packets(queue))
+        };
+        let config = built.ports.config(&built.fabric, link);
+        let paused = simulation.pauses(link);
+        record.counters = Some(PortCounters {
+            packets: of_queues(&queued),
+            bytes: of_queues(&|queue| sent_bytes(port, config, queue)),
+            utilisation: share(simulation, built, link, span),
+            peak_bytes: port.peak_bytes().get(),
+            marks: of_queues(&|queue| port.counters(queue).all_marks()),
+            drops: of_queues(&|queue| port.counters(queue).all_drops().packets),
+            pauses: paused.pauses,
+            paused: paused.paused,
+        });
+    }
+    ports
 }
 
 /// The operations that applications have done.
@@ -263,14 +291,6 @@ fn queues(
 
 /// How busy the links were over `span`, by what they join.
 fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
-    let fabric = &built.fabric;
-    let mut groups = grouped(fabric, |node| role(fabric, node));
-    if groups.len() > MOST_GROUPS {
-        groups = grouped(fabric, |node| match node {
-            Node::Host(_) => "host".to_owned(),
-            Node::Switch(_) => "switch".to_owned(),
-        });
-    }
     let summarize = |(links, numbers): (String, Vec<u32>)| {
         let shares = numbers
             .iter()
@@ -288,7 +308,19 @@ fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilis
                 .map(|_| pauses(simulation, &numbers, span)),
         }
     };
-    groups.into_iter().map(summarize).collect()
+    tiers(&built.fabric).into_iter().map(summarize).collect()
+}
+
+/// Links by the kinds of nodes that they join, such as "leaf to spine"; at most 12 groups.
+pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<u32>> {
+    let groups = grouped(fabric, |node| role(fabric, node));
+    if groups.len() <= MOST_GROUPS {
+        return groups;
+    }
+    grouped(fabric, |node| match node {
+        Node::Host(_) => "host".to_owned(),
+        Node::Switch(_) => "switch".to_owned(),
+    })
 }
 
 /// How some links were paused over `span`.

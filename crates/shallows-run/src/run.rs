@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
+use shallows_model::{Connections, Interrupt};
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_text};
-use shallows_sim::{Connections, Interrupt};
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
@@ -100,6 +100,7 @@ pub fn run_built(
             return Err(nothing("started", scenario).into());
         }
         let mut record = RunRecord::new(Vec::new(), None);
+        record.ports = report::ports(&simulation, built, simulation.progress().now);
         recorder.complete(&mut record)?;
         if let Some((output, format)) = output {
             record.write(output.path(), format)?;
@@ -116,7 +117,9 @@ pub fn run_built(
         FlowRecords::InMemory => records().collect(),
         FlowRecords::OnDisk => Vec::new(),
     };
+    let ports = report::ports(&simulation, built, summary.facts.simulated);
     let mut record = RunRecord::new(kept, Some(summary));
+    record.ports = ports;
     record.operations = operations;
     let probes = recorder.complete(&mut record)?;
     if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
@@ -156,6 +159,20 @@ pub(crate) fn begin_output(
     write_resolved(output.path(), scenario)?;
     output.refuse_inputs(scenario.files())?;
     Ok(output)
+}
+
+/// Writes the record of a run that was made in memory, as [`run_built`] does for one with a
+/// directory.
+pub fn save(
+    record: &RunRecord,
+    scenario: &Scenario,
+    directory: &Path,
+    format: Format,
+) -> Result<(), Failure> {
+    let output = begin_output(directory, scenario)?;
+    record.write(output.path(), format)?;
+    output.publish()?;
+    Ok(())
 }
 
 /// Writes the scenario as it is run, and copies of the files that it reads.

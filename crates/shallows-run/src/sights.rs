@@ -7,9 +7,9 @@ use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
+use shallows_model::topology::Fabric;
 use shallows_results::ports::LinkRole;
 use shallows_results::statistics::{Percentile, PercentileRule};
-use shallows_sim::topology::Fabric;
 
 use crate::live::roles;
 

@@ -1,7 +1,7 @@
 //! The flows that samples have to look at: those that have started and are not over.
 
 use shallows_core::units::Time;
-use shallows_sim::workload::FlowSpec;
+use shallows_model::workload::FlowSpec;
 
 /// Flows under way, kept from one sample to the next so that a sample costs what is under way then
 /// and not what the whole run has.

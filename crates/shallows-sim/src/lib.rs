@@ -3,12 +3,9 @@
 #![forbid(unsafe_code)]
 
 mod applications;
-mod barriers;
 mod control;
 mod density;
 mod engine;
-mod hosts;
-mod interrupt;
 mod layers;
 mod network;
 mod packet;
@@ -18,29 +15,19 @@ mod paths;
 mod setup;
 mod shard;
 mod simulation;
-mod transport;
+mod ticket;
 mod watch;
 mod xco;
 
-pub mod routing;
-mod ticket;
-pub mod topology;
-pub mod workload;
+// What is simulated; modules here name it as if it were theirs.
+use shallows_model::{barriers, hosts, interrupt, ports, routing, topology, transport, workload};
 
-pub use applications::{ApplicationEntry, ApplicationEntryError, ApplicationSetup, Latency};
-pub use control::{
-    AgentSetup, Carriage, Channel, Control, ControlError, GateAgent, HostAgent, LoneAgent,
-};
-pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
-pub use interrupt::{Interrupt, Interrupted};
+pub use applications::Latency;
+pub use control::{AgentSetup, Control, GateAgent, HostAgent, LoneAgent};
 pub use layers::{Engine, EngineChoice, NoLayers};
-pub use network::PortSetup;
 pub use shard::PauseStats;
 pub use simulation::{
-    Completion, Connections, DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError,
-    Simulation, Status,
+    DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation, Status,
 };
 pub use ticket::Ticket;
-pub use transport::TransportOverride;
-pub use watch::{CapturedPacket, Content, Fault, LinkChange, Observation, Watch};
-pub use xco::{Directives, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};
+pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};

@@ -7,7 +7,8 @@
 
 use shallows_core::units::{Bytes, Time};
 
-use crate::network::{PortSetup, lag};
+use crate::network::lag;
+use crate::ports::PortSetup;
 use crate::topology::{Fabric, Node};
 
 /// A fabric in parts.

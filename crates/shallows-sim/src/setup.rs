@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-use shallows_core::application::Protocol;
+use shallows_core::application::{ApplicationError, Protocol};
 use shallows_core::host::qjump::LimiterConfig;
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
+use shallows_model::{Carriage, Channel};
 
 use crate::applications::{ApplicationPlan, PlannedConnection};
-use crate::control::{AgentSetup, Carriage, Channel, HostAgent};
+use crate::control::{AgentSetup, HostAgent};
 use crate::hosts::QjumpError;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{EngineChoice, LayerPlan, NoLayers};
 use crate::partition::Partition;
 use crate::paths::Paths;
-use crate::routing::{Place, Router, Selection};
+use crate::routing::{Selection, selectors};
 use crate::shard::{
     AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart,
 };
-use crate::simulation::{Connections, Setup, SetupError};
+use crate::simulation::{Setup, SetupError};
 use crate::topology::Fabric;
-use crate::transport::TransportOverride;
+use crate::transport::{Connections, TransportOverride};
 use crate::watch::Watch;
 use crate::workload::FlowSpec;
 
@@ -107,7 +107,9 @@ impl Setup {
     }
 
     /// Puts the connections of applications after the flows; gives the parts of their hosts.
-    pub(crate) fn add_applications(&mut self) -> (ApplicationPlan, Vec<LocalPart>) {
+    pub(crate) fn add_applications(
+        &mut self,
+    ) -> Result<(ApplicationPlan, Vec<LocalPart>), ApplicationError> {
         let mut plan = ApplicationPlan {
             first_slot: self.workload.flows.len() as u32,
             ..ApplicationPlan::default()
@@ -115,8 +117,9 @@ impl Setup {
         let mut parts = Vec::new();
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
             let hosts = &application.hosts;
+            let own = application.plan()?;
             plan.first_connections.push(plan.connections.len() as u32);
-            for connection in &application.plan.connections {
+            for connection in &own.connections {
                 let (from, to) = (connection.from, connection.to);
                 plan.connections.push(PlannedConnection {
                     application: number,
@@ -134,11 +137,11 @@ impl Setup {
                 let lanes = [lane(from, to), lane(to, from)];
                 Arc::make_mut(&mut self.workload).flows.extend(lanes);
             }
-            let of_members = (0..).zip(hosts).zip(application.plan.parts);
+            let of_members = (0..).zip(hosts).zip(own.parts);
             let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
             parts.extend(of_members.map(part));
         }
-        (plan, parts)
+        Ok((plan, parts))
     }
 
     /// Puts the agents in their hosts, and the channels between them after the flows.
@@ -316,24 +319,4 @@ pub(crate) fn take_hosts(
     let own = (0..).zip(places).filter(|(_, place)| place.part == part);
     own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))
         .collect()
-}
-
-/// The selector of each flow's paths. Where connections are kept, a flow that opens one although
-/// its hosts had one before has found it busy.
-pub(crate) fn selectors(
-    router: &Router,
-    flows: &[FlowSpec],
-    connections: Connections,
-) -> impl Iterator<Item = u64> {
-    let kept = connections != Connections::PerFlow;
-    let may_differ = kept && router.selection() == Selection::Connection;
-    let mut met = FxHashSet::default();
-    (0..).zip(flows).map(move |(flow, spec)| {
-        let place = if may_differ && !met.insert((spec.src, spec.dst, spec.service)) {
-            Place::Added
-        } else {
-            Place::First
-        };
-        router.flow_selector(flow, spec.src, spec.dst, place)
-    })
 }

@@ -6,31 +6,32 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
+use shallows_core::application::ApplicationError;
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::{ApplicationSetup, Barriers, ControlError, Fault, LinkChange, PortSetup};
 use thiserror::Error;
 
-use crate::applications::{ApplicationSetup, Latency};
-use crate::barriers::Barriers;
-use crate::control::{Control, ControlError};
+use crate::applications::Latency;
+use crate::control::Control;
 use crate::density;
 use crate::hosts::{HostSetup, QjumpError};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{self, Engine, EngineChoice, NoLayers};
-use crate::network::{Network, PortSetup};
+use crate::network::Network;
 use crate::parallel::{Crew, DENSE};
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
-use crate::routing::{NoPath, Router};
-use crate::setup::{places, selectors, take_hosts};
+use crate::routing::{NoPath, Router, selectors};
+use crate::setup::{places, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
 use crate::topology::{Fabric, Node};
-use crate::transport::TransportOverride;
-use crate::watch::{Fault, LinkChange, Observation, Watch, watched_links};
+use crate::transport::{Completion, Connections, TransportOverride};
+use crate::watch::{Observation, Watch, watched_links};
 use crate::workload::{FlowSpec, Workload};
 
 /// Everything that a run depends on.
@@ -72,36 +73,6 @@ pub struct Setup {
     pub engine: EngineChoice,
 }
 
-/// End of a flow for its completion time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Completion {
-    /// The sender receives the ACK of the last byte, as in MQ-ECN.
-    #[default]
-    Sender,
-    /// The receiver gets the last byte, as in ML-ECN.
-    Receiver,
-}
-
-/// Lifetime of connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Connections {
-    /// One connection per flow.
-    #[default]
-    PerFlow,
-    /// Connections last for the whole run. A flow takes the oldest idle connection of its source,
-    /// destination and service, with its window and estimates; if all are busy, a new connection is
-    /// opened (MQ-ECN's simulations).
-    Persistent,
-    /// Persistent connections that have sent one full segment over the idle fabric before their
-    /// first flow: they know the base delay, and the window has grown by one ACK (EAR's
-    /// simulations).
-    WarmedUp,
-}
-
 /// Why a run cannot start.
 #[derive(Clone, Debug, Error)]
 pub enum SetupError {
@@ -135,6 +106,9 @@ pub enum SetupError {
         /// What the level may send in an epoch.
         allotment: Option<Bytes>,
     },
+    /// An application.
+    #[error("application: {0}")]
+    Application(#[from] ApplicationError),
     /// Agents of control protocols.
     #[error("control: {0}")]
     Control(#[from] ControlError),
@@ -302,7 +276,7 @@ impl Simulation {
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();
-        let (applications, parts) = setup.add_applications();
+        let (applications, parts) = setup.add_applications()?;
         let mut hosts = setup.gates(interrupt)?;
         for part in parts {
             hosts.entry(part.host).or_default().parts.push(part);
@@ -370,7 +344,7 @@ impl Simulation {
                     _ => local_paths(&paths, &partition, part),
                 },
                 watched: watched.clone(),
-                keeps_rtt: setup.watch.rtt,
+                keeps: (setup.watch.rtt, setup.watch.drops),
                 pauses: pauses.take(),
                 layers: plan.take(),
                 starting: world.workload.timed().filter(local).collect(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::Ecn;
+use shallows_core::port::DropReason;
 use shallows_core::random::Coin;
 use shallows_core::tcp::{Ack, Segment};
 use shallows_core::units::{Bytes, Rate, Time};
@@ -13,30 +14,7 @@ use crate::engine::SLOT;
 use crate::partition::Partition;
 use crate::routing::LinkState;
 use crate::simulation::Setup;
-
-/// What is wrong with a link, for tests of what TCP does about it. The packets take their time on
-/// the link and do not arrive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Fault {
-    /// Fraction of packets that are lost.
-    pub loss: f64,
-    /// Fraction of the remaining packets that arrive corrupted and are dropped.
-    pub corruption: f64,
-}
-
-/// A link goes down or comes back. What is sent on a link that is down is lost; connections take
-/// other paths if there are any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkChange {
-    /// When.
-    pub at: Time,
-    /// Which; the other direction of the cable is another link.
-    pub link: u32,
-    /// What it is from then on.
-    pub state: LinkState,
-}
+use shallows_model::Fault;
 
 /// What to keep of packets on their way. Such runs use one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +25,8 @@ pub struct Watch {
     pub sojourn: BTreeSet<u32>,
     /// All packets on these links.
     pub captured: BTreeSet<u32>,
+    /// Packets that the ports of captured links drop.
+    pub drops: bool,
 }
 
 /// Something that was seen of a packet.
@@ -72,6 +52,27 @@ pub enum Observation {
     },
     /// A packet was sent on a link. Boxed, because the others are small and many.
     Packet(Box<CapturedPacket>),
+    /// A port dropped a packet.
+    Drop(DroppedPacket),
+}
+
+/// A packet that a port dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DroppedPacket {
+    /// Time of the drop.
+    pub time: Time,
+    /// Link of the port.
+    pub link: u32,
+    /// Flow of a data packet; an ACK has none.
+    pub flow: Option<u32>,
+    /// Connection, named after its first flow.
+    pub connection: u32,
+    /// Bytes with headers.
+    pub size: u32,
+    /// Packets queued at the port, which leave it later.
+    pub waiting: u32,
+    /// Reason of the drop.
+    pub reason: DropReason,
 }
 
 /// A packet on a link.
@@ -79,8 +80,18 @@ pub enum Observation {
 pub struct CapturedPacket {
     /// When its last bit was on the link.
     pub time: Time,
-    /// Which link.
+    /// Arrival at the far end; a packet that the link loses has none.
+    pub arrival: Option<Time>,
+    /// Time from its arrival at the port to the start of its transmission.
+    pub sojourn: Time,
+    /// Link.
     pub link: u32,
+    /// Queue of the port.
+    pub queue: u32,
+    /// Identity of the packet while it is in the fabric; reused afterwards.
+    pub number: u32,
+    /// Flow of a data packet; an ACK has none.
+    pub flow: Option<u32>,
     /// The host that sent it.
     pub src: u32,
     /// The host that it is for.

@@ -14,9 +14,9 @@ use std::{fs, process, thread};
 
 use anyhow::{Context as _, anyhow};
 use sha2::{Digest as _, Sha256};
+use shallows_model::workload::WorkloadConfig;
 use shallows_run::{BUILD_ID, Failure, Scenario};
 use shallows_sim::Progress;
-use shallows_sim::workload::WorkloadConfig;
 
 use crate::measured::{GoodputSpec, Keep, Kept, Measured};
 

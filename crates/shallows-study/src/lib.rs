@@ -14,6 +14,7 @@ pub mod artifact;
 pub mod compare;
 mod diff;
 mod executor;
+pub mod explain;
 mod measured;
 mod metric;
 mod operations;
@@ -22,6 +23,7 @@ pub mod repro;
 pub mod slurm;
 pub mod sweep;
 mod table;
+pub mod trace;
 pub mod tune;
 pub mod validate;
 

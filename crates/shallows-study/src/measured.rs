@@ -9,14 +9,14 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use shallows_core::port::{Accounting, DropReason};
 use shallows_core::units::Time;
+use shallows_model::topology::Node;
+use shallows_model::workload::WorkloadConfig;
 use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::series::{Kind, Series, Values};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::Summary;
 use shallows_results::{Format, write_text};
 use shallows_sim::Simulation;
-use shallows_sim::topology::Node;
-use shallows_sim::workload::WorkloadConfig;
 
 use shallows_run::scenario::{Built, Scenario};
 use shallows_run::{Failure, FlowRecords, Observer, Options, RunRecord, Step, Ticks, run_built};

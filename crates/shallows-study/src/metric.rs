@@ -646,6 +646,7 @@ mod tests {
             name: name.to_owned(),
             role,
             rate: Rate::from_gbps(1),
+            counters: None,
         };
         record.ports = vec![
             port("h0->s", LinkRole::HostUp),

@@ -15,10 +15,10 @@ use rand_core::{Rng as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 use shallows_core::units::Time;
+use shallows_model::workload::{FlowSpec, Workload, list};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
 use shallows_run::examples::Example;
 use shallows_run::{Failure, FlowRecords, Options, Scenario, Setting, run_built};
-use shallows_sim::workload::{FlowSpec, Workload, list};
 
 /// The flows and what the authors' simulator made of them.
 const FLOWS: &str = include_str!("../data/validation/mq-ecn/flows.csv");

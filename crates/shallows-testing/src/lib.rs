@@ -250,6 +250,19 @@ mod tests {
         });
     }
 
+    /// A program that stays behind, such as a daemon, must not keep others waiting.
+    #[test]
+    fn programs_do_not_inherit_the_lock() {
+        let _alone = alone();
+        let listed = Command::new("sh")
+            .args(["-c", "ls -l /proc/$$/fd"])
+            .output()
+            .unwrap();
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        assert!(listed.contains("pipe:"), "{listed}");
+        assert!(!listed.contains("shallows-tests"), "{listed}");
+    }
+
     #[test]
     fn metrics_that_nobody_exports_are_found() {
         let text = "# TYPE shallows_frames gauge\n# TYPE shallows_sent_frames counter\n\

@@ -22,9 +22,9 @@ use clap::ValueEnum;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
+use shallows_model::workload::{FlowSpec, Workload, list};
 use shallows_run::{Built, Interrupt, Scenario, drive};
 use shallows_sim::Simulation;
-use shallows_sim::workload::{FlowSpec, Workload, list};
 
 use crate::cli::BenchArgs;
 use crate::failure::Failure;

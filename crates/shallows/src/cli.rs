@@ -34,6 +34,11 @@ pub(crate) enum Command {
     /// more over seeds and scenarios that the search has not seen. Finished runs are kept, so an
     /// interrupted command can be repeated. Exit codes as those of `run`.
     Tune(crate::tune::TuneArgs),
+    /// Explain a run: hottest ports, where completion times went, losses and timeouts.
+    ///
+    /// A simulated run is simulated again with every link observed, which takes several times as
+    /// long and gives the same flows.
+    Explain(crate::explain::ExplainArgs),
     /// Make the runs of a task. Called by Slurm.
     #[command(hide = true)]
     SweepTask { round: PathBuf, task: usize },
@@ -163,6 +168,10 @@ pub(crate) struct RunArgs {
     /// Explain the columns of the summary.
     #[arg(long, conflicts_with_all = ["json", "vary"])]
     pub(crate) explain: bool,
+    /// Write a trace for ui.perfetto.dev: flows as slices, queues and windows as counters, marks and
+    /// drops as instants. Sampled, and at most 100 MB.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["live", "vary"])]
+    pub(crate) trace: Option<PathBuf>,
     /// End the run at this simulated time, such as 100ms.
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,

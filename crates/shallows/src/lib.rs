@@ -14,6 +14,7 @@ mod documentation;
 mod examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod exec;
+mod explain;
 mod failure;
 mod help;
 mod import;
@@ -103,6 +104,7 @@ fn perform(command: Command, registry: &Registry) -> Result<(), Failure> {
         Command::Run(args) => run::run(&args, registry),
         Command::Sweep(args) => sweep::sweep(&args, registry),
         Command::Tune(args) => tune::tune(&args, registry),
+        Command::Explain(args) => explain::explain(&args, registry),
         Command::SweepTask { round, task } => sweep::task(&round, task, registry),
         Command::SweepNext { round } => slurm::next_round(&round).map(drop),
         Command::Diff { first, second } => shallows_study::diff(&first, &second)

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use shallows_core::port::ClassifierConfig;
+use shallows_model::workload::{FlowSpec, OfferedLoad};
 use shallows_results::summary::Summary;
 use shallows_run::{Built, Scenario};
-use shallows_sim::workload::{FlowSpec, OfferedLoad};
 
 /// Share of the simulated time after the last start above which the load is not the one requested.
 const LONG_TAIL: f64 = 0.5;

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_model::workload::OfferedLoad;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
-use shallows_run::{Built, FlowRecords, Interrupt, Options, Scenario, Setting, run_built};
-use shallows_sim::workload::OfferedLoad;
+use shallows_run::{
+    Built, FlowRecords, Interrupt, Observer, Options, Scenario, Setting, run_built,
+};
+use shallows_study::trace::{Sampling, Tracer};
 
 use crate::cli::RunArgs;
 use crate::failure::Failure;
@@ -29,9 +32,14 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         flows: FlowRecords::OnDisk,
     };
     let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);
-    let finished = run_built(&scenario, &built, &options, &mut [&mut line]);
+    let tracer = args.trace.as_ref().map(|path| Tracer::create(path, &built));
+    let mut tracer = tracer.transpose()?;
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut line];
+    observers.extend(tracer.as_mut().map(|tracer| tracer as &mut dyn Observer));
+    let finished = run_built(&scenario, &built, &options, &mut observers);
     line.clear();
     let finished = finished?;
+    let traced = tracer.map(Tracer::finish).transpose()?;
     let Some(summary) = &finished.record.summary else {
         return Ok(());
     };
@@ -45,8 +53,9 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         };
         let notes = notes(&scenario, &built, summary);
         let explained = explained(args, summary);
+        let trace = traced.map_or_else(String::new, |of| described(args, of));
         output::print(&format!(
-            "{loads}{summary}{explained}{notes}results: {out}\n{probes}"
+            "{loads}{summary}{explained}{notes}results: {out}\n{probes}{trace}"
         ))?;
     }
     let none_finished = summary.classes.all.fct.is_none();
@@ -60,6 +69,23 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         }
         (Completeness::Complete, _) => Ok(()),
     }
+}
+
+/// The line about a trace, with its sampling.
+fn described(args: &RunArgs, of: Sampling) -> String {
+    let path = args.trace.as_deref().unwrap_or(Path::new("")).display();
+    let size = of.bytes as f64 / 1e6;
+    let mut text = format!(
+        "trace: {path} ({size:.1} MB; samples at most {} apart",
+        of.interval
+    );
+    if let Some(until) = of.until {
+        text += &format!(", none after {until}");
+    }
+    if of.flows_left_out > 0 {
+        text += &format!(", {} flows left out", of.flows_left_out);
+    }
+    text + ")\n"
 }
 
 /// What the columns of a summary mean, if the user asks.

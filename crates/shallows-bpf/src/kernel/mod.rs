@@ -9,6 +9,7 @@ pub(crate) mod objects;
 mod pins;
 pub(crate) mod qjump;
 mod sockets;
+pub(crate) mod stage;
 
 use std::io;
 use std::path::Path;

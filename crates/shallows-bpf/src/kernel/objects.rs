@@ -36,6 +36,11 @@ pub(super) fn open_mark() -> Result<Object, Error> {
     load(object!("mark"), &read_types()?)
 }
 
+/// Loads the stage tagger.
+pub(super) fn open_stage() -> Result<Object, Error> {
+    load(object!("stage"), &read_types()?)
+}
+
 /// Loads the control law, for a test.
 #[cfg(test)]
 pub(crate) fn open_model() -> Result<Object, Error> {

@@ -213,6 +213,14 @@ impl<P: Packet> EgressPort<P> {
         }
     }
 
+    /// Largest number of bytes that have been queued at once.
+    pub fn peak_bytes(&self) -> Bytes {
+        match &self.ahead {
+            Ahead::No => Bytes::new(self.port.queues().peak_bytes()),
+            Ahead::Yes(fifo) => fifo.peak_bytes(),
+        }
+    }
+
     /// Packets queued.
     pub fn packets(&self) -> u32 {
         match &self.ahead {

@@ -28,6 +28,8 @@ pub(super) struct LookAheadFifo<P> {
     link: TransmissionClock,
     /// Bytes above which packets are marked.
     threshold: u64,
+    /// Largest number of bytes that have waited at once.
+    peak: u64,
     rules: Rules,
     cold: Box<ColdState<P>>,
 }
@@ -120,6 +122,7 @@ impl<P: Packet> LookAheadFifo<P> {
             // A length of whole bytes exceeds a threshold if it exceeds its whole part; an infinite
             // one becomes the largest number.
             threshold: rules.marking.threshold as u64,
+            peak: 0,
             rules,
             cold: Box::new(ColdState {
                 counters: QueueCounters::default(),
@@ -172,6 +175,7 @@ impl<P: Packet> LookAheadFifo<P> {
         if start > now {
             self.waiting.put(start, size);
             self.bytes = length;
+            self.peak = self.peak.max(length);
         }
         // At a few bits per second the clock ends before the packet does.
         let transmission = self.link.advance(Bytes::new(u64::from(wire_size)));
@@ -208,6 +212,11 @@ impl<P: Packet> LookAheadFifo<P> {
     #[inline]
     pub(super) fn bytes(&self) -> Bytes {
         Bytes::new(self.bytes)
+    }
+
+    /// Largest number of bytes that have waited at once.
+    pub(super) fn peak_bytes(&self) -> Bytes {
+        Bytes::new(self.peak)
     }
 
     /// Packets that wait.

@@ -82,6 +82,8 @@ const EMPTY: Queue = Queue {
 pub struct Queues {
     backlogged: QueueSet,
     bytes: u64,
+    /// Largest number of bytes so far.
+    peak: u64,
     queues: Box<[Queue]>,
 }
 
@@ -129,6 +131,7 @@ impl Queues {
         Self {
             backlogged: QueueSet::EMPTY,
             bytes: 0,
+            peak: 0,
             queues: vec![EMPTY; count].into(),
         }
     }
@@ -142,6 +145,11 @@ impl Queues {
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Largest number of bytes that all queues have held at once.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak
     }
 
     /// Packets in all queues.
@@ -262,6 +270,7 @@ impl Queues {
         list.pushed_bytes += u64::from(stored.size);
         list.pushed_packets += 1;
         self.bytes += u64::from(stored.size);
+        self.peak = self.peak.max(self.bytes);
         first
     }
 

@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use shallows_core::port::Framing;
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
-use shallows_core::xco::controller::{
-    Controller, ControllerConfig, MOST_WEIGHT, Sharing, Strategy,
-};
+use shallows_core::xco::controller::{Controller, ControllerConfig, MOST_WEIGHT};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig, SmallBudget};
 use shallows_core::xco::fabric::{Fabric, FabricError};
 use shallows_core::xco::message::{ClusterKey, Key};
+use shallows_model::Directives;
 use thiserror::Error;
 
 use super::Tree;
@@ -67,7 +66,7 @@ pub struct Cluster {
     pub slot: Time,
     /// Form of directives: timeslices or rate limits.
     #[serde(default)]
-    pub directives: DirectiveForm,
+    pub directives: Directives,
     /// Time in a slot after which a host may be switched to another destination.
     pub preempt_after: Option<Time>,
     /// Waiting time after which a pair displaces others.
@@ -170,19 +169,6 @@ pub struct ClusterTrunk {
     pub between: [String; 2],
     /// Rate of each direction.
     pub rate: Rate,
-}
-
-/// Form of a directive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DirectiveForm {
-    /// One destination at a time, at full rate.
-    #[default]
-    Timeslice,
-    /// All destinations at once, each at an equal share of its bottleneck.
-    RateLimit,
-    /// All destinations at once, at max-min fair rates.
-    MaxMin,
 }
 
 /// The most hosts of a cluster.
@@ -436,11 +422,7 @@ impl Cluster {
             address,
             peers: all.filter(|&peer| peer != address).collect(),
             incarnation,
-            strategy: match self.directives {
-                DirectiveForm::Timeslice => Strategy::Timeslice,
-                DirectiveForm::RateLimit => Strategy::RateLimit(Sharing::Equal),
-                DirectiveForm::MaxMin => Strategy::RateLimit(Sharing::MaxMin),
-            },
+            strategy: self.directives.strategy(),
             slot: self.slot,
             preempt_after: self.preempt_after,
             patience: self.patience,

@@ -5,8 +5,8 @@ use shallows_core::port::SchedulerConfig;
 use shallows_core::units::{Bytes, Rate};
 use shallows_live::lab;
 use shallows_live::traffic::STREAM_HEADER;
-use shallows_sim::HostSetup;
-use shallows_sim::topology::TopologyConfig;
+use shallows_model::HostSetup;
+use shallows_model::topology::TopologyConfig;
 
 use super::controller::Wanted;
 use super::{difference, plan, xco};

@@ -10,7 +10,7 @@ use shallows_core::tcp::{
     TcpConfig,
 };
 use shallows_core::units::Time;
-use shallows_sim::{Completion, Connections, XcoConfig};
+use shallows_model::{Completion, Connections, XcoConfig};
 
 use super::plan::KERNEL_TIMEOUTS;
 use crate::scenario::{Diagnostic, Scenario};
@@ -163,7 +163,7 @@ fn asked(scenario: &Scenario, scale: f64) -> Vec<&'static str> {
         Connections::WarmedUp => true,
     };
     let mut asked = of_transport(&config.transport, scale);
-    let by_flow = |qjump: &shallows_sim::QjumpConfig| qjump.scope == Scope::Flow;
+    let by_flow = |qjump: &shallows_model::QjumpConfig| qjump.scope == Scope::Flow;
     asked.extend(
         [
             (config.completion == Completion::Receiver, "completion"),

@@ -6,8 +6,8 @@ use anyhow::bail;
 use shallows_core::units::Time;
 use shallows_live::command::CommandOutcome;
 use shallows_live::experiment::Observed;
+use shallows_model::topology::Fabric;
 use shallows_results::latencies::{Latency, Operation};
-use shallows_sim::topology::Fabric;
 
 use crate::scenario::{LatencyFormat, Scenario};
 

@@ -1,11 +1,9 @@
 //! From a scenario that can run live to its experiment.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shallows_core::application::{Members, Span};
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery, RtoConfig, TcpConfig};
 use shallows_core::units::Time;
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
@@ -15,10 +13,10 @@ use shallows_live::switch::{
     FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
     TrunkPlan, UplinkPlan, Wait,
 };
-use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan, StreamPlan};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::{FlowSpec, HostSet};
-use shallows_sim::{ApplicationEntry, Completion, Interrupt, QjumpConfig};
+use shallows_live::traffic::ProbePlan;
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::{HostSet, Workload};
+use shallows_model::{ApplicationSetup, Completion, Interrupt, QjumpConfig};
 
 use super::controller::Chosen;
 use super::xco;
@@ -53,12 +51,8 @@ pub(super) fn experiment(
     Ok(Experiment {
         switch: switch(scenario, built, &cpus),
         lab: lab_plan(scenario, built, controller, cpus),
-        flows: flows(scenario, built)?,
-        barriers: barriers(built),
-        streams: StreamPlan {
-            streams: built.workload.streams.clone(),
-            seed: scenario.config.seed,
-        },
+        workload: workload(scenario, built)?,
+        seed: scenario.config.seed,
         applications: applications(scenario, &built.fabric)?,
         probes: probes(scenario, &built.fabric)?,
         commands: commands(scenario, &built.fabric)?,
@@ -232,33 +226,17 @@ fn bridge(node: Node) -> usize {
     }
 }
 
-fn flows(scenario: &Scenario, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
+/// The flows, with the levels that QJUMP gives them by their sizes.
+fn workload(scenario: &Scenario, built: &Built) -> Result<Arc<Workload>, Diagnostic> {
     let qjump = scenario.config.hosts.qjump.as_ref();
     let mut workload = Arc::clone(&built.workload);
     if let Some(qjump) = qjump.filter(|qjump| qjump.by_size.is_some()) {
         qjump.choose_levels(Arc::make_mut(&mut workload));
     }
-    let mut streams = BTreeMap::new();
-    for of in &workload.datagrams {
-        streams.insert(of.flow, of.stream as usize);
+    for flow in &workload.flows {
+        dscp(scenario, "workload", flow.service)?;
     }
-    let flow = |(number, spec): (u32, &FlowSpec)| {
-        Ok(Flow {
-            start: (spec.start != FlowSpec::AT_BARRIER).then_some(spec.start),
-            src: spec.src as usize,
-            dst: spec.dst as usize,
-            bytes: (spec.bytes != FlowSpec::ENDLESS).then_some(spec.bytes),
-            stop: None,
-            dscp: dscp(scenario, "workload", spec.service)?,
-            stream: streams.get(&number).copied(),
-        })
-    };
-    let numbered = (0..).zip(&workload.flows);
-    let mut flows: Vec<Flow> = numbered.map(flow).collect::<Result<_, _>>()?;
-    for stop in &workload.stops {
-        flows[stop.flow as usize].stop = Some(stop.at);
-    }
-    Ok(flows)
+    Ok(workload)
 }
 
 fn probes(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
@@ -277,46 +255,16 @@ fn probes(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)
     scenario.config.live.probes.iter().map(probe).collect()
 }
 
-fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationPlan>, Diagnostic> {
-    let plan = |(index, entry): (usize, &ApplicationEntry)| {
-        let path = format!("application.{index}");
-        let resolve = |set: &HostSet| {
-            set.resolve(fabric)
-                .map_err(|error| scenario.error_in(&path, &error))
-        };
-        let ApplicationEntry {
-            name: _,
-            clients,
-            servers,
-            service,
-            start,
-            stop,
-            run,
-        } = entry;
-        let clients = resolve(clients)?;
-        let servers = servers.as_ref().map(resolve).transpose()?;
-        let servers = servers.unwrap_or_default();
-        Ok(ApplicationPlan {
-            name: entry.name().to_owned(),
-            dscp: dscp(scenario, &path, *service)?,
-            members: Members {
-                clients: clients.len() as u32,
-                servers: servers.len() as u32,
-            },
-            hosts: clients
-                .into_iter()
-                .chain(servers)
-                .map(|host| host as usize)
-                .collect(),
-            span: Span {
-                start: *start,
-                stop: *stop,
-            },
-            config: run.clone(),
-        })
-    };
-    let entries = scenario.config.application.iter().enumerate();
-    entries.map(plan).collect()
+fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationSetup>, Diagnostic> {
+    let applications = scenario.applications(fabric)?;
+    for (index, application) in applications.iter().enumerate() {
+        dscp(
+            scenario,
+            &format!("application.{index}"),
+            application.service,
+        )?;
+    }
+    Ok(applications)
 }
 
 fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
@@ -368,18 +316,6 @@ fn dscp(scenario: &Scenario, table: &str, service: u16) -> Result<u8, Diagnostic
             let problem = format!("service {service} has no DSCP: packets carry services 0 to 63");
             scenario.error(table, problem)
         })
-}
-
-fn barriers(built: &Built) -> Vec<Barrier> {
-    let positions = |flows: &[u32]| flows.iter().map(|&flow| flow as usize).collect();
-    let barriers = built.workload.barriers.iter();
-    barriers
-        .map(|barrier| Barrier {
-            waits_for: positions(&barrier.waits_for),
-            releases: positions(&barrier.releases),
-            pause: barrier.pause,
-        })
-        .collect()
 }
 
 /// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use shallows_live::experiment::Observed;
 use shallows_live::lab;
 use shallows_live::traffic::Goodput;
+use shallows_model::topology::{Fabric, Node};
 use shallows_results::ports::LinkRole;
 use shallows_results::probes::{GoodputSample, PingSample, QueueSample, Sample, SampleWriter};
 use shallows_results::{ResultsError, RunRecord};
-use shallows_sim::topology::{Fabric, Node};
 
 use crate::recorder::ports;
 use crate::scenario::Built;

@@ -12,11 +12,11 @@ use shallows_live::command::{Captured, CommandOutcome};
 use shallows_live::experiment::Observed;
 use shallows_live::switch::{LinkSnapshot, Snapshot};
 use shallows_live::traffic::{STREAM_LATE, StreamTotals};
+use shallows_model::workload::FlowSpec;
 use shallows_results::ports::LinkRole;
 use shallows_results::record::FlowRecord;
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
 use shallows_results::write_text;
-use shallows_sim::workload::FlowSpec;
 
 use super::record::roles;
 use super::xco::XcoFacts;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
-use shallows_sim::workload::{FlowSpec, Workload};
+use shallows_model::workload::{FlowSpec, Workload};
 
 use crate::scenario::{ScenarioConfig, value};
 

@@ -9,17 +9,14 @@ use shallows_core::units::Time;
 use shallows_live::lab;
 use shallows_live::switch::{PortPlan, Wait};
 use shallows_live::xco::ControllerSnapshot;
-use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, DirectiveForm, HostPlan};
-use shallows_live::xco::lab::{
-    AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoObserved, XcoPlan,
-    XcoSample,
-};
+use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPlan};
+use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::{Outage, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::{Directives, Outage, XcoConfig};
 
 use crate::failure::Failure;
-use crate::scenario::{Built, Diagnostic, FaultAction, LiveFault, LiveXco, Scenario};
+use crate::scenario::{Built, Diagnostic, LiveXco, Scenario};
 
 /// Refuses what of XCo cannot run live.
 pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnostic> {
@@ -105,51 +102,19 @@ pub(super) fn plan(scenario: &Scenario, built: &Built) -> Option<XcoPlan> {
     let first = xco.controller.map_or_else(&mut seat, |host| host as usize);
     let mut controllers_at = vec![first];
     controllers_at.extend((0..standbys(xco, live)).map(|_| seat()));
-    let forger = live.forge.as_ref().map(|of| ForgerPlan {
-        at: seat(),
-        victim: of.victim as usize,
-        start: of.start,
-        stop: of.stop,
-        every: of.every,
-    });
+    let forger = live.forge.map(|forgery| (seat(), forgery));
     let LiveXco {
         faults,
         standbys: _,
         forge: _,
     } = live;
-    let fault = |of: &LiveFault| ControllerFault {
-        at: of.at,
-        controller: of.controller,
-        kind: match of.action {
-            FaultAction::Kill => FaultKind::Kill,
-            FaultAction::Start => FaultKind::Start,
-        },
-    };
-    let faults = faults.iter().map(fault);
-    let faults = faults.chain(xco.outages.iter().flat_map(outage));
+    let outages = xco.outages.iter().flat_map(Outage::faults);
+    let faults = faults.iter().copied().chain(outages);
     Some(XcoPlan {
         cluster: cluster(xco, built, &controllers_at),
         faults: faults.collect(),
         controllers_at,
         forger,
-    })
-}
-
-/// The crash and the restart of a controller.
-fn outage(of: &Outage) -> impl Iterator<Item = ControllerFault> {
-    let Outage {
-        controller,
-        crash,
-        restart,
-    } = *of;
-    let kinds = [(Some(crash), FaultKind::Kill), (restart, FaultKind::Start)];
-    let faults = kinds.into_iter();
-    faults.filter_map(move |(at, kind)| {
-        Some(ControllerFault {
-            at: at?,
-            controller: controller as usize,
-            kind,
-        })
     })
 }
 
@@ -214,11 +179,7 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
     Cluster {
         key_file: PathBuf::new(),
         slot: *slot,
-        directives: match directives {
-            Directives::Timeslice => DirectiveForm::Timeslice,
-            Directives::RateLimit => DirectiveForm::RateLimit,
-            Directives::MaxMin => DirectiveForm::MaxMin,
-        },
+        directives: *directives,
         preempt_after: *preempt_after,
         patience: *patience,
         protocol: *protocol,

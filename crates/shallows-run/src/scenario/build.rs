@@ -9,14 +9,14 @@ use shallows_core::port::pause::{PauseGauge, PauseScope};
 use shallows_core::port::{ClassifierConfig, EgressPort, PerIndex, PortConfig, SchedulerConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Bytes;
-use shallows_results::size_class::SizeClasses;
-use shallows_sim::routing::Router;
-use shallows_sim::topology::{Fabric, LONGEST_DELAY, Node};
-use shallows_sim::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
-use shallows_sim::{
-    ApplicationEntry, ApplicationSetup, Control, EngineChoice, Interrupt, PortSetup, QjumpError,
-    Setup, SetupError, Simulation, TransportOverride,
+use shallows_model::routing::Router;
+use shallows_model::topology::{Fabric, LONGEST_DELAY, Node};
+use shallows_model::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
+use shallows_model::{
+    ApplicationEntry, ApplicationSetup, Interrupt, PortSetup, QjumpError, TransportOverride,
 };
+use shallows_results::size_class::SizeClasses;
+use shallows_sim::{Control, EngineChoice, Setup, SetupError, Simulation};
 
 use super::probes::Probes;
 use super::{Diagnostic, Faults, Scenario, TransportFor, link_name, value};
@@ -165,6 +165,7 @@ impl Scenario {
             SetupError::Control(_) => "hosts.xco",
             SetupError::NoPath { .. } if self.source.has("routing") => "routing",
             SetupError::NoPath { .. } => "topology",
+            SetupError::Application(_) => "application",
             SetupError::Datagrams(_) | SetupError::NoFlows => "workload",
         };
         self.error(table, problem)
@@ -213,7 +214,7 @@ impl Scenario {
             let error = self.error("hosts.xco.gate.pass-dscp", problem);
             return Err(error.help("limit them by [hosts.qjump], or leave pass-dscp out"));
         }
-        let control = xco.control(fabric, router, ports);
+        let control = Control::xco(xco, fabric, router, ports);
         control.map_err(|error| self.error_in("hosts.xco", &error))
     }
 
@@ -258,7 +259,10 @@ impl Scenario {
     }
 
     /// The applications on a fabric.
-    fn applications(&self, fabric: &Fabric) -> Result<Vec<ApplicationSetup>, Diagnostic> {
+    pub(crate) fn applications(
+        &self,
+        fabric: &Fabric,
+    ) -> Result<Vec<ApplicationSetup>, Diagnostic> {
         let build = |(index, entry): (usize, &ApplicationEntry)| {
             let path = format!("application.{index}");
             entry

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
-use shallows_sim::routing::LinkState;
-use shallows_sim::topology::Fabric;
-use shallows_sim::{Fault, LinkChange};
+use shallows_model::routing::LinkState;
+use shallows_model::topology::Fabric;
+use shallows_model::{Fault, LinkChange};
 
 use super::links::{self, name};
 use super::{Diagnostic, Scenario};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use shallows_sim::workload::{
+use shallows_model::workload::{
     AllToAllConfig, CdfConfig, DrawnSize, IncastConfig, PermutationConfig, PoissonConfig,
     SizeConfig, WorkloadConfig,
 };

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use shallows_sim::topology::{Fabric, Link, nearest};
+use shallows_model::topology::{Fabric, Link, nearest};
 
 /// Some links: `"leaf0->h3"`, `"leaf0<->spine1"` for both directions, `"*->h3"` with any text in
 /// place of the star, `"all"`, or a list of such texts.
@@ -43,7 +43,7 @@ impl LinkNames {
 }
 
 /// The name of a link.
-pub(crate) fn name(fabric: &Fabric, link: &Link) -> String {
+pub fn name(fabric: &Fabric, link: &Link) -> String {
     format!("{}->{}", fabric.name(link.from), fabric.name(link.to))
 }
 

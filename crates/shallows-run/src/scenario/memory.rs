@@ -1,8 +1,8 @@
 //! Whether a run fits into the memory of this machine.
 
-use shallows_sim::routing::Router;
-use shallows_sim::topology::Fabric;
-use shallows_sim::workload::WorkloadConfig;
+use shallows_model::routing::Router;
+use shallows_model::topology::Fabric;
+use shallows_model::workload::WorkloadConfig;
 
 use super::{Diagnostic, Scenario};
 use crate::platform::available_memory;

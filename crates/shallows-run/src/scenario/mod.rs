@@ -33,12 +33,12 @@ use shallows_core::port::{
 use shallows_core::registry::{Registry, UnknownName};
 use shallows_core::tcp::{ControllerConfig, TcpConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::routing::RoutingConfig;
+use shallows_model::topology::TopologyConfig;
+use shallows_model::workload::{HostSet, WorkloadConfig};
+use shallows_model::{ApplicationEntry, Completion, Connections, HostSetup};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::statistics::PercentileRule;
-use shallows_sim::routing::RoutingConfig;
-use shallows_sim::topology::TopologyConfig;
-use shallows_sim::workload::{HostSet, WorkloadConfig};
-use shallows_sim::{ApplicationEntry, Completion, Connections, HostSetup};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -50,12 +50,10 @@ pub use faults::Faults;
 use faults::LinkConfig;
 use inputs::Streams;
 use links::LinkNames;
-pub(crate) use links::name as link_name;
-pub use live::{
-    FaultAction, LatencyFormat, Live, LiveCommand, LiveFault, LiveForgery, LiveXco, Probe, Role,
-};
+pub use links::name as link_name;
+pub use live::{LatencyFormat, Live, LiveCommand, LiveXco, Probe, Role};
 use probes::ProbesConfig;
-pub use probes::Sampled;
+pub use probes::{Probes, Sampled};
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.

@@ -9,8 +9,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use shallows_core::units::Time;
+use shallows_model::topology::Fabric;
 use shallows_sim::Watch;
-use shallows_sim::topology::Fabric;
 
 use super::links::LinkNames;
 use super::{Diagnostic, Scenario};
@@ -73,10 +73,15 @@ pub enum FlowNumbers {
 /// The probes of a run, checked.
 #[derive(Clone, Debug, Default)]
 pub struct Probes {
+    /// Observations of single packets.
     pub watch: Watch,
+    /// Ports whose queues are sampled.
     pub queues: Option<Sampled>,
+    /// Ports whose throughput is sampled.
     pub throughput: Option<Sampled>,
+    /// Flows whose windows are sampled.
     pub flows: Option<Sampled>,
+    /// Sampling of goodput, by service.
     pub goodput: Option<Sampled>,
 }
 
@@ -126,6 +131,7 @@ impl Scenario {
                 rtt: config.rtt,
                 sojourn: set("probes.sojourn", &config.sojourn)?,
                 captured: set("probes.capture", &config.capture)?,
+                drops: false,
             },
             queues: sampled("probes.queues", &config.queues)?,
             throughput: sampled("probes.throughput", &config.throughput)?,

@@ -124,6 +124,7 @@ fn code_data_statistics_and_dependencies_change_the_id() {
             "pub mod",
             "pub mod x {}\npub mod",
         ),
+        ("shallows-model/src/lib.rs", "mod ", "mod x {}\npub mod "),
         ("shallows-sim/src/lib.rs", "mod ", "fn f() {}\nmod "),
         (
             "shallows-results/src/statistics.rs",
@@ -193,7 +194,7 @@ fn every_module_and_every_embedded_file_is_covered() {
         is_drawn || text.ends_with("shallows-run/src/examples.rs")
     };
     let mut embeds = 0;
-    for name in ["core", "sim", "results", "run", "bpf", "live"] {
+    for name in ["core", "model", "sim", "results", "run", "bpf", "live"] {
         let directory = plain(&here().join(format!("../shallows-{name}")));
         for (path, code) in sources_of(&directory) {
             if is_apart(&path) {

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shallows_core::units::Time;
+use shallows_model::workload::FlowSpec;
 use shallows_results::{Format, RunRecord};
 use shallows_run::{
     Built, Diagnostic, FlowRecords, Interrupt, Options, Scenario, drive, run_built,
 };
-use shallows_sim::workload::FlowSpec;
 use shallows_sim::{EngineChoice, FlowOutcome};
 
 use draw::Case;

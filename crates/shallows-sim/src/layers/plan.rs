@@ -7,8 +7,9 @@ use shallows_core::units::{Bytes, Time};
 
 use crate::paths::Paths;
 use crate::routing::Selection;
-use crate::simulation::{Completion, Setup};
+use crate::simulation::Setup;
 use crate::topology::Node;
+use crate::transport::Completion;
 use crate::watch::Watch;
 
 /// The longest way from a host to its switch or back, so that a time within a window fits into 32

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig, ShaperConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Rate, Time};
+use shallows_model::{Completion, Connections, HostSetup, PortSetup};
 
 use super::{Engine, EngineChoice};
 use crate::routing::{Router, RoutingConfig};
 use crate::topology::TopologyConfig;
 use crate::workload::{FlowSpec, Workload};
-use crate::{
-    Completion, Connections, Control, HostSetup, PortSetup, Setup, Simulation, Status, Watch,
-};
+use crate::{Control, Setup, Simulation, Status, Watch};
 
 /// Eight flows between four hosts at a switch.
 fn simulation() -> Simulation {

@@ -4,10 +4,11 @@ use std::mem;
 
 use shallows_core::control::{Agent, LinkState};
 use shallows_core::units::Time;
+use shallows_model::{Carriage, Channel};
 
 use super::Shard;
 use super::gates::{HostGate, HostState};
-use crate::control::{Carriage, Channel, LoneAgent};
+use crate::control::LoneAgent;
 use crate::packet::{Length, Packet};
 
 /// An agent of a host.

@@ -13,8 +13,9 @@ use super::{Shard, World};
 use crate::engine::{Class, Key};
 use crate::packet::{Envelope, Packet, Selective};
 use crate::routing::Selection;
-use crate::simulation::{Completion, Connections, FlowOutcome};
+use crate::simulation::FlowOutcome;
 use crate::ticket::Ticket;
+use crate::transport::{Completion, Connections};
 use crate::watch::Observation;
 use crate::workload::FlowSpec;
 

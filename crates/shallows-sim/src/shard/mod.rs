@@ -25,18 +25,17 @@ use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
+use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
-use crate::barriers::Barriers;
-use crate::control::{Carriage, Channel};
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
 use crate::layers::{LayerPlan, Layers};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{Router, Selection};
-use crate::simulation::{Completion, Connections, FlowOutcome};
-use crate::transport::TransportOverride;
+use crate::simulation::FlowOutcome;
+use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
 use applications::Messages;
@@ -114,7 +113,8 @@ pub(crate) struct ShardSetup {
     pub(crate) paths: Paths,
     /// Links with faults or probes.
     pub(crate) watched: FxHashMap<u32, Watched>,
-    pub(crate) keeps_rtt: bool,
+    /// Whether round-trip times and drops are kept.
+    pub(crate) keeps: (bool, bool),
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
@@ -171,7 +171,7 @@ impl Shard {
             .watched
             .values()
             .any(|watched| watched.order == Order::Strict)
-            || setup.keeps_rtt
+            || setup.keeps != (false, false)
             || !world.workload.barriers.is_empty()
             || world.control.is_immediate
             || setup.pauses.is_some()
@@ -193,7 +193,7 @@ impl Shard {
             adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
             routing: setup.routing,
             network,
-            observer: Observer::new(setup.watched, setup.keeps_rtt),
+            observer: Observer::new(setup.watched, setup.keeps),
             pauses: setup.pauses.map(Box::new),
             layers: setup.layers.map(|plan| Box::new(Layers::new(plan))),
             outbox: (0..setup.parts).map(|_| Mail::default()).collect(),
@@ -455,6 +455,7 @@ impl Shard {
         for (number, reason) in dropped {
             self.release(port, number);
             let packet = self.take(number);
+            self.observe_drop(port, &packet, reason);
             if let Some(flow) = packet.account() {
                 self.flows.count_drop(flow, reason);
             }

@@ -3,12 +3,14 @@
 use std::mem;
 
 use rustc_hash::FxHashMap;
+use shallows_core::port::DropReason;
 use shallows_core::units::{Rate, Time};
 
 use super::Shard;
 use crate::network::{Sent, WATCHED};
+use crate::packet::Packet;
 use crate::routing::LinkState;
-use crate::watch::{CapturedPacket, Content, Observation, Watched};
+use crate::watch::{CapturedPacket, Content, DroppedPacket, Observation, Watched};
 use crate::workload::FlowSpec;
 
 /// What is watched, and what was seen.
@@ -18,14 +20,20 @@ pub(super) struct Observer {
     pub(super) watched: FxHashMap<u32, Watched>,
     /// Whether round-trip times are kept.
     pub(super) keeps_rtt: bool,
+    /// Whether drops are kept.
+    keeps_drops: bool,
     seen: Vec<Observation>,
 }
 
 impl Observer {
-    pub(super) fn new(watched: FxHashMap<u32, Watched>, keeps_rtt: bool) -> Self {
+    pub(super) fn new(
+        watched: FxHashMap<u32, Watched>,
+        (keeps_rtt, keeps_drops): (bool, bool),
+    ) -> Self {
         Self {
             watched,
             keeps_rtt,
+            keeps_drops,
             seen: Vec::new(),
         }
     }
@@ -41,6 +49,22 @@ impl Observer {
 }
 
 impl Shard {
+    /// Records that a port dropped a packet.
+    pub(super) fn observe_drop(&mut self, port: u32, packet: &Packet, reason: DropReason) {
+        let link = self.network.link(port);
+        if self.observer.keeps_drops {
+            self.observer.record(Observation::Drop(DroppedPacket {
+                time: self.now,
+                link,
+                flow: packet.account(),
+                connection: packet.connection(),
+                size: packet.size(),
+                waiting: self.network.port(port).packets(),
+                reason,
+            }));
+        }
+    }
+
     /// Takes what was seen since the last call.
     pub(crate) fn take_observations(&mut self) -> Vec<Observation> {
         // There will be as many until the next call.
@@ -81,7 +105,7 @@ impl Shard {
             });
         }
         if captured {
-            self.capture(time, sent.link, number);
+            self.capture(time, number, sent, arrives);
         }
         if departures {
             self.depart(number, time);
@@ -97,7 +121,7 @@ impl Shard {
         }
     }
 
-    fn capture(&mut self, time: Time, link: u32, number: u32) {
+    fn capture(&mut self, time: Time, number: u32, sent: Sent, arrives: bool) {
         let packet = *self.packets.get(number);
         let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
         let (src, dst, content) = if packet.is_ack() {
@@ -111,7 +135,12 @@ impl Shard {
         self.observer
             .record(Observation::Packet(Box::new(CapturedPacket {
                 time,
-                link,
+                arrival: arrives.then_some(sent.arrival),
+                sojourn: sent.sojourn,
+                link: sent.link,
+                queue: sent.queue as u32,
+                number,
+                flow: packet.account(),
                 src,
                 dst,
                 connection: packet.connection(),

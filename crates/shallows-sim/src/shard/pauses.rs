@@ -14,8 +14,9 @@ use shallows_core::units::Time;
 
 use super::Shard;
 use crate::engine::{Class, Event, Key};
-use crate::network::{PortSetup, Sent};
+use crate::network::Sent;
 use crate::paths::ARRIVED;
+use crate::ports::PortSetup;
 use crate::topology::{Fabric, Node};
 
 /// The pauses of every link.

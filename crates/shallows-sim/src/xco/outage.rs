@@ -2,29 +2,12 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
 use shallows_core::control::{Agent, LinkState};
 use shallows_core::units::Time;
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::fabric::{Fabric, Routes};
 use shallows_core::xco::message::ClusterKey;
-
-use super::XcoError;
-
-/// Outage of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Outage {
-    /// 0 is the controller, 1 its standby.
-    #[serde(default)]
-    pub controller: u32,
-    /// Time of the crash.
-    pub crash: Time,
-    /// Time of the restart, with empty memory; never if not given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restart: Option<Time>,
-}
+use shallows_model::{Outage, XcoError};
 
 /// A controller with outages.
 #[derive(Debug)]

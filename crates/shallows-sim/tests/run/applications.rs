@@ -1,7 +1,7 @@
 //! Applications on simulated hosts, against times worked out by hand.
 
 use shallows_core::units::Time;
-use shallows_sim::ApplicationEntry;
+use shallows_model::ApplicationEntry;
 
 use crate::udp::RACKS;
 use crate::world::{World, flow};

@@ -1,8 +1,9 @@
 //! Connections that outlast their flows.
 
 use shallows_core::units::Time;
-use shallows_sim::workload::{FlowSpec, Stop};
-use shallows_sim::{Connections, Simulation, Status, TransportOverride};
+use shallows_model::workload::{FlowSpec, Stop};
+use shallows_model::{Connections, TransportOverride};
+use shallows_sim::{Simulation, Status};
 
 use crate::world::{LEAF_SPINE, World, endless, flow};
 

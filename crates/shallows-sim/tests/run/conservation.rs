@@ -2,8 +2,8 @@
 
 use shallows_core::port::DropReason;
 use shallows_core::tally::Tally;
-use shallows_sim::topology::Node;
-use shallows_sim::workload::FlowSpec;
+use shallows_model::topology::Node;
+use shallows_model::workload::FlowSpec;
 
 use crate::world::Run;
 

@@ -8,7 +8,8 @@ use shallows_core::host::gate::{Gate, Release, Verdict};
 use shallows_core::packet::Packet;
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
-use shallows_sim::{AgentSetup, Carriage, Channel, Control, HostAgent, Ticket};
+use shallows_model::{Carriage, Channel};
+use shallows_sim::{AgentSetup, Control, HostAgent, Ticket};
 
 use crate::udp::RACKS;
 use crate::world::{World, flow};

@@ -2,8 +2,8 @@
 
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
-use shallows_sim::Completion;
-use shallows_sim::workload::{Barrier, FlowSpec};
+use shallows_model::Completion;
+use shallows_model::workload::{Barrier, FlowSpec};
 
 use crate::world::{LEAF_SPINE, Run, World, endless, flow};
 

@@ -4,9 +4,10 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Level, Network, Phase};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
-use shallows_sim::topology::TopologyConfig;
-use shallows_sim::workload::{FlowSpec, WorkloadConfig};
-use shallows_sim::{CapturedPacket, Connections, Content, HostSetup, Observation};
+use shallows_model::topology::TopologyConfig;
+use shallows_model::workload::{FlowSpec, WorkloadConfig};
+use shallows_model::{Connections, HostSetup};
+use shallows_sim::{CapturedPacket, Content, Observation};
 
 use crate::udp::RACKS;
 use crate::world::{Run, World, flow};

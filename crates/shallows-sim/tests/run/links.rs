@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shallows_core::units::Time;
-use shallows_sim::routing::{LinkState, RoutingConfig};
-use shallows_sim::topology::Node;
-use shallows_sim::{Content, Fault, LinkChange, Observation, Watch};
+use shallows_model::routing::{LinkState, RoutingConfig};
+use shallows_model::topology::Node;
+use shallows_model::{Fault, LinkChange};
+use shallows_sim::{Content, Observation, Watch};
 
 use crate::world::{LEAF_SPINE, World, flow};
 
@@ -114,6 +115,7 @@ fn what_is_watched_is_what_happens() {
         rtt: true,
         sojourn: BTreeSet::from([0]),
         captured: BTreeSet::from([0, 1]),
+        drops: false,
     };
     let mut run = world.run();
     let seen = run.take_observations();

@@ -3,8 +3,8 @@
 use shallows_core::port::pause::{PauseConfig, PauseScope};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::{Bytes, Length, Time};
+use shallows_model::workload::FlowSpec;
 use shallows_sim::PauseStats;
-use shallows_sim::workload::FlowSpec;
 
 use crate::world::{World, flow};
 

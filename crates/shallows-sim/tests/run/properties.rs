@@ -7,9 +7,10 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::RngSeed;
 use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
-use shallows_sim::routing::RoutingConfig;
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, Control, EngineChoice, FlowOutcome, Watch};
+use shallows_model::Completion;
+use shallows_model::routing::RoutingConfig;
+use shallows_model::workload::FlowSpec;
+use shallows_sim::{Control, EngineChoice, FlowOutcome, Watch};
 
 use crate::world::World;
 

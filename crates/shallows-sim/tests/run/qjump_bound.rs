@@ -7,7 +7,7 @@ use proptest::test_runner::RngSeed;
 use shallows_core::host::qjump::{Network, Phase};
 use shallows_core::port::{BufferConfig, Framing, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_sim::workload::FlowSpec;
+use shallows_model::workload::FlowSpec;
 
 use crate::hosts::udp;
 use crate::world::{World, flow};

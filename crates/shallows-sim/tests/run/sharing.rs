@@ -4,7 +4,7 @@
 use shallows_core::port::PortConfig;
 use shallows_core::tcp::ControllerConfig;
 use shallows_core::units::Time;
-use shallows_sim::workload::FlowSpec;
+use shallows_model::workload::FlowSpec;
 
 use crate::world::{World, endless};
 

@@ -1,8 +1,9 @@
 //! Several threads where there is little to do for them.
 
 use shallows_core::units::{Bytes, Time};
-use shallows_sim::workload::FlowSpec;
-use shallows_sim::{Completion, Control, EngineChoice, Simulation};
+use shallows_model::Completion;
+use shallows_model::workload::FlowSpec;
+use shallows_sim::{Control, EngineChoice, Simulation};
 
 use crate::world::{LEAF_SPINE, World, flow};
 

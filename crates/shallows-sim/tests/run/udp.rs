@@ -3,8 +3,8 @@
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tally::Tally;
 use shallows_core::units::Time;
-use shallows_sim::topology::TopologyConfig;
-use shallows_sim::workload::{Workload, WorkloadConfig};
+use shallows_model::topology::TopologyConfig;
+use shallows_model::workload::{Workload, WorkloadConfig};
 use shallows_sim::{DatagramStats, Observation};
 
 use crate::world::{Run, World, flow};

@@ -8,13 +8,14 @@ use shallows_core::port::pause::PauseConfig;
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
-use shallows_sim::routing::{Router, RoutingConfig};
-use shallows_sim::topology::{Fabric, TopologyConfig};
-use shallows_sim::workload::{FlowSpec, Stop, Workload};
-use shallows_sim::{
-    ApplicationEntry, Completion, Connections, Control, EngineChoice, Fault, HostSetup, LinkChange,
-    PortSetup, Setup, SetupError, Simulation, Status, TransportOverride, Watch,
+use shallows_model::routing::{Router, RoutingConfig};
+use shallows_model::topology::{Fabric, TopologyConfig};
+use shallows_model::workload::{FlowSpec, Stop, Workload};
+use shallows_model::{
+    ApplicationEntry, Completion, Connections, Fault, HostSetup, LinkChange, PortSetup,
+    TransportOverride,
 };
+use shallows_sim::{Control, EngineChoice, Setup, SetupError, Simulation, Status, Watch};
 
 use crate::conservation;
 
@@ -121,9 +122,9 @@ impl World {
             host_delay: self.host_delay,
         };
         let control = match &self.setup.xco {
-            Some(xco) => xco
-                .control(&fabric, &router, &ports)
-                .expect("the test's XCo is sound"),
+            Some(xco) => {
+                Control::xco(xco, &fabric, &router, &ports).expect("the test's XCo is sound")
+            }
             None => control,
         };
         let applications = self.applications.iter();

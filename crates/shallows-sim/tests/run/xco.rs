@@ -5,8 +5,9 @@ use shallows_core::tally::Tally;
 use shallows_core::units::Time;
 use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::coordinator::GateConfig;
-use shallows_sim::routing::{LinkState, Router};
-use shallows_sim::{Directives, FlowOutcome, HierarchyConfig, LinkChange, Outage, XcoConfig};
+use shallows_model::routing::{LinkState, Router};
+use shallows_model::{Directives, HierarchyConfig, LinkChange, Outage, XcoConfig};
+use shallows_sim::FlowOutcome;
 
 use crate::udp::{RACKS, drops, workload};
 use crate::world::{Run, World, flow};

@@ -3,9 +3,10 @@
 use shallows_core::units::Time;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
-use shallows_sim::topology::{Fabric, Node};
-use shallows_sim::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
-use shallows_sim::{Completion, Connections, Simulation};
+use shallows_model::topology::{Fabric, Node};
+use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
+use shallows_model::{Completion, Connections};
+use shallows_sim::Simulation;
 
 use super::{NO_WALL, World};
 use shallows_run::live::{SAMPLE_EVERY, ideal_fcts, link_name, roles};
@@ -90,7 +91,7 @@ fn ping_flows(
     let mut flows = Vec::new();
     let probes = scenario.config.live.probes.iter().zip(&live.pings);
     for (number, (probe, pings)) in probes.enumerate() {
-        let host = |set: &shallows_sim::workload::HostSet| {
+        let host = |set: &shallows_model::workload::HostSet| {
             let host = set.one(&built.fabric);
             host.map_err(|error| scenario.error_in("live", &error))
         };

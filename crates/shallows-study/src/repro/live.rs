@@ -16,11 +16,11 @@ use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
+use shallows_model::workload::{FlowSpec, HostSet};
 use shallows_results::figure::{Extent, Panel, Plot};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::{Format, write_text};
-use shallows_sim::workload::{FlowSpec, HostSet};
 
 use super::LIVE;
 use super::chart;

@@ -13,10 +13,10 @@ use shallows_core::host::qjump::{
 };
 use shallows_core::port::{Framing, SchedulerConfig};
 use shallows_core::units::{Bytes, Rate, Time};
+use shallows_model::workload::{Cdf, SizeUnit};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
 use shallows_results::write_text;
 use shallows_run::{Scenario, read_file};
-use shallows_sim::workload::{Cdf, SizeUnit};
 
 use super::shown_rate;
 use crate::failure::Failure;

@@ -8,12 +8,12 @@ use crate::topology::nearest;
 /// A distribution that is linear between its knots.
 ///
 /// ```
-/// use shallows_sim::workload::{Cdf, SizeUnit};
+/// use shallows_model::workload::{Cdf, SizeUnit};
 ///
 /// let cdf = Cdf::parse("0 0\n1000 0.5\n3000 1", SizeUnit::Bytes)?;
 /// assert_eq!(cdf.quantile(0.75), 2000.0);
 /// assert_eq!(cdf.mean(), 0.5 * 500.0 + 0.5 * 2000.0);
-/// # Ok::<(), shallows_sim::workload::CdfError>(())
+/// # Ok::<(), shallows_model::workload::CdfError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cdf {

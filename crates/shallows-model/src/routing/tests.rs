@@ -4,10 +4,7 @@ use proptest::prelude::*;
 use shallows_core::units::{Rate, Time};
 
 use super::*;
-use crate::setup::selectors;
-use crate::simulation::Connections;
 use crate::topology::{Cable, Node, Nodes, TopologyConfig};
-use crate::workload::FlowSpec;
 
 fn leaf_spine(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
     let config = TopologyConfig::LeafSpine {

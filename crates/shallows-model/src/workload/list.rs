@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use shallows_core::units::Time;
-//! use shallows_sim::workload::list;
+//! use shallows_model::workload::list;
 //!
 //! let flows = list::parse("start_s,src,dst,bytes,service\n0.000002287,16,66,8760,0\n", 144)?;
 //! assert_eq!(flows[0].start, Time::from_ns(2287));

@@ -41,7 +41,7 @@ pub struct HostSetup {
 /// the paper's equations give both.
 ///
 /// ```
-/// # use shallows_sim::HostSetup;
+/// # use shallows_model::HostSetup;
 /// let hosts: HostSetup = toml::from_str(
 ///     r#"
 ///     qjump = { epoch = "20us", levels = ["256B", "20KB"] }
@@ -248,7 +248,7 @@ impl QjumpConfig {
     }
 
     /// The gate of a host with these [limits](Self::limits).
-    pub(crate) fn gate<P: Packet>(
+    pub fn gate<P: Packet>(
         &self,
         limits: &LimiterConfig,
         host: u32,

@@ -12,7 +12,7 @@ use crate::topology::Fabric;
 /// UDP streams from each source to each destination.
 ///
 /// ```
-/// # use shallows_sim::workload::WorkloadConfig;
+/// # use shallows_model::workload::WorkloadConfig;
 /// let config: WorkloadConfig = toml::from_str(
 ///     r#"
 ///     [udp]

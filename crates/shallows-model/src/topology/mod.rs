@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use shallows_core::units::{Rate, Time};
-//! use shallows_sim::topology::{Node, TopologyConfig};
+//! use shallows_model::topology::{Node, TopologyConfig};
 //!
 //! let config = TopologyConfig::Star {
 //!     hosts: 3,
@@ -18,7 +18,7 @@
 //! assert_eq!(fabric.links().len(), 6);
 //! assert_eq!(fabric.link(fabric.uplink(2)).from, Node::Host(2));
 //! assert_eq!(fabric.name(Node::Switch(0)), "switch0");
-//! # Ok::<(), shallows_sim::topology::TopologyError>(())
+//! # Ok::<(), shallows_model::topology::TopologyError>(())
 //! ```
 
 mod build;
@@ -116,7 +116,7 @@ impl Fabric {
     }
 
     /// The links that hosts send on, by host.
-    pub(crate) fn uplinks(&self) -> Vec<u32> {
+    pub fn uplinks(&self) -> Vec<u32> {
         (0..self.hosts()).map(|host| self.uplink(host)).collect()
     }
 

@@ -9,7 +9,7 @@ use super::{Cable, Fabric, LONGEST_DELAY, Nodes, TopologyError, custom};
 /// The shape of a fabric. Delays are propagation delays of one direction of a link.
 ///
 /// ```
-/// # use shallows_sim::topology::TopologyConfig;
+/// # use shallows_model::topology::TopologyConfig;
 /// # #[derive(serde::Deserialize)] struct Scenario { topology: TopologyConfig }
 /// let scenario: Scenario = toml::from_str(
 ///     r#"

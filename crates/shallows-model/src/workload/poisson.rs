@@ -22,7 +22,7 @@ const MOST_LOAD: f64 = 1_000.0;
 /// MQ-ECN's simulation is
 ///
 /// ```
-/// # use shallows_sim::workload::WorkloadConfig;
+/// # use shallows_model::workload::WorkloadConfig;
 /// # let workload: WorkloadConfig = toml::from_str(r#"
 /// [poisson]
 /// load = 0.6

@@ -44,7 +44,7 @@ impl Interrupt<'_> {
     }
 
     /// Collects items, with room for all of them from the start.
-    pub(crate) fn collect<T>(
+    pub fn collect<T>(
         self,
         items: impl ExactSizeIterator<Item = T>,
     ) -> Result<Vec<T>, Interrupted> {
