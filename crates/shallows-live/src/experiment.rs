@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::net::if_::if_nametoindex;
+use shallows_bpf::StageTags;
+use shallows_core::host::stage::StageTagger;
 use shallows_core::units::Time;
 use shallows_model::ApplicationSetup;
 use shallows_model::workload::Workload;
@@ -52,6 +55,8 @@ pub struct Experiment {
     pub until: Option<Time>,
     /// XCo's controllers and coordinators.
     pub xco: Option<XcoPlan>,
+    /// Stages that every host tags its TCP packets with, instead of the DSCP of their flow.
+    pub stages: Option<StageTagger>,
 }
 
 /// What was seen of a run.
@@ -96,6 +101,9 @@ pub enum ExperimentError {
     /// XCo.
     #[error(transparent)]
     Xco(#[from] XcoLabError),
+    /// The stage tags.
+    #[error(transparent)]
+    Stages(#[from] shallows_bpf::Error),
     /// The switch does not begin to work.
     #[error("the switch did not start within {START:?}; is its CPU free?")]
     NoSwitch,
@@ -126,6 +134,8 @@ impl Experiment {
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         sharpen_timers();
         let lab = Lab::build(&self.lab)?;
+        let stages = self.stages.as_ref();
+        let _tags = stages.map(|stages| self.tag(&lab, stages)).transpose()?;
         let (xco, coordinations) = match &self.xco {
             Some(plan) => {
                 let (xco, coordinations) = XcoLab::start(&lab, plan)?;
@@ -151,6 +161,21 @@ impl Experiment {
         observed.steal = steal.share();
         lab.remove();
         Ok(observed)
+    }
+
+    /// Lets all hosts tag what they send, before the first connection is opened.
+    fn tag(&self, lab: &Lab, stages: &StageTagger) -> Result<StageTags, ExperimentError> {
+        let mut tags = StageTags::load(stages)?;
+        for host in 0..self.lab.hosts {
+            lab.host(host).enter(|| {
+                let device = if_nametoindex(lab::DEVICE).map_err(|error| LabError::File {
+                    what: format!("looking for {}", lab::DEVICE),
+                    error: error.into(),
+                })?;
+                Ok::<_, ExperimentError>(tags.attach(device)?)
+            })??;
+        }
+        Ok(tags)
     }
 
     fn has_streams(&self) -> bool {

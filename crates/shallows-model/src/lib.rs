@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`model`] | all of the following, as one run has it |
 //! | [`topology`] | hosts, switches and links |
 //! | [`routing`] | shortest paths, and the choice between equal ones |
 //! | [`workload`] | flows: their sizes, arrivals, hosts and services |
@@ -22,6 +23,7 @@ pub mod control;
 pub mod faults;
 pub mod hosts;
 pub mod interrupt;
+pub mod model;
 pub mod ports;
 pub mod routing;
 pub mod topology;
@@ -35,6 +37,7 @@ pub use control::{Carriage, Channel, ControlError};
 pub use faults::{Fault, LinkChange};
 pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
 pub use interrupt::{Interrupt, Interrupted};
+pub use model::Model;
 pub use ports::PortSetup;
 pub use transport::{Completion, Connections, TransportOverride};
 pub use xco::{

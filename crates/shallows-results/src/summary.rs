@@ -131,9 +131,39 @@ pub struct RunFacts {
     pub longest_wait: Option<Time>,
     /// How busy the links were.
     pub utilisation: Vec<Utilisation>,
+    /// Loads of the workloads that have one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadSummary>,
+    /// Start and end of the measuring window, if there is one: only flows that start in it are
+    /// counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredWindow>,
     /// From when to when a flow completion time is in this run, such as "from a flow's start to
     /// its sender's last ACK". Printed with the table.
     pub fct_definition: String,
+}
+
+/// The load of a workload, as shares of the capacity that it refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LoadSummary {
+    /// Requested load.
+    pub requested: f64,
+    /// Load of the flows that were generated.
+    pub offered: f64,
+    /// Mean utilisation of the hosts' links, in the measuring window or over the run: headers, ACKs
+    /// and retransmissions included.
+    pub carried: Option<f64>,
+}
+
+/// A measuring window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredWindow {
+    /// Start.
+    #[serde(rename = "from_us", with = "decimal::optional_microseconds")]
+    pub from: Option<Time>,
+    /// End; `None` if it is the run's.
+    #[serde(rename = "to_us", with = "decimal::optional_microseconds")]
+    pub to: Option<Time>,
 }
 
 /// Where flows can run.

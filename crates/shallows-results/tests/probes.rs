@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_results::Format;
-use shallows_results::ports::{LinkRole, PortRecord, read_ports, write_ports};
+use shallows_results::ports::{LinkRole, PortCounters, PortRecord, read_ports, write_ports};
 use shallows_results::probes::{
     QueueSample, RttSample, Sample, SampleWriter, SojournTimes, ThroughputSample, WindowSample,
 };
@@ -165,7 +165,7 @@ fn sojourn_times_are_counted_to_a_thousandth() {
 }
 
 #[test]
-fn ports_have_names() {
+fn ports_have_names_and_counters() {
     let directory = tempfile::tempdir().unwrap();
     let ports = [("h0 to leaf0", 10), ("leaf0 to h0", 40)].map(|(name, gbps)| PortRecord {
         name: name.to_owned(),
@@ -175,13 +175,23 @@ fn ports_have_names() {
             LinkRole::HostDown
         },
         rate: Rate::from_gbps(gbps),
+        counters: (gbps == 10).then_some(PortCounters {
+            packets: 3,
+            bytes: 4_500,
+            utilisation: 0.25,
+            peak_bytes: 3_000,
+            marks: 2,
+            drops: 1,
+            pauses: 1,
+            paused: Time::from_ns(1_500),
+        }),
     });
     write_ports(directory.path(), &ports).unwrap();
     assert_eq!(
         fs::read_to_string(directory.path().join("ports.csv")).unwrap(),
-        "port,name,role,rate_bps\n\
-         0,h0 to leaf0,host-up,10000000000\n\
-         1,leaf0 to h0,host-down,40000000000\n"
+        "port,name,role,rate_bps,packets,bytes,utilisation,peak_bytes,marks,drops,pauses,paused_us\n\
+         0,h0 to leaf0,host-up,10000000000,3,4500,0.25,3000,2,1,1,1.5\n\
+         1,leaf0 to h0,host-down,40000000000,,,,,,,,\n"
     );
     assert_eq!(read_ports(directory.path()).unwrap(), ports);
 }

@@ -83,6 +83,8 @@ fn facts() -> RunFacts {
                 pauses: None,
             },
         ],
+        loads: Vec::new(),
+        measured: None,
         fct_definition: "from a flow's start to its sender's last ACK".to_owned(),
     }
 }

@@ -27,7 +27,7 @@ pub use control::{AgentSetup, Control, GateAgent, HostAgent, LoneAgent};
 pub use layers::{Engine, EngineChoice, NoLayers};
 pub use shard::PauseStats;
 pub use simulation::{
-    DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation, Status,
+    DatagramStats, FlowOutcome, Progress, SenderState, Settings, SetupError, Simulation, Status,
 };
 pub use ticket::Ticket;
 pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};

@@ -19,6 +19,7 @@ mod measured;
 mod metric;
 mod operations;
 pub mod overview;
+pub mod plot;
 pub mod repro;
 pub mod slurm;
 pub mod sweep;

@@ -60,7 +60,48 @@ impl MeasuredRun {
     }
 }
 
-fn completion_panel(record: &RunRecord) -> Panel {
+/// The distribution of flow completion times, by size class.
+pub(crate) fn completion_panel(record: &RunRecord) -> Panel {
+    let step = |ms: &[f64], step: usize| {
+        let last = ms.len() - 1;
+        Point::new(ms[last * step / STEPS], step as f64 / STEPS as f64)
+    };
+    Panel {
+        title: "Flow completion times".to_owned(),
+        x: Axis::new("Completion time (ms)", Extent::Data).logarithmic(),
+        y: Axis::new("Share of flows", Extent::Unit),
+        plot: Plot::Lines(class_curves(record, |ms| {
+            (0..=STEPS).map(|at| step(ms, at)).collect()
+        })),
+    }
+}
+
+/// The tail of that distribution: the share of flows that took longer, on logarithmic axes.
+pub(crate) fn tail_panel(record: &RunRecord) -> Panel {
+    let points = |ms: &[f64]| {
+        let count = ms.len();
+        // Dense at the tail, where a step is one flow.
+        let mut ranks: Vec<usize> = (0..=STEPS)
+            .map(|step| {
+                let share = (step as f64 / STEPS as f64 * (count as f64).ln()).exp();
+                count - (share.round() as usize).clamp(1, count)
+            })
+            .collect();
+        ranks.dedup();
+        ranks.reverse();
+        let point = |rank: usize| Point::new(ms[rank], (count - rank) as f64 / count as f64);
+        ranks.into_iter().map(point).collect()
+    };
+    Panel {
+        title: "Tail of completion times".to_owned(),
+        x: Axis::new("Completion time (ms)", Extent::Data).logarithmic(),
+        y: Axis::new("Share of flows that take longer", Extent::Data).logarithmic(),
+        plot: Plot::Lines(class_curves(record, points)),
+    }
+}
+
+/// A curve for each size class from the sorted completion times of its flows, in ms.
+fn class_curves(record: &RunRecord, points: impl Fn(&[f64]) -> Vec<Point>) -> Vec<Curve> {
     let classes = record
         .summary
         .as_ref()
@@ -73,13 +114,10 @@ fn completion_panel(record: &RunRecord) -> Panel {
             .filter_map(|flow| Some(flow.fct?.as_secs_f64() * 1e3))
             .collect();
         ms.sort_unstable_by(f64::total_cmp);
-        let last = ms.len().checked_sub(1)?;
-        let step = |step: usize| Point::new(ms[last * step / STEPS], step as f64 / STEPS as f64);
-        let points = (0..=STEPS).map(step).collect();
-        Some(Curve {
+        (!ms.is_empty()).then(|| Curve {
             label: label.to_owned(),
             style,
-            points,
+            points: points(&ms),
         })
     };
     let classes = [
@@ -87,12 +125,7 @@ fn completion_panel(record: &RunRecord) -> Panel {
         ("medium flows", SizeClass::Medium),
         ("large flows", SizeClass::Large),
     ];
-    Panel {
-        title: "Flow completion times".to_owned(),
-        x: Axis::new("Completion time (ms)", Extent::Data).logarithmic(),
-        y: Axis::new("Share of flows", Extent::Unit),
-        plot: Plot::Lines(classes.into_iter().enumerate().filter_map(curve).collect()),
-    }
+    classes.into_iter().enumerate().filter_map(curve).collect()
 }
 
 fn queue_panel(record: &RunRecord, table: &Series) -> Option<Panel> {

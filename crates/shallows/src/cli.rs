@@ -39,6 +39,10 @@ pub(crate) enum Command {
     /// A simulated run is simulated again with every link observed, which takes several times as
     /// long and gives the same flows.
     Explain(crate::explain::ExplainArgs),
+    /// Draw a run or a sweep: completion times, queues, windows, or a metric against an axis.
+    ///
+    /// Samples that a simulated run did not record are made by simulating it again.
+    Plot(crate::plot::PlotArgs),
     /// Make the runs of a task. Called by Slurm.
     #[command(hide = true)]
     SweepTask { round: PathBuf, task: usize },
@@ -274,6 +278,8 @@ pub(crate) struct StudyArgs {
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) look: crate::plot::LookArgs,
 }
 
 #[derive(Debug, Args)]
@@ -406,6 +412,12 @@ pub(crate) struct ReproArgs {
     /// Repeat runs that are kept.
     #[arg(long, conflicts_with = "on")]
     pub(crate) fresh: bool,
+    /// Record the metrics of all runs below this directory, in PAPER/results.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["set", "live"])]
+    pub(crate) record: Option<PathBuf>,
+    /// Make tables and page from recorded results instead of runs.
+    #[arg(long, conflicts_with_all = ["live", "record", "set", "seeds", "at", "fresh", "on"])]
+    pub(crate) show: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
 }

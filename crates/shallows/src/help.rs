@@ -11,8 +11,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Simulate",
         &[
-            "run", "explain", "sweep", "tune", "import", "diff", "artifact", "examples", "new",
-            "schema",
+            "run", "explain", "plot", "sweep", "tune", "import", "diff", "artifact", "examples",
+            "new", "schema",
         ],
     ),
     ("Papers", &["repro", "report", "validate"]),

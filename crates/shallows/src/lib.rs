@@ -25,6 +25,7 @@ mod live;
 mod notes;
 mod output;
 mod overall;
+mod plot;
 mod progress;
 mod qjump;
 mod repro;
@@ -105,6 +106,7 @@ fn perform(command: Command, registry: &Registry) -> Result<(), Failure> {
         Command::Sweep(args) => sweep::sweep(&args, registry),
         Command::Tune(args) => tune::tune(&args, registry),
         Command::Explain(args) => explain::explain(&args, registry),
+        Command::Plot(args) => plot::plot(&args, registry),
         Command::SweepTask { round, task } => sweep::task(&round, task, registry),
         Command::SweepNext { round } => slurm::next_round(&round).map(drop),
         Command::Diff { first, second } => shallows_study::diff(&first, &second)

@@ -6,17 +6,18 @@ use std::fmt::Write as _;
 use shallows_core::port::ClassifierConfig;
 use shallows_model::workload::{FlowSpec, OfferedLoad};
 use shallows_results::summary::Summary;
-use shallows_run::{Built, Scenario};
+use shallows_run::RunPlan;
 
 /// Share of the simulated time after the last start above which the load is not the one requested.
 const LONG_TAIL: f64 = 0.5;
 
 /// Lines about a simulated run; empty if there is nothing to say.
-pub(crate) fn notes(scenario: &Scenario, built: &Built, summary: &Summary) -> String {
+pub(crate) fn notes(plan: &RunPlan, summary: &Summary) -> String {
     let found = [
-        overload(&built.workload.offered),
-        tail(built, summary),
-        shared_queues(scenario, built),
+        overload(&plan.workload.offered),
+        tail(plan, summary),
+        background(plan, summary),
+        shared_queues(plan),
     ];
     found
         .into_iter()
@@ -37,11 +38,11 @@ fn overload(loads: &[OfferedLoad]) -> Option<String> {
 }
 
 /// Runs whose elephants go on long after the last arrival have a lower load than requested.
-fn tail(built: &Built, summary: &Summary) -> Option<String> {
-    if built.workload.offered.is_empty() {
+fn tail(plan: &RunPlan, summary: &Summary) -> Option<String> {
+    if plan.workload.offered.is_empty() || summary.facts.measured.is_some() {
         return None;
     }
-    let starts = built.workload.flows.iter().map(|flow| flow.start);
+    let starts = plan.workload.flows.iter().map(|flow| flow.start);
     let last = starts
         .filter(|&start| start != FlowSpec::AT_BARRIER)
         .max()?;
@@ -54,14 +55,28 @@ fn tail(built: &Built, summary: &Summary) -> Option<String> {
     let (after, mean) = (100.0 * share, 100.0 * hosts.mean);
     Some(format!(
         "{after:.0}% of the simulated time came after the last flow started: the mean utilisation \
-         of links {} was {mean:.1}%; more flows come nearer to the requested load",
+         of links {} was {mean:.1}%; more flows, or a window [measure], come nearer to the requested load",
         hosts.links
     ))
 }
 
+/// A measuring window in which arrivals end before the counted flows are done.
+fn background(plan: &RunPlan, summary: &Summary) -> Option<String> {
+    plan.scenario.config.measure?.to?;
+    let last = plan.workload.flows.iter().map(|flow| flow.start).max()?;
+    let end = summary.facts.simulated;
+    if last >= end {
+        return None;
+    }
+    Some(format!(
+        "the last flow started at {last}, before the counted flows were done at {end}: with a longer \
+         duration of the workload the load stays up until then"
+    ))
+}
+
 /// With the classifier by DSCP, services without a queue of their own share the last one.
-fn shared_queues(scenario: &Scenario, built: &Built) -> Option<String> {
-    let config = &scenario.config;
+fn shared_queues(plan: &RunPlan) -> Option<String> {
+    let config = &plan.scenario.config;
     let port = &config.ports.switch;
     if port.classifier != ClassifierConfig::Dscp
         || port.queues == 1
@@ -69,7 +84,7 @@ fn shared_queues(scenario: &Scenario, built: &Built) -> Option<String> {
     {
         return None;
     }
-    let services: BTreeSet<u16> = built
+    let services: BTreeSet<u16> = plan
         .workload
         .flows
         .iter()

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
 use shallows_study::slurm::{self, Cluster};
-use shallows_study::sweep::{self, OnTop, Outcome, Request, Study};
+use shallows_study::sweep::{self, Look, OnTop, Outcome, Request, Study};
 
 use crate::cli::{RunArgs, StudyArgs, SweepArgs, SweepCommand};
 use crate::failure::Failure;
@@ -80,6 +80,7 @@ fn request(args: &StudyArgs, registry: &Registry) -> Result<(Study, Request), Fa
         out,
         threads: args.threads.map_or_else(cores, usize::from),
         fresh: false,
+        look: args.look.look(),
     };
     Ok((study, request))
 }
@@ -102,6 +103,7 @@ pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         out,
         threads: args.threads.map_or_else(cores, |threads| threads as usize),
         fresh: false,
+        look: Look::default(),
     };
     perform(&study, &request, args.json)
 }

@@ -73,7 +73,7 @@ pub use counters::{DropReason, MarkReason, QueueCounters};
 pub use egress::EgressPort;
 pub use framing::Framing;
 pub use marker::{MarkPoint, MarkerConfig, Measure, SchemeConfig};
-pub use notation::PerIndex;
+pub use notation::{PerIndex, TEXT_OR_TABLE};
 pub use queue_set::{MAX_QUEUES, QueueSet};
 pub use queues::Queues;
 pub use scheduler::{RoundObserver, SchedulerConfig, Sharing};

@@ -78,6 +78,10 @@ pub struct Cluster {
     /// Whether only what crosses links near congestion is coordinated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_demand: Option<OnDemand>,
+    /// Whether agents learn from frames which VM is at which host, and follow migrations. What is
+    /// learned counts more than `stations`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn_places: bool,
     /// What agents do to frames.
     #[serde(default)]
     pub gate: GateConfig,
@@ -229,7 +233,10 @@ pub enum ClusterError {
         address: String,
     },
     /// Nobody knows which frames are for it.
-    #[error("host {0} has neither stations nor networks, so that nothing is known to go to it")]
+    #[error(
+        "host {0} has neither stations nor networks, so that nothing is known to go to it: give \
+         them, or write learn-places = true"
+    )]
     NoStations(String),
     /// An address that does not read as one.
     #[error("host {host}: {problem}")]
@@ -306,7 +313,8 @@ impl Cluster {
                 let (host, weight) = (host.name.clone(), host.weight);
                 return Err(ClusterError::Weight { host, weight });
             }
-            if !host.gone && host.stations.is_empty() && host.networks.is_empty() {
+            let is_unknown = host.stations.is_empty() && host.networks.is_empty();
+            if !host.gone && !self.learn_places && is_unknown {
                 return Err(ClusterError::NoStations(host.name.clone()));
             }
         }
@@ -487,7 +495,11 @@ impl Cluster {
             protocol: self.protocol,
             on_demand: self.on_demand,
         };
-        Ok(Coordinator::new(config, key, now)?)
+        let coordinator = Coordinator::new(config, key, now)?;
+        Ok(match self.learn_places {
+            true => coordinator.with_places(),
+            false => coordinator,
+        })
     }
 }
 

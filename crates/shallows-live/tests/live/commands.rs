@@ -37,6 +37,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         outputs: None,
         until: None,
         xco: None,
+        stages: None,
     }
 }
 

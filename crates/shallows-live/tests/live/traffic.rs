@@ -35,6 +35,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<FlowSpec>) -> Experiment {
         outputs: None,
         until: None,
         xco: None,
+        stages: None,
     }
 }
 

@@ -67,6 +67,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
         patience: Time::from_ms(500),
         protocol: XcoProtocol::default(),
         on_demand: None,
+        learn_places: false,
         gate: GateConfig::default(),
         framing: Framing::ETHERNET,
         controllers: (0..controllers).map(controller).collect(),
@@ -109,6 +110,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
         outputs: None,
         until: Some(until),
         xco: Some(xco),
+        stages: None,
     };
     experiment.run(&|| false).unwrap()
 }
@@ -291,6 +293,9 @@ fn an_agent_stands_between_a_vm_and_the_network() {
     let mut cluster = cluster_of_one_agent(&lab);
     // Pings are held like everything else.
     cluster.gate.small_packet = Bytes::ZERO;
+    // The file says where the other end is, and the agent finds out where the VM is.
+    cluster.hosts[0].stations.clear();
+    cluster.learn_places = true;
     let key = ClusterKey::new([7; 16]);
     let agent = start_agent(&lab, &cluster, &key);
     // Without a controller traffic passes.
@@ -316,6 +321,7 @@ fn an_agent_stands_between_a_vm_and_the_network() {
     ping(&lab, 0, lab::address(1), 0, 5);
     let after = coordinator();
     assert!(after.slots >= 1, "{after}");
+    assert_eq!(after.stations, 1, "{after}");
     stop.stop();
     let controller = controller.join().unwrap();
     assert_eq!((controller.joined, controller.mode.as_str()), (1, "leader"));

@@ -36,6 +36,20 @@ pub(super) fn write(figure: &Figure) -> String {
                     [panel.title.clone(), label, String::new(), value, low, high]
                 })
             })),
+            Plot::Heat(heat) => {
+                for row in &heat.rows {
+                    let cells = heat.columns.iter().zip(&row.values).enumerate();
+                    rows.extend(cells.map(|(number, (column, value))| {
+                        let x = match column.as_str() {
+                            "" => number.to_string(),
+                            label => label.to_owned(),
+                        };
+                        let value = value.to_string();
+                        let (low, high) = (value.clone(), value.clone());
+                        [panel.title.clone(), row.label.clone(), x, value, low, high]
+                    }));
+                }
+            }
         }
     }
     for row in rows {

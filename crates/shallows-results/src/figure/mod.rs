@@ -1,4 +1,4 @@
-//! Figures: panels of curves, as SVG, PNG and CSV.
+//! Figures: panels of curves, as SVG, PDF, PNG and CSV.
 //!
 //! A [`Figure`] is plain data that says what is to be seen; how it looks is the same for all of
 //! them. The colours are those of Okabe and Ito, which colour-blind readers can tell apart, and
@@ -10,10 +10,13 @@
 //! for the few hundred lines here.
 
 mod csv;
-#[cfg(feature = "png")]
+mod font;
+mod heat;
+mod pdf;
 mod png;
 mod rows;
 mod scale;
+mod shapes;
 mod style;
 mod svg;
 
@@ -21,18 +24,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "png")]
-pub use png::PngError;
+pub use heat::{Heat, HeatRow};
 pub use style::page_style;
 
 use crate::ResultsError;
-#[cfg(feature = "png")]
-use crate::file::{write_bytes, write_named};
-use crate::write_text;
-
-/// Whether figures are written as PNG too. Fonts and rasterizing are much of what a build compiles,
-/// so it is a feature.
-pub const HAS_PNG: bool = cfg!(feature = "png");
+use crate::{write_bytes, write_text};
 
 /// Some panels with one legend.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +48,40 @@ pub struct Words {
     pub title: String,
     /// Below the panels, in small print: what bars are, and what was run.
     pub note: String,
+    /// Width of the figure.
+    pub width: Width,
+}
+
+/// Width of a figure in print.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Width {
+    /// Up to four panels side by side, in the size of a screen.
+    #[default]
+    Screen,
+    /// One column of a paper with two: 3.33 inches, one panel in a row.
+    OneColumn,
+    /// Both columns: 7 inches, two panels in a row.
+    TwoColumns,
+}
+
+impl Width {
+    /// Width in points, where it is fixed.
+    fn points(self) -> Option<f32> {
+        match self {
+            Self::Screen => None,
+            Self::OneColumn => Some(240.0),
+            Self::TwoColumns => Some(504.0),
+        }
+    }
+
+    /// Panels side by side.
+    fn panels(self) -> usize {
+        match self {
+            Self::Screen => 4,
+            Self::OneColumn => 1,
+            Self::TwoColumns => 2,
+        }
+    }
 }
 
 /// One diagram.
@@ -140,6 +170,8 @@ pub enum Plot {
     Rows(Vec<Row>),
     /// One distribution a row, as a box with whiskers.
     Boxes(Vec<BoxRow>),
+    /// A grid of values as shades.
+    Heat(Heat),
 }
 
 /// Points that belong together.
@@ -253,8 +285,7 @@ impl Figure {
         (panels.collect(), svg::inline_legend(self))
     }
 
-    /// Writes the figure as SVG, as PNG if this build [has it](HAS_PNG), and its data as CSV.
-    /// Answers with the paths.
+    /// Writes the figure as SVG, PDF and PNG, and its data as CSV. Answers with the paths.
     pub fn write(
         &self,
         directory: &Path,
@@ -262,32 +293,33 @@ impl Figure {
         words: &Words,
     ) -> Result<Vec<PathBuf>, ResultsError> {
         let path = |extension: &str| directory.join(format!("{name}.{extension}"));
-        let paths = vec![
-            path("svg"),
-            #[cfg(feature = "png")]
-            path("png"),
-            path("csv"),
-        ];
+        let paths = vec![path("svg"), path("pdf"), path("png"), path("csv")];
         write_text(&paths[0], &self.to_svg_with(words))?;
-        #[cfg(feature = "png")]
-        write_bytes(
-            &paths[1],
-            &write_named(&paths[1], || Ok(self.to_png_with(words)?))?,
-        )?;
-        write_text(&path("csv"), &self.to_csv())?;
+        write_bytes(&paths[1], &self.to_pdf_with(words))?;
+        write_bytes(&paths[2], &self.to_png_with(words))?;
+        write_text(&paths[3], &self.to_csv())?;
         Ok(paths)
     }
 
+    /// The figure as a PDF file, with its fonts.
+    pub fn to_pdf_with(&self, words: &Words) -> Vec<u8> {
+        let drawing = shapes::read(&self.to_svg_with(words));
+        // A unit is a pixel of 1/96 inch, a point 1/72 inch.
+        let scale = match words.width.points() {
+            Some(points) => points / drawing.width,
+            None => 0.75,
+        };
+        pdf::render(&drawing, scale)
+    }
+
     /// The figure in pixels, twice as fine as a page shows it.
-    #[cfg(feature = "png")]
-    pub fn to_png(&self) -> Result<Vec<u8>, PngError> {
+    pub fn to_png(&self) -> Vec<u8> {
         self.to_png_with(&Words::default())
     }
 
     /// The same with words around it.
-    #[cfg(feature = "png")]
-    pub fn to_png_with(&self, words: &Words) -> Result<Vec<u8>, PngError> {
-        png::render(&self.to_svg_with(words))
+    pub fn to_png_with(&self, words: &Words) -> Vec<u8> {
+        png::render(&shapes::read(&self.to_svg_with(words)))
     }
 
     /// What it is drawn from: a row for each point.
@@ -301,7 +333,7 @@ impl Panel {
     pub fn curves(&self) -> &[Curve] {
         match &self.plot {
             Plot::Points(curves) | Plot::Lines(curves) | Plot::Scatter(curves) => curves,
-            Plot::Rows(_) | Plot::Boxes(_) => &[],
+            Plot::Rows(_) | Plot::Boxes(_) | Plot::Heat(_) => &[],
         }
     }
 }

@@ -1,46 +1,93 @@
-//! Figures in pixels, with a font of our own so that they are the same on every machine.
+//! Figures in pixels.
 
-use std::sync::Arc;
+use tiny_skia::{
+    Color, FillRule, LineCap, Paint, Path, PathBuilder, Pixmap, Stroke as Pen, StrokeDash,
+    Transform,
+};
 
-use resvg::{tiny_skia, usvg};
-use thiserror::Error;
-
-const FONTS: [&[u8]; 2] = [
-    include_bytes!("font/DejaVuSans.ttf"),
-    include_bytes!("font/DejaVuSans-Bold.ttf"),
-];
+use super::font::font;
+use super::shapes::{Colour, Drawing, Shape, Step};
 
 /// Pixels for each unit of the drawing.
 const SCALE: f32 = 2.0;
 
-/// Why a figure could not be turned into pixels.
-#[derive(Debug, Error)]
-pub enum PngError {
-    /// The drawing is not valid.
-    #[error("the figure is not valid SVG: {0}")]
-    Svg(#[from] usvg::Error),
-    /// It has no size or too large a one.
-    #[error("the figure has no size that can be drawn")]
-    Size,
-    /// It could not be written.
-    #[error("the figure cannot be written as PNG: {0}")]
-    Encoding(String),
+/// The drawing as a PNG file.
+///
+/// # Panics
+/// If the drawing is empty or has more pixels than memory.
+pub(super) fn render(drawing: &Drawing) -> Vec<u8> {
+    let pixels = |length: f32| (length * SCALE).ceil().max(1.0) as u32;
+    let (width, height) = (pixels(drawing.width), pixels(drawing.height));
+    let mut image = Pixmap::new(width, height).expect("a figure has a size");
+    image.fill(Color::WHITE);
+    let transform = Transform::from_scale(SCALE, SCALE);
+    for shape in &drawing.shapes {
+        match shape {
+            Shape::Path {
+                steps,
+                fill,
+                stroke,
+            } => {
+                let Some(path) = path(steps) else { continue };
+                if let Some(fill) = fill {
+                    let paint = paint(*fill, 1.0);
+                    image.fill_path(&path, &paint, FillRule::Winding, transform, None);
+                }
+                if let Some(stroke) = stroke {
+                    let mut pen = Pen {
+                        width: stroke.width,
+                        dash: StrokeDash::new(stroke.dashes.clone(), 0.0),
+                        ..Pen::default()
+                    };
+                    if stroke.is_round {
+                        pen.line_cap = LineCap::Round;
+                    }
+                    let paint = paint(stroke.colour, stroke.opacity);
+                    image.stroke_path(&path, &paint, &pen, transform, None);
+                }
+            }
+            Shape::Text {
+                at,
+                upwards,
+                size,
+                bold,
+                colour,
+                anchor,
+                text,
+            } => {
+                let font = font(*bold);
+                let before = anchor * font.width(text, *size);
+                let at = match upwards {
+                    true => (at.0, at.1 + before),
+                    false => (at.0 - before, at.1),
+                };
+                if let Some(path) = path(&font.outline(text, *size, at, *upwards)) {
+                    let paint = paint(*colour, 1.0);
+                    image.fill_path(&path, &paint, FillRule::Winding, transform, None);
+                }
+            }
+        }
+    }
+    image
+        .encode_png()
+        .expect("an image in memory can be encoded")
 }
 
-pub(super) fn render(svg: &str) -> Result<Vec<u8>, PngError> {
-    let mut options = usvg::Options::default();
-    let fonts = Arc::make_mut(&mut options.fontdb);
-    for font in FONTS {
-        fonts.load_font_data(font.to_vec());
+fn paint([red, green, blue]: Colour, opacity: f32) -> Paint<'static> {
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(red, green, blue, (255.0 * opacity) as u8);
+    paint
+}
+
+fn path(steps: &[Step]) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    for step in steps {
+        match *step {
+            Step::Move(x, y) => path.move_to(x, y),
+            Step::Line(x, y) => path.line_to(x, y),
+            Step::Curve([x1, y1, x2, y2, x, y]) => path.cubic_to(x1, y1, x2, y2, x, y),
+            Step::Close => path.close(),
+        }
     }
-    fonts.set_sans_serif_family("DejaVu Sans");
-    "DejaVu Sans".clone_into(&mut options.font_family);
-    let tree = usvg::Tree::from_str(svg, &options)?;
-    let size = tree.size().to_int_size();
-    let size = size.scale_by(SCALE).ok_or(PngError::Size)?;
-    let mut pixels = tiny_skia::Pixmap::new(size.width(), size.height()).ok_or(PngError::Size)?;
-    let transform = tiny_skia::Transform::from_scale(SCALE, SCALE);
-    resvg::render(&tree, transform, &mut pixels.as_mut());
-    let encoded = pixels.encode_png();
-    encoded.map_err(|error| PngError::Encoding(error.to_string()))
+    path.finish()
 }

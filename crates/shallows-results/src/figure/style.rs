@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// On white: Okabe and Ito's colours, the yellow left out and the purple darker.
-const ON_LIGHT: [&str; 8] = [
+pub(super) const ON_LIGHT: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#aa3377", "#b87d00", "#3a9ad9", "#4d4d4d", "#7a5230",
 ];
 
@@ -18,6 +18,12 @@ const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 4"];
 /// How a curve without markers is dashed.
 pub(super) fn dash(style: usize) -> &'static str {
     DASHES[style % DASHES.len()]
+}
+
+/// The lengths of the dashes that a drawing names.
+pub(super) fn dash_lengths(dashes: &str) -> Vec<f32> {
+    let lengths = dashes.split(' ');
+    lengths.filter_map(|length| length.parse().ok()).collect()
 }
 
 /// The class of a curve.

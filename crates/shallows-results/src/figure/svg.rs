@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
+use super::heat::{self, BELOW};
 use super::rows::{draw_boxes, draw_rows, row_spacing};
 use super::scale::Scale;
 use super::style::{class, dash, file_style, marker};
-use super::{Axis, Curve, Extent, Figure, Panel, Plot, Spacing, Words};
+use super::{Axis, Curve, Extent, Figure, Heat, Panel, Plot, Spacing, Words};
 
 const WIDTH: f64 = 262.0;
 const HEIGHT: f64 = 226.0;
-const TOP: f64 = 26.0;
+pub(super) const TOP: f64 = 26.0;
 const BOTTOM: f64 = 42.0;
 const RIGHT: f64 = 14.0;
 const LEGEND: f64 = 26.0;
@@ -20,13 +21,11 @@ const NOTE: f64 = 20.0;
 const ROW: f64 = 21.0;
 /// The values beside the rows.
 pub(super) const VALUES: f64 = 40.0;
-/// Panels beside each other in a file.
-const COLUMNS: usize = 4;
 
 /// The whole figure.
 pub(super) fn document(figure: &Figure, words: &Words) -> String {
     let sizes: Vec<(f64, f64)> = figure.panels.iter().map(size).collect();
-    let rows: Vec<&[(f64, f64)]> = sizes.chunks(COLUMNS).collect();
+    let rows: Vec<&[(f64, f64)]> = sizes.chunks(words.width.panels()).collect();
     let panels = rows
         .iter()
         .map(|row| row.iter().map(|size| size.0).sum::<f64>());
@@ -150,6 +149,14 @@ fn describe(panel: &Panel) -> String {
                 )
             })
             .collect(),
+        Plot::Heat(heat) => heat
+            .rows
+            .iter()
+            .map(|row| {
+                let most = row.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                format!("{} up to {}", row.label, short(most))
+            })
+            .collect(),
     };
     format!("{title}. {} by {}: {}.", y.label, x.label, parts.join("; "))
 }
@@ -174,6 +181,10 @@ pub(super) fn short(value: f64) -> String {
 }
 
 fn size(panel: &Panel) -> (f64, f64) {
+    if let Plot::Heat(heat) = &panel.plot {
+        let (width, height) = heat.cells();
+        return (heat_left(heat) + width + RIGHT, TOP + height + BELOW);
+    }
     match row_labels(&panel.plot) {
         Some(labels) => {
             let height = TOP + ROW * labels.len() as f64 + BOTTOM;
@@ -183,12 +194,18 @@ fn size(panel: &Panel) -> (f64, f64) {
     }
 }
 
+/// Where the cells of a grid begin.
+fn heat_left(heat: &Heat) -> f64 {
+    let labels: Vec<&str> = heat.rows.iter().map(|row| row.label.as_str()).collect();
+    widest(&labels) + 14.0
+}
+
 /// The labels at the left of a plot of rows.
 fn row_labels(plot: &Plot) -> Option<Vec<&str>> {
     match plot {
         Plot::Rows(rows) => Some(rows.iter().map(|row| row.label.as_str()).collect()),
         Plot::Boxes(rows) => Some(rows.iter().map(|row| row.label.as_str()).collect()),
-        Plot::Points(_) | Plot::Lines(_) | Plot::Scatter(_) => None,
+        Plot::Points(_) | Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => None,
     }
 }
 
@@ -294,13 +311,15 @@ impl Frame {
 }
 
 fn draw(panel: &Panel, out: &mut String) {
+    if let Plot::Heat(heat) = &panel.plot {
+        let left = heat_left(heat);
+        let middle = left + heat.cells().0 / 2.0;
+        write_title(panel, middle, out);
+        return heat::draw(heat, &panel.x.label, left, out);
+    }
     let frame = frame(panel);
     let middle = frame.left + frame.width / 2.0;
-    let _ = write!(
-        out,
-        "<text class=\"title\" x=\"{middle:.1}\" y=\"16\" text-anchor=\"middle\">{}</text>",
-        escape(&panel.title)
-    );
+    write_title(panel, middle, out);
     draw_axes(panel, &frame, out);
     match &panel.plot {
         Plot::Points(curves) => {
@@ -332,7 +351,16 @@ fn draw(panel: &Panel, out: &mut String) {
         }
         Plot::Rows(rows) => draw_rows(rows, &frame, out),
         Plot::Boxes(rows) => draw_boxes(rows, &frame, out),
+        Plot::Heat(_) => {}
     }
+}
+
+fn write_title(panel: &Panel, middle: f64, out: &mut String) {
+    let _ = write!(
+        out,
+        "<text class=\"title\" x=\"{middle:.1}\" y=\"16\" text-anchor=\"middle\">{}</text>",
+        escape(&panel.title)
+    );
 }
 
 fn frame(panel: &Panel) -> Frame {
@@ -352,7 +380,7 @@ fn frame(panel: &Panel) -> Frame {
         }
         _ if panel.x.spacing == Spacing::Logarithmic => Scale::logarithmic(xs(), panel.x.extent),
         Plot::Points(_) => Scale::measured(xs()),
-        Plot::Lines(_) | Plot::Scatter(_) => Scale::tight(xs(), panel.x.extent, 5),
+        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => Scale::tight(xs(), panel.x.extent, 5),
     };
     let labels = row_labels(&panel.plot);
     let (y, height) = if let Some(labels) = &labels {

@@ -8,7 +8,7 @@ use super::{
     ClaimOutcome, Deviation, FigureOutcome, LiveValue, Paper, ReportError, Reproduction, Size,
     Verdict,
 };
-use crate::figure::{Curve, HAS_PNG, Plot, page_style};
+use crate::figure::{Curve, Plot, page_style};
 
 /// What the template needs of a figure besides its outcome.
 #[derive(Serialize)]
@@ -49,7 +49,6 @@ struct Table {
 struct Page<'a> {
     papers: Vec<ShownPaper<'a>>,
     style: String,
-    has_png: bool,
     version: &'static str,
 }
 
@@ -77,7 +76,6 @@ pub(super) fn render(reproductions: &[Reproduction]) -> Result<String, ReportErr
     let page = Page {
         papers: reproductions.iter().map(shown_paper).collect(),
         style: format!("{}{}", include_str!("page.css"), page_style()),
-        has_png: HAS_PNG,
         version: env!("CARGO_PKG_VERSION"),
     };
     let template = environment.get_template("page")?;
@@ -184,6 +182,14 @@ fn tables(outcome: &FigureOutcome) -> Vec<Table> {
                     std::iter::once(row.label.clone()).chain(cells).collect()
                 });
                 (heads.to_vec(), cells.collect())
+            }
+            Plot::Heat(heat) => {
+                let heads = std::iter::once(panel.x.label.clone()).chain(heat.columns.clone());
+                let cells = heat.rows.iter().map(|row| {
+                    let values = row.values.iter().map(|value| format!("{value:.3}"));
+                    std::iter::once(row.label.clone()).chain(values).collect()
+                });
+                (heads.collect(), cells.collect())
             }
             Plot::Points(curves) => {
                 let labels = curves.iter().map(|curve| curve.label.clone());

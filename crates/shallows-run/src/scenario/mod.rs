@@ -21,6 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::measure::Measure;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
@@ -43,11 +44,9 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::examples::read_text;
-pub use build::Built;
 pub use diagnostic::Diagnostic;
 pub use document::Document;
-pub use faults::Faults;
-use faults::LinkConfig;
+use faults::{Faults, LinkConfig};
 use inputs::Streams;
 use links::LinkNames;
 pub use links::name as link_name;
@@ -106,6 +105,9 @@ pub struct ScenarioConfig {
     /// Time series to record besides the flows.
     #[serde(default)]
     pub probes: ProbesConfig,
+    /// Measuring window; every flow counts if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
     /// Settings of the report.
     #[serde(default)]
     pub report: Report,
@@ -402,7 +404,6 @@ impl Scenario {
     }
 
     /// Whether the file or a setting says anything at `path`, such as `"ports.switch"`.
-    #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) fn has(&self, path: &str) -> bool {
         self.source.has(path)
     }

@@ -1,7 +1,7 @@
 //! Figures of a study, with 95% confidence intervals over its seeds as bars.
 
 use shallows_results::figure::{
-    Axis as FigureAxis, Curve, Extent, Figure, Panel, Plot, Point, Row, Words,
+    Axis as FigureAxis, Curve, Extent, Figure, Panel, Plot, Point, Row, Width, Words,
 };
 use shallows_results::interval::Interval;
 
@@ -48,7 +48,12 @@ impl Results<'_> {
             panels,
         };
         let title = title.to_owned();
-        (figure, Words { title, note })
+        let words = Words {
+            title,
+            note,
+            width: Width::default(),
+        };
+        (figure, words)
     }
 
     /// The first numeric axis to the right, the first other one as curves.

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
+use shallows_results::figure::Width;
 use shallows_results::frame::Frame;
 use shallows_results::write_text;
 use shallows_run::examples::read_text;
@@ -39,6 +40,17 @@ pub struct Request {
     pub threads: usize,
     /// Whether runs are made again that are kept from before.
     pub fresh: bool,
+    /// Look of the figures.
+    pub look: Look,
+}
+
+/// Look of figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look {
+    /// Width.
+    pub width: Width,
+    /// Whether title and note are left out.
+    pub no_title: bool,
 }
 
 /// What came out of a study.
@@ -84,7 +96,7 @@ pub fn sweep(
     let runs = jobs
         .iter()
         .map(|job| finished.runs.get(&job.key).map(Arc::clone));
-    write(study, &jobs, runs.collect(), out)
+    write(study, &jobs, runs.collect(), (out, request.look))
 }
 
 /// Submits every run of a study that is neither in the store nor in Slurm's queue; answers with how
@@ -134,7 +146,7 @@ pub fn collect(
         return Err(anyhow!("{problem}; `shallows sweep` makes them").into());
     }
     let runs = jobs.iter().map(|job| kept.get(&job.key).map(Arc::clone));
-    write(study, &jobs, runs.collect(), &request.out)
+    write(study, &jobs, runs.collect(), (&request.out, request.look))
 }
 
 fn submission(request: &Request) -> Submission<'_> {
@@ -149,7 +161,7 @@ fn write(
     study: &Study,
     jobs: &[Job],
     runs: Vec<Option<Arc<crate::measured::Measured>>>,
-    out: &Path,
+    (out, look): (&Path, Look),
 ) -> Result<Outcome, Failure> {
     let failed = runs.iter().filter(|run| run.is_none()).count();
     if failed == runs.len() {
@@ -160,7 +172,11 @@ fn write(
     results.runs().write(&files[0])?;
     let points = results.points();
     points.write(&files[1])?;
-    for (figure, words) in results.figures() {
+    for (figure, mut words) in results.figures() {
+        words.width = look.width;
+        if look.no_title {
+            (words.title, words.note) = (String::new(), String::new());
+        }
         files.extend(figure.write(out, &figure.name, &words)?);
     }
     let axes: Vec<_> = study

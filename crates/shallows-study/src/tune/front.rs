@@ -1,6 +1,6 @@
 //! The Pareto front: the goal against the first bounded metric.
 
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Width, Words};
 
 use super::goal::Side;
 use super::report::{Report, Tried};
@@ -78,6 +78,7 @@ impl Report<'_> {
         let words = Words {
             title: format!("{goal} and {kept}"),
             note: note.to_owned(),
+            width: Width::default(),
         };
         Some((figure, words))
     }

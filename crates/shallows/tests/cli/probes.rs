@@ -42,7 +42,7 @@ fn files_of_probes_are_written_and_named() {
     assert!(
         text.ends_with(
             "results: out\nprobes: queues.csv, throughput.csv, flows-cwnd.csv, flows-rtt.csv, \
-             sojourn.csv, ports.csv, capture.pcapng\n"
+             sojourn.csv, capture.pcapng\n"
         ),
         "{text}"
     );
