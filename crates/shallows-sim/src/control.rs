@@ -8,7 +8,7 @@ use shallows_core::units::Time;
 use shallows_model::topology::Fabric;
 use shallows_model::{Carriage, Channel, ControlError};
 
-use crate::packet::Ticket;
+use crate::ticket::Ticket;
 
 /// The agents of a run. The address of an agent is its position in the list.
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@ mod paths;
 mod setup;
 mod shard;
 mod simulation;
+mod ticket;
 mod watch;
 mod xco;
 
@@ -24,9 +25,9 @@ use shallows_model::{barriers, hosts, interrupt, ports, routing, topology, trans
 pub use applications::Latency;
 pub use control::{AgentSetup, Control, GateAgent, HostAgent, LoneAgent};
 pub use layers::{Engine, EngineChoice, NoLayers};
-pub use packet::Ticket;
 pub use shard::PauseStats;
 pub use simulation::{
     DatagramStats, FlowOutcome, Progress, SenderState, Settings, SetupError, Simulation, Status,
 };
+pub use ticket::Ticket;
 pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};

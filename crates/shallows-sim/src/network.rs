@@ -10,9 +10,10 @@ use shallows_core::units::{Bytes, Time};
 
 use crate::engine::{Arena, Class, Collision, Event, Key, SLOT, Wheel};
 use crate::layers::Line;
-use crate::packet::{Packet, Ticket};
+use crate::packet::Packet;
 use crate::partition::Partition;
 use crate::ports::PortSetup;
+use crate::ticket::Ticket;
 use crate::topology::{Fabric, Node};
 
 /// The ports of one part of a fabric, in the order of their links.
@@ -265,13 +266,13 @@ impl Network {
                         Time::MAX
                     };
                     let ticket = departure.packet;
-                    packets.get_mut(ticket.packet).ticket = ticket;
+                    packets.get_mut(ticket.packet()).ticket = ticket;
                     let sent = port.sent(Passage {
                         queue: departure.queue,
                         finish: departure.finish,
                         sojourn: departure.sojourn,
                     });
-                    return Some((ticket.packet, sent));
+                    return Some((ticket.packet(), sent));
                 }
                 Transmit::Wait(at) => port.due = at,
                 Transmit::Idle => port.due = Time::MAX,
@@ -363,7 +364,7 @@ impl Network {
         port: u32,
     ) -> impl Iterator<Item = (u32, DropReason)> + '_ {
         let dropped = self.ports[port as usize].egress.take_dropped();
-        dropped.map(|(ticket, reason)| (ticket.packet, reason))
+        dropped.map(|(ticket, reason)| (ticket.packet(), reason))
     }
 }
 

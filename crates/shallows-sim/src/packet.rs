@@ -1,9 +1,11 @@
 //! Packets of the simulated world.
 
 use shallows_core::host::udp::Datagram;
-use shallows_core::packet::{Ecn, Packet as CorePacket};
+use shallows_core::packet::{Ecn, Packet as _};
 use shallows_core::tcp::{Ack, SackBlocks, Segment};
 use shallows_core::units::Time;
+
+use crate::ticket::{Header, Ticket};
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,30 +19,10 @@ pub(crate) struct Packet {
     /// the selective ACK.
     extra: u64,
     pub(crate) ticket: Ticket,
-    /// Bytes of data.
-    len: u16,
-    flags: Flags,
 }
 
-/// What ports and gates see of a packet. It stands for the packet in their queues, while the packet
-/// stays where it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ticket {
-    /// The number of the packet.
-    pub(crate) packet: u32,
-    /// Where its next link stands in the table of paths.
-    pub(crate) route: u32,
-    connection: u32,
-    /// Bytes that the flow has left with this packet, as far as the field goes.
-    remaining: u32,
-    /// Bytes with headers.
-    size: u16,
-    dscp: u8,
-    ecn: Ecn,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Flags(u8);
+/// What kind of packet it is, bit by bit.
+struct Flags;
 
 impl Flags {
     const ACK: u8 = 1;
@@ -51,10 +33,6 @@ impl Flags {
     const SACK: u8 = 32;
     const DATAGRAM: u8 = 64;
     const CONTROL: u8 = 128;
-
-    fn has(self, flag: u8) -> bool {
-        self.0 & flag != 0
-    }
 
     fn set(condition: bool, flag: u8) -> u8 {
         if condition { flag } else { 0 }
@@ -84,6 +62,13 @@ pub(crate) struct Selective {
     pub(crate) one_way_delay: Time,
 }
 
+impl Envelope {
+    #[inline]
+    fn ticket(self, remaining: u32, header: Header) -> Ticket {
+        Ticket::new(self.connection, self.route, remaining, header)
+    }
+}
+
 impl Packet {
     /// A segment of `flow`, which has `remaining` bytes to go.
     #[inline]
@@ -95,17 +80,16 @@ impl Packet {
             seq: segment.seq,
             sent_at: segment.sent_at,
             extra: u64::from(flow),
-            ticket: Ticket {
-                packet: 0,
-                route: envelope.route,
-                connection: envelope.connection,
-                remaining: remaining.min(u64::from(u32::MAX)) as u32,
-                size: segment.len as u16 + envelope.header,
-                dscp: envelope.dscp,
-                ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
-            },
-            len: segment.len as u16,
-            flags: Flags(flags),
+            ticket: envelope.ticket(
+                remaining.min(u64::from(u32::MAX)) as u32,
+                Header {
+                    size: segment.len as u16 + envelope.header,
+                    dscp: envelope.dscp,
+                    ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
+                    len: segment.len as u16,
+                    flags,
+                },
+            ),
         }
     }
 
@@ -121,17 +105,16 @@ impl Packet {
             seq: ack.ack,
             sent_at: ack.echo,
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
-            ticket: Ticket {
-                packet: 0,
-                route: envelope.route,
-                connection: envelope.connection,
-                remaining: 0,
-                size: envelope.header,
-                dscp: envelope.dscp,
-                ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
-            },
-            len: 0,
-            flags: Flags(flags),
+            ticket: envelope.ticket(
+                0,
+                Header {
+                    size: envelope.header,
+                    dscp: envelope.dscp,
+                    ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
+                    len: 0,
+                    flags,
+                },
+            ),
         }
     }
 
@@ -142,17 +125,16 @@ impl Packet {
             seq: datagram.message,
             sent_at: datagram.sent_at,
             extra: u64::from(flow) | fragment << 32 | fragments << 48,
-            ticket: Ticket {
-                packet: 0,
-                route: envelope.route,
-                connection: envelope.connection,
-                remaining: u32::MAX,
-                size: datagram.size as u16,
-                dscp: envelope.dscp,
-                ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
-            },
-            len: datagram.len as u16,
-            flags: Flags(Flags::DATAGRAM),
+            ticket: envelope.ticket(
+                u32::MAX,
+                Header {
+                    size: datagram.size as u16,
+                    dscp: envelope.dscp,
+                    ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
+                    len: datagram.len as u16,
+                    flags: Flags::DATAGRAM,
+                },
+            ),
         }
     }
 
@@ -170,30 +152,42 @@ impl Packet {
             seq: 0,
             sent_at: now,
             extra: u64::from(place) | 1 << 48,
-            ticket: Ticket {
-                packet: 0,
-                route,
+            ticket: Ticket::new(
                 connection,
-                remaining: 0,
-                size,
-                dscp,
-                ecn: Ecn::NotEct,
-            },
-            len,
-            flags: Flags(Flags::CONTROL),
+                route,
+                0,
+                Header {
+                    size,
+                    dscp,
+                    ecn: Ecn::NotEct,
+                    len,
+                    flags: Flags::CONTROL,
+                },
+            ),
         }
     }
 
     /// The same packet with this number on its ticket.
     #[inline]
     pub(crate) fn numbered(mut self, number: u32) -> Self {
-        self.ticket.packet = number;
+        self.ticket = self.ticket.numbered(number);
         self
+    }
+
+    /// The same packet with another ticket.
+    #[inline]
+    pub(crate) fn with_ticket(self, ticket: Ticket) -> Self {
+        Self { ticket, ..self }
+    }
+
+    #[inline]
+    fn has(&self, flag: u8) -> bool {
+        self.ticket.flags() & flag != 0
     }
 
     #[inline]
     pub(crate) fn is_control(&self) -> bool {
-        self.flags.has(Flags::CONTROL)
+        self.has(Flags::CONTROL)
     }
 
     /// Where the bytes of a control message are.
@@ -212,34 +206,34 @@ impl Packet {
     /// The connection, by the number of its first flow.
     #[inline]
     pub(crate) fn connection(&self) -> u32 {
-        self.ticket.connection
+        self.ticket.connection()
     }
 
     /// Bytes with headers.
     #[inline]
     pub(crate) fn size(&self) -> u32 {
-        u32::from(self.ticket.size)
+        self.ticket.size()
     }
 
     #[inline]
     pub(crate) fn dscp(&self) -> u8 {
-        self.ticket.dscp
+        self.ticket.dscp()
     }
 
     #[inline]
     pub(crate) fn ecn(&self) -> Ecn {
-        self.ticket.ecn
+        self.ticket.ecn()
     }
 
     /// Bytes that the flow has left with this packet, as far as the field goes.
     #[inline]
     pub(crate) fn remaining(&self) -> u64 {
-        u64::from(self.ticket.remaining)
+        self.ticket.remaining()
     }
 
     #[inline]
     pub(crate) fn is_datagram(&self) -> bool {
-        self.flags.has(Flags::DATAGRAM)
+        self.has(Flags::DATAGRAM)
     }
 
     pub(crate) fn to_datagram(self) -> Datagram {
@@ -247,7 +241,7 @@ impl Packet {
             message: self.seq,
             sent_at: self.sent_at,
             size: self.size(),
-            len: u32::from(self.len),
+            len: u32::from(self.ticket.len()),
             fragment: (self.extra >> 32) as u16,
             fragments: (self.extra >> 48) as u16,
             ect: self.ecn() != Ecn::NotEct,
@@ -256,7 +250,7 @@ impl Packet {
 
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
-        self.flags.has(Flags::ACK)
+        self.has(Flags::ACK)
     }
 
     /// The flow of a data packet.
@@ -277,7 +271,7 @@ impl Packet {
     /// Where the selective part of an ACK is.
     #[inline]
     pub(crate) fn selective(&self) -> Option<u32> {
-        self.flags.has(Flags::SACK).then_some(self.extra as u32)
+        self.has(Flags::SACK).then_some(self.extra as u32)
     }
 
     /// The same packet, with its selective part at another place.
@@ -293,10 +287,10 @@ impl Packet {
         Segment {
             seq: self.seq,
             sent_at: self.sent_at,
-            len: u32::from(self.len),
-            syn: self.flags.has(Flags::SYN),
-            retransmission: self.flags.has(Flags::RETRANSMISSION),
-            cwr: self.flags.has(Flags::CWR),
+            len: u32::from(self.ticket.len()),
+            syn: self.has(Flags::SYN),
+            retransmission: self.has(Flags::RETRANSMISSION),
+            cwr: self.has(Flags::CWR),
             ect: self.ecn() != Ecn::NotEct,
         }
     }
@@ -312,59 +306,10 @@ impl Packet {
             echo: self.sent_at,
             one_way_delay,
             sack,
-            ece: self.flags.has(Flags::ECE),
-            syn: self.flags.has(Flags::SYN),
+            ece: self.has(Flags::ECE),
+            syn: self.has(Flags::SYN),
             ect: self.ecn() != Ecn::NotEct,
         }
-    }
-}
-
-impl Ticket {
-    /// What a gate sees of a full segment before it is sent.
-    pub(crate) fn full_segment(envelope: Envelope, segment: u32) -> Self {
-        Self {
-            connection: envelope.connection,
-            size: segment as u16 + envelope.header,
-            dscp: envelope.dscp,
-            ..Self::default()
-        }
-    }
-}
-
-impl CorePacket for Ticket {
-    #[inline]
-    fn size(&self) -> u32 {
-        u32::from(self.size)
-    }
-
-    #[inline]
-    fn flow(&self) -> u64 {
-        u64::from(self.connection)
-    }
-
-    #[inline]
-    fn dscp(&self) -> u8 {
-        self.dscp
-    }
-
-    #[inline]
-    fn set_dscp(&mut self, dscp: u8) {
-        self.dscp = dscp;
-    }
-
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    #[inline]
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-
-    #[inline]
-    fn remaining(&self) -> u64 {
-        u64::from(self.remaining)
     }
 }
 
@@ -375,6 +320,6 @@ mod tests {
     #[test]
     fn packets_stay_small() {
         assert_eq!(size_of::<Packet>(), 48);
-        assert_eq!(size_of::<Ticket>(), 20);
+        assert_eq!(size_of::<Ticket>(), 24);
     }
 }

@@ -15,8 +15,8 @@ use shallows_core::xco::message::ClusterKey;
 use shallows_model::{Carriage, Channel, Outage, PortSetup, XcoConfig, XcoError};
 
 use crate::control::{AgentSetup, Control, HostAgent};
-use crate::packet::Ticket;
 use crate::routing::{Router, Selection};
+use crate::ticket::Ticket;
 use crate::topology::Fabric;
 
 use outage::Unreliable;

@@ -175,7 +175,7 @@ pub(crate) struct RunArgs {
     /// Print the summary as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Explain the columns of the summary.
+    /// Explain the columns of the summary, and name the engine and the reason for it.
     #[arg(long, conflicts_with_all = ["json", "vary"])]
     pub(crate) explain: bool,
     /// Write a trace for ui.perfetto.dev: flows as slices, queues and windows as counters, marks and

@@ -88,12 +88,14 @@ fn described(args: &RunArgs, of: Sampling) -> String {
     text + ")\n"
 }
 
-/// What the columns of a summary mean, if the user asks.
+/// The meaning of a summary's columns, and the engine with the reason for it, if the user asks.
 pub(crate) fn explained(args: &RunArgs, summary: &Summary) -> String {
-    if args.explain {
-        summary.definitions()
-    } else {
-        String::new()
+    if !args.explain {
+        return String::new();
+    }
+    match &summary.facts.engine {
+        Some(engine) => format!("{}engine: {engine}\n", summary.definitions()),
+        None => summary.definitions(),
     }
 }
 

@@ -166,9 +166,19 @@ impl Classifier {
     pub(crate) fn classify<P: Packet>(&self, packet: &P) -> usize {
         match self {
             Self::Dscp { last } => usize::from(packet.dscp().min(*last)),
-            Self::DscpMap(table) => usize::from(table[usize::from(packet.dscp())]),
-            Self::FlowHash { count } => (mix(packet.flow()) % count) as usize,
-            Self::SizeClass(classes) => classes.queue(packet.dscp(), packet.flow()),
+            _ => self.look_up(packet.dscp(), packet.flow()),
+        }
+    }
+
+    /// The classifiers that are not a comparison.
+    // Out of line: a jump table would cost every packet of a port that has none of them.
+    #[inline(never)]
+    fn look_up(&self, dscp: u8, flow: u64) -> usize {
+        match self {
+            Self::Dscp { last } => usize::from(dscp.min(*last)),
+            Self::DscpMap(table) => usize::from(table[usize::from(dscp)]),
+            Self::FlowHash { count } => (mix(flow) % count) as usize,
+            Self::SizeClass(classes) => classes.queue(dscp, flow),
         }
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! No shaper, no pause, no eviction, no memory shared with other ports, lengths in bytes. Everything
 //! that [`HotState`] asks for each packet is answered once in a window, and the code is compiled for
-//! each common pair of scheduler and scheme. The naive model of the port checks it
-//! (`tests/port/model.rs`), and that it does what the general way does.
+//! each common pair of scheduler and scheme. The naive reference of the port checks it, window by window
+//! (`tests/port/windows.rs`).
 
 use super::marker::{Alone, Marking, NotEct, Seen};
 use super::queues::{Backlog, Stored};

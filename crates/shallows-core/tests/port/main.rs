@@ -6,4 +6,6 @@ mod config;
 mod driver;
 mod model;
 mod mq_ecn;
+mod reference;
 mod scheduling;
+mod windows;

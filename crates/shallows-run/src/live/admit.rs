@@ -230,9 +230,8 @@ ports.switch = {{ buffer = "unlimited", scheduler = "fifo" }}
 hosts.stages = ["20KB", "1MB"]
 {rest}"#
         );
-        let scenario: Scenario = text.parse().unwrap();
-        let built = scenario.build().unwrap();
-        let refused = refuse(&scenario, &built, None);
+        let scenario: crate::Scenario = text.parse().unwrap();
+        let refused = refuse(&scenario.build().unwrap(), None);
         refused.err().map(|error| error.to_string())
     }
 

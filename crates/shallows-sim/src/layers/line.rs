@@ -2,7 +2,7 @@
 
 use shallows_core::units::Time;
 
-use crate::packet::Ticket;
+use crate::ticket::Ticket;
 
 /// A packet on a link.
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +16,8 @@ pub(crate) struct Transit {
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     packets: Vec<Transit>,
-    /// The first packets have left the line: those before the current window.
-    gone: usize,
-    /// The first packets have been shown to their next ports, or handed to their host.
-    shown: usize,
+    /// The first packets have left the line.
+    taken: usize,
 }
 
 /// Packets that have left a line before it is worth moving the others.
@@ -37,97 +35,106 @@ impl Line {
         self.packets.len()
     }
 
-    /// The packet at a position in the current window.
+    /// The packets on the line.
     #[inline(always)]
-    pub(super) fn at(&self, position: usize) -> &Transit {
-        &self.packets[self.gone + position]
+    pub(super) fn packets(&self) -> &[Transit] {
+        &self.packets[self.taken..]
     }
 
-    /// The packets that have not been shown.
-    #[inline(always)]
-    pub(super) fn coming(&self) -> &[Transit] {
-        &self.packets[self.shown..]
-    }
-
-    /// Number of packets shown in the current window.
-    #[inline]
-    pub(super) fn shown(&self) -> usize {
-        self.shown - self.gone
-    }
-
-    /// The first `count` packets of the current window have been shown.
-    #[inline]
-    pub(super) fn show(&mut self, count: usize) {
-        self.shown = self.gone + count;
-    }
-
-    /// When the first packet arrives that has not been shown; the greatest time if there is none.
+    /// When the first packet arrives; the greatest time if there is none.
     #[inline(always)]
     pub(crate) fn next(&self) -> Time {
         self.packets
-            .get(self.shown)
+            .get(self.taken)
             .map_or(Time::MAX, |packet| packet.time)
     }
 
-    /// Takes the first packet that has not been shown.
+    /// Takes the first packet. [`take`](Self::take) frees its place.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Ticket> {
-        let packet = self.packets.get(self.shown)?;
-        self.shown += 1;
+        let packet = self.packets.get(self.taken)?;
+        self.taken += 1;
         Some(packet.ticket)
     }
 
-    /// The packets that were shown have left the line.
+    /// Takes the first `count` packets.
     #[inline]
-    pub(crate) fn tidy(&mut self) {
-        if self.shown >= WORTH_MOVING && 2 * self.shown >= self.packets.len() {
-            self.packets.drain(..self.shown);
-            self.shown = 0;
+    pub(crate) fn take(&mut self, count: usize) {
+        self.taken += count;
+        if self.taken >= WORTH_MOVING && 2 * self.taken >= self.packets.len() {
+            self.packets.drain(..self.taken);
+            self.taken = 0;
         }
-        self.gone = self.shown;
+    }
+}
+
+/// A packet at its next port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arriving {
+    /// The time since the window began in picoseconds, and below it the link: the order in which a
+    /// port takes packets.
+    order: u64,
+    pub(super) ticket: Ticket,
+}
+
+impl Arriving {
+    #[inline(always)]
+    pub(super) fn new(since: Time, link: u32, ticket: Ticket) -> Self {
+        Self {
+            order: since.ps() << 32 | u64::from(link),
+            ticket,
+        }
+    }
+
+    /// The time since the window began.
+    #[inline(always)]
+    pub(super) fn since(&self) -> Time {
+        Time::from_ps(self.order >> 32)
     }
 }
 
 /// Runs that are merged one by one; more are sorted from scratch.
 const FEW_RUNS: u32 = 4;
 
-/// Sorts keys that are most often one or two sorted runs.
+/// Sorts packets that are most often one or two sorted runs.
 #[inline]
-pub(super) fn sort(keys: &mut [u64], scratch: &mut Vec<u64>) {
-    let mut sorted = run(keys);
+pub(super) fn sort(packets: &mut [Arriving], scratch: &mut Vec<Arriving>) {
+    let mut sorted = run(packets);
     for _ in 1..FEW_RUNS {
-        if sorted == keys.len() {
+        if sorted == packets.len() {
             return;
         }
-        let end = sorted + run(&keys[sorted..]);
-        merge(&mut keys[..end], sorted, scratch);
+        let end = sorted + run(&packets[sorted..]);
+        merge(&mut packets[..end], sorted, scratch);
         sorted = end;
     }
-    if sorted < keys.len() {
-        keys.sort_unstable();
+    if sorted < packets.len() {
+        packets.sort_unstable_by_key(|packet| packet.order);
     }
 }
 
-/// Length of the sorted run that keys begin with.
+/// Length of the sorted run that packets begin with.
 #[inline]
-fn run(keys: &[u64]) -> usize {
-    let descent = keys.windows(2).position(|pair| pair[1] < pair[0]);
-    descent.map_or(keys.len(), |at| at + 1)
+fn run(packets: &[Arriving]) -> usize {
+    let descent = packets
+        .windows(2)
+        .position(|pair| pair[1].order < pair[0].order);
+    descent.map_or(packets.len(), |at| at + 1)
 }
 
 /// Merges two sorted runs, of which the second begins at `middle`, from their ends.
 #[inline]
-fn merge(keys: &mut [u64], middle: usize, scratch: &mut Vec<u64>) {
+fn merge(packets: &mut [Arriving], middle: usize, scratch: &mut Vec<Arriving>) {
     scratch.clear();
-    scratch.extend_from_slice(&keys[middle..]);
-    let (mut left, mut to) = (middle, keys.len());
-    while let Some(&key) = scratch.last() {
+    scratch.extend_from_slice(&packets[middle..]);
+    let (mut left, mut to) = (middle, packets.len());
+    while let Some(last) = scratch.last() {
         to -= 1;
-        if left > 0 && keys[left - 1] > key {
+        if left > 0 && packets[left - 1].order > last.order {
             left -= 1;
-            keys[to] = keys[left];
+            packets[to] = packets[left];
         } else {
-            keys[to] = key;
+            packets[to] = *last;
             scratch.pop();
         }
     }
@@ -142,38 +149,39 @@ mod tests {
     proptest! {
         #[test]
         fn any_number_of_runs_is_sorted(runs in prop::collection::vec(prop::collection::vec(0..999u64, 0..20), 0..8)) {
-            let mut keys: Vec<u64> = Vec::new();
-            for mut run in runs {
+            let mut packets = Vec::new();
+            for (mut run, link) in runs.into_iter().zip(0..) {
                 run.sort_unstable();
-                keys.extend(run);
+                let at = |since| Arriving::new(Time::from_ps(since), link, Ticket::default());
+                packets.extend(run.into_iter().map(at));
             }
-            let mut expected = keys.clone();
+            let order = |packets: &[Arriving]| -> Vec<u64> {
+                packets.iter().map(|packet| packet.order).collect()
+            };
+            let mut expected = order(&packets);
             expected.sort_unstable();
-            sort(&mut keys, &mut Vec::new());
-            prop_assert_eq!(keys, expected);
+            sort(&mut packets, &mut Vec::new());
+            prop_assert_eq!(order(&packets), expected);
         }
     }
 
     #[test]
-    fn positions_count_from_the_window() {
+    fn what_has_left_a_line_is_forgotten() {
         let mut line = Line::default();
-        let ticket = |packet| {
-            let mut ticket = Ticket::default();
-            ticket.packet = packet;
-            ticket
-        };
         for at in 0..40 {
-            line.push(Time::from_ns(u64::from(at)), ticket(at));
+            line.push(Time::from_ns(u64::from(at)), Ticket::default().numbered(at));
         }
-        line.show(35);
-        line.tidy();
-        assert_eq!(line.len(), 5, "what has left is forgotten");
+        line.take(35);
+        assert_eq!(line.len(), 5);
         assert_eq!(line.next(), Time::from_ns(35));
-        line.show(2);
-        assert_eq!(line.at(1).ticket.packet, 36);
-        assert_eq!(line.coming().len(), 3);
-        line.tidy();
-        assert_eq!(line.at(0).ticket.packet, 37);
-        assert_eq!(line.pop().map(|ticket| ticket.packet), Some(37));
+        line.take(2);
+        assert_eq!(
+            (line.len(), line.packets().len()),
+            (5, 3),
+            "it is not worth moving them"
+        );
+        assert_eq!(line.packets()[0].ticket.packet(), 37);
+        assert_eq!(line.pop().map(|ticket| ticket.packet()), Some(37));
+        assert_eq!(line.next(), Time::from_ns(38));
     }
 }

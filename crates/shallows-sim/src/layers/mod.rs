@@ -39,15 +39,15 @@ use std::{iter, mem};
 
 use shallows_core::units::Time;
 
+use line::Arriving;
 pub(crate) use line::Line;
 pub use plan::{Engine, EngineChoice, NoLayers};
-use plan::{INPUT_BITS, POSITION_BITS};
 pub(crate) use plan::{LayerPlan, refuse};
 
 use crate::engine::Key;
 use crate::network::Network;
-use crate::packet::Ticket;
 use crate::paths::Paths;
+use crate::ticket::Ticket;
 
 /// The windows are longer than the least time from host to host.
 const TOO_LONG: &str = "a packet arrives before the window: windows are too long";
@@ -74,22 +74,20 @@ pub(crate) struct Layers {
     wake: Vec<Time>,
     /// The packets on each link.
     lines: Vec<Line>,
-    /// For each port, the packets of this window that go to it: time, input and position.
-    buckets: Vec<Vec<u64>>,
+    /// For each port, the packets of this window that go to it.
+    buckets: Vec<Vec<Arriving>>,
     /// The position of each link in the plan's order, and a bit for each position: something is at
     /// the port or on its link.
     positions: Vec<u32>,
     active: Vec<u64>,
-    scratch: Vec<u64>,
-    /// Links of which packets were shown in this window.
-    shown: Vec<u32>,
+    scratch: Vec<Arriving>,
     /// Ports that have dropped packets in this window.
     dropped: Vec<u32>,
 }
 
 impl Layers {
     pub(crate) fn new(plan: LayerPlan) -> Self {
-        let links = plan.rank.len();
+        let links = plan.host.len();
         let mut positions = vec![u32::MAX; links];
         for (position, &link) in (0..).zip(&plan.order) {
             positions[link as usize] = position;
@@ -109,7 +107,6 @@ impl Layers {
             active: vec![0; plan.order.len().div_ceil(64)],
             positions,
             scratch: Vec::new(),
-            shown: Vec::new(),
             dropped: Vec::new(),
             plan,
         }
@@ -211,7 +208,7 @@ impl Layers {
     ) {
         let nic = 2 * host as usize;
         let due = network.run_port(nic as u32, iter::empty(), end, &mut self.lines[nic]);
-        self.lines[nic + 1].tidy();
+        self.lines[nic + 1].take(0);
         let next = self.lines[nic + 1].next();
         self.wake[host as usize] = next.min(self.agendas[host as usize].next).min(due);
         self.latest = self.latest.max(latest);
@@ -260,69 +257,55 @@ impl Layers {
                 }
             }
         }
-        for link in self.shown.drain(..) {
-            self.lines[link as usize].tidy();
-        }
         self.switches_at = until;
         count
     }
 
-    /// Shows the packets that arrive from a link before `until` to their next ports.
+    /// Hands the packets that arrive from a link before `until` to their next ports.
     #[inline]
     fn show(&mut self, link: u32, until: Time, paths: &Paths) -> u64 {
         let line = &mut self.lines[link as usize];
-        let (begin, rank) = (self.switches_at, u64::from(self.plan.rank[link as usize]));
-        let first = line.shown();
-        let mut position = first;
-        for transit in line.coming() {
+        let begin = self.switches_at;
+        let mut count = 0;
+        for transit in line.packets() {
             if transit.time >= until {
                 break;
             }
             assert!(transit.time >= begin, "{TOO_LONG}");
-            let since = (transit.time - begin).ps();
-            let port = paths.link(transit.ticket.route);
+            let mut ticket = transit.ticket;
+            let port = paths.link(ticket.route());
+            ticket.advance();
             let bucket = &mut self.buckets[port as usize];
             if bucket.is_empty() {
                 activate(&mut self.active, self.positions[port as usize]);
             }
-            let about = rank << POSITION_BITS | position as u64;
-            bucket.push(since << (INPUT_BITS + POSITION_BITS) | about);
-            position += 1;
+            bucket.push(Arriving::new(transit.time - begin, link, ticket));
+            count += 1;
         }
-        if position > first {
-            let last = line.coming()[position - first - 1].time;
-            self.latest = self.latest.max(last);
-            line.show(position);
-            self.shown.push(link);
+        if count > 0 {
+            self.latest = self.latest.max(line.packets()[count - 1].time);
+            line.take(count);
         }
-        (position - first) as u64
+        count as u64
     }
 
     /// Lets a port of a switch take its packets of this window, and send what it starts to send
     /// before `until`. Returns when it sends next.
     #[inline]
     fn run_port(&mut self, link: u32, until: Time, network: &mut Network) -> Time {
-        let port = link as usize;
-        let mut keys = mem::take(&mut self.buckets[port]);
-        let mut out = mem::take(&mut self.lines[port]);
-        line::sort(&mut keys, &mut self.scratch);
-        let inputs = &self.plan.inputs[self.plan.first_input[port] as usize..];
-        let (lines, begin) = (&self.lines[..], self.switches_at);
-        let arrivals = keys.iter().map(|&key| {
-            let input = inputs[(key >> POSITION_BITS) as usize % (1 << INPUT_BITS)];
-            let transit = lines[input as usize].at(key as usize % (1 << POSITION_BITS));
-            let mut ticket = transit.ticket;
-            ticket.route += 1;
-            let since = Time::from_ps(key >> (INPUT_BITS + POSITION_BITS));
-            (begin + since, ticket)
-        });
-        let due = network.run_port(link, arrivals, until, &mut out);
+        let (port, begin) = (link as usize, self.switches_at);
+        let bucket = &mut self.buckets[port];
+        line::sort(bucket, &mut self.scratch);
+        // Before `until`, so that the sum does not overflow.
+        let at = |since: Time| Time::from_ps(begin.ps() + since.ps());
+        let arrivals = bucket
+            .iter()
+            .map(|packet| (at(packet.since()), packet.ticket));
+        let due = network.run_port(link, arrivals, until, &mut self.lines[port]);
+        bucket.clear();
         if network.has_dropped(link) {
             self.dropped.push(link);
         }
-        keys.clear();
-        self.buckets[port] = keys;
-        self.lines[port] = out;
         due
     }
 

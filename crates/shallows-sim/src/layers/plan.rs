@@ -12,11 +12,8 @@ use crate::topology::Node;
 use crate::transport::Completion;
 use crate::watch::Watch;
 
-/// Positions of packets in a window, and inputs of a switch, that a key has room for.
-pub(super) const POSITION_BITS: u32 = 20;
-pub(super) const INPUT_BITS: u32 = 12;
-
-/// Windows are at most this long, so that a time within one fits into a key.
+/// The longest way from a host to its switch or back, so that a time within a window fits into 32
+/// bits.
 const LONGEST: Time = Time::from_us(2_000);
 
 /// Full packets that a host can send in a window below which an event queue is as fast.
@@ -100,9 +97,6 @@ pub enum NoLayers {
     /// Messages between hosts that take no time.
     #[error("control messages take next to no time")]
     Immediate,
-    /// A switch has too many links.
-    #[error("a switch has more than {} links", 1 << INPUT_BITS)]
-    Inputs,
     /// Hosts are too near.
     #[error("a window of {window} has room for fewer than {LEAST_PACKETS} packets")]
     ShortWindow {
@@ -121,12 +115,6 @@ pub(crate) struct LayerPlan {
     /// The links of all NICs by host, then those that switches send on, layer by layer.
     pub(super) order: Vec<u32>,
     pub(super) layers: u32,
-    /// The links into each switch, one switch after the other.
-    pub(super) inputs: Vec<u32>,
-    /// For each link, where the inputs of the switch that it leaves begin.
-    pub(super) first_input: Vec<u32>,
-    /// For each link, its position among the inputs of the switch that it leads to.
-    pub(super) rank: Vec<u32>,
     /// For each link, the host that it leads to, if it does.
     pub(super) host: Vec<Option<u32>>,
     /// No packet takes less time from a host to the first switch.
@@ -147,15 +135,11 @@ impl LayerPlan {
             hosts: fabric.hosts(),
             order,
             layers,
-            inputs: Vec::new(),
-            first_input: vec![0; fabric.links().len()],
-            rank: vec![0; fabric.links().len()],
             host: fabric.links().iter().map(|link| host(link.to)).collect(),
             up: LONGEST,
             down: LONGEST,
             letters: Time::MAX,
         };
-        plan.find_inputs(setup)?;
         for (number, link) in (0..).zip(fabric.links()) {
             let framing = ports.config(fabric, number).framing;
             let time = |size: u32| {
@@ -165,11 +149,12 @@ impl LayerPlan {
             // A transmission may be a picosecond shorter, for what the one before was longer.
             let on_wire = time(smallest).saturating_sub(Time::from_ps(1));
             let flight = on_wire + ports.delay(fabric, number);
-            // So that the packets of a window have positions.
-            let most = on_wire * (1 << (POSITION_BITS - 2));
-            let (from, to) = (host(link.from).is_some(), host(link.to).is_some());
-            plan.up = plan.up.min(most).min(if from { flight } else { Time::MAX });
-            plan.down = plan.down.min(most).min(if to { flight } else { Time::MAX });
+            if host(link.from).is_some() {
+                plan.up = plan.up.min(flight);
+            }
+            if host(link.to).is_some() {
+                plan.down = plan.down.min(flight);
+            }
         }
         Ok(plan)
     }
@@ -214,40 +199,6 @@ impl LayerPlan {
         if window < packet * LEAST_PACKETS {
             return Err(NoLayers::ShortWindow { window });
         }
-        Ok(())
-    }
-
-    fn find_inputs(&mut self, setup: &Setup) -> Result<(), NoLayers> {
-        let links = setup.fabric.links();
-        let mut of_switch = vec![Vec::new(); setup.fabric.switches() as usize];
-        for (number, link) in (0..).zip(links) {
-            if let Node::Switch(switch) = link.to {
-                let inputs: &mut Vec<u32> = &mut of_switch[switch as usize];
-                self.rank[number as usize] = inputs.len() as u32;
-                inputs.push(number);
-            }
-        }
-        if of_switch
-            .iter()
-            .any(|inputs| inputs.len() > 1 << INPUT_BITS)
-        {
-            return Err(NoLayers::Inputs);
-        }
-        let first = |switch: u32| {
-            of_switch[..switch as usize]
-                .iter()
-                .map(Vec::len)
-                .sum::<usize>()
-        };
-        let firsts: Vec<u32> = (0..setup.fabric.switches())
-            .map(|switch| first(switch) as u32)
-            .collect();
-        for (number, link) in links.iter().enumerate() {
-            if let Node::Switch(switch) = link.from {
-                self.first_input[number] = firsts[switch as usize];
-            }
-        }
-        self.inputs = of_switch.concat();
         Ok(())
     }
 }

@@ -12,7 +12,8 @@ use super::agents::{Delivery, LocalAgent};
 use super::applications::LocalPart;
 use crate::control::GateAgent;
 use crate::engine::{Class, Key};
-use crate::packet::{Packet, Ticket};
+use crate::packet::Packet;
+use crate::ticket::Ticket;
 
 /// The hosts of a part that are more than their transports, by the ports of their NICs.
 pub(crate) type Hosts = FxHashMap<u32, HostState>;
@@ -77,7 +78,7 @@ impl Shard {
     /// Hands a packet of a host's transport to the gates of the host, if it has any.
     #[inline(never)]
     pub(super) fn launch_gated(&mut self, packet: Packet) {
-        let port = self.paths.link(packet.ticket.route);
+        let port = self.paths.link(packet.ticket.route());
         let to = self.destination(&packet);
         let number = self.add(packet);
         let ticket = self.packets.get(number).ticket;
@@ -178,7 +179,7 @@ impl Shard {
                     Verdict::Pass => {}
                     Verdict::Held => return Verdict::Held,
                     Verdict::Drop(refusal) => {
-                        let packet = self.take(packet.packet);
+                        let packet = self.take(packet.packet());
                         if let Some(flow) = packet.account() {
                             self.flows.count_refusal(flow, refusal);
                         }
@@ -190,8 +191,8 @@ impl Shard {
                 }
             }
         }
-        self.packets.get_mut(packet.packet).ticket = packet;
-        self.enter_nic(port, packet.packet);
+        self.packets.get_mut(packet.packet()).ticket = packet;
+        self.enter_nic(port, packet.packet());
         Verdict::Pass
     }
 

@@ -237,7 +237,7 @@ impl Shard {
     #[inline(never)]
     fn next_slot(&mut self, end: Time) -> bool {
         let is_there = {
-            let read_ahead = self.packets.reader(|packet| packet.ticket.route);
+            let read_ahead = self.packets.reader(|packet| packet.ticket.route());
             let (mut collide, is_strict) = (self.network.collisions(), self.is_strict);
             self.events.next_slot(end, |event, number| {
                 let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
@@ -263,7 +263,7 @@ impl Shard {
                 let packet = self.packets.get(event.packet);
                 self.network.read_ahead(event.port & !ARRIVED, packet);
                 if event.port & ARRIVED == 0 {
-                    hint::black_box(self.paths.link(packet.ticket.route));
+                    hint::black_box(self.paths.link(packet.ticket.route()));
                 } else {
                     let connection = packet.connection() as usize;
                     hint::black_box(self.tcp.sources[connection].as_deref().map(Source::flow));
@@ -438,8 +438,8 @@ impl Shard {
     #[inline]
     fn await_arrival(&mut self, number: u32, link: u32, at: Time) {
         let packet = self.packets.get_mut(number);
-        let port = self.paths.link(packet.ticket.route);
-        packet.ticket.route += 1;
+        let port = self.paths.link(packet.ticket.route());
+        packet.ticket.advance();
         self.events.push(Event {
             time: at,
             key: Key::new(Class::Arrival, link),
@@ -469,13 +469,18 @@ impl Shard {
     #[inline(never)]
     fn launch(&mut self, packet: Packet) {
         if self.hosts.is_empty() {
-            let port = self.paths.link(packet.ticket.route);
+            let port = self.paths.link(packet.ticket.route());
+            let mut ticket = packet.ticket;
             let number = self.packets.insert_with(|number| {
-                let mut packet = packet.numbered(number);
-                packet.ticket.route += 1;
-                packet
+                ticket = ticket.numbered(number);
+                ticket.advance();
+                packet.with_ticket(ticket)
             });
-            self.enter(port, number);
+            if self.layers.is_some() {
+                self.enter_line(port, ticket);
+            } else {
+                self.forward(port, number);
+            }
         } else {
             self.launch_gated(packet);
         }
@@ -484,15 +489,11 @@ impl Shard {
     /// Hands a packet to the NIC of its host.
     #[inline]
     fn enter_nic(&mut self, port: u32, number: u32) {
-        self.packets.get_mut(number).ticket.route += 1;
-        self.enter(port, number);
-    }
-
-    /// Hands a packet that is on its path to the NIC of its host.
-    #[inline]
-    fn enter(&mut self, port: u32, number: u32) {
+        let ticket = &mut self.packets.get_mut(number).ticket;
+        ticket.advance();
+        let ticket = *ticket;
         if self.layers.is_some() {
-            self.enter_line(port, number);
+            self.enter_line(port, ticket);
         } else {
             self.forward(port, number);
         }

@@ -111,11 +111,11 @@ impl Shard {
 
     /// Lets a packet arrive at the end of a link, with its account where it can be paused.
     pub(super) fn carry(&mut self, number: u32, sent: Sent) {
-        let next = self.paths.link(self.packets.get(number).ticket.route);
+        let next = self.paths.link(self.packets.get(number).ticket.route());
         if self.pauses.is_none() || next & ARRIVED != 0 {
             return self.await_arrival(number, sent.link, sent.arrival);
         }
-        self.packets.get_mut(number).ticket.route += 1;
+        self.packets.get_mut(number).ticket.advance();
         self.events.push(Event {
             time: sent.arrival,
             key: Key::new(Class::Frame, sent.link),
@@ -159,7 +159,7 @@ impl Shard {
         }
         let packet = self.packets.get(number);
         // Its route is past the link of this port.
-        let link = self.paths.link(packet.ticket.route - 2);
+        let link = self.paths.link(packet.ticket.route() - 2);
         let queue = self.network.port(port).classify(&packet.ticket);
         let size = packet.size();
         let gauge = self.gauge(link);

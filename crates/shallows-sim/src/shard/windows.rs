@@ -7,7 +7,7 @@ use shallows_core::units::Time;
 use super::Shard;
 use crate::engine::{Class, Key};
 use crate::layers::HostEvent;
-use crate::packet::Ticket;
+use crate::ticket::Ticket;
 
 impl Shard {
     /// Runs windows before `end` until there were at least `most` events; how many there were.
@@ -68,16 +68,15 @@ impl Shard {
     /// Takes a packet that has arrived at its host.
     #[inline]
     fn take_packet(&mut self, ticket: Ticket) {
-        let mut packet = *self.packets.get(ticket.packet);
+        let mut packet = *self.packets.get(ticket.packet());
         packet.ticket = ticket;
-        self.packets.remove(ticket.packet);
+        self.packets.remove(ticket.packet());
         self.take_arrived(packet);
     }
 
     /// Hands a packet to a NIC.
     #[inline]
-    pub(super) fn enter_line(&mut self, nic: u32, number: u32) {
-        let ticket = self.packets.get(number).ticket;
+    pub(super) fn enter_line(&mut self, nic: u32, ticket: Ticket) {
         let Some(layers) = &mut self.layers else {
             return;
         };
