@@ -12,7 +12,7 @@ use shallows_results::flows::record_batch;
 use shallows_results::record::Completeness;
 use shallows_results::{Format, RunRecord};
 use shallows_run::examples::read_text;
-use shallows_run::{Failure, FlowRecords, Interrupt, Options, Scenario, run_built, save};
+use shallows_run::{Failure, Interrupt, Scenario, save};
 use shallows_study::overview::{MeasuredRun, overview};
 
 use crate::failure::exception;
@@ -137,14 +137,8 @@ pub(crate) fn run(
                 || Python::attach(|py| py.check_signals().is_err())
         };
         let interrupted = Interrupt::Ask(&asked);
-        let built = scenario.build_unless(interrupted)?;
-        let options = Options {
-            out: None,
-            threads,
-            interrupted,
-            flows: FlowRecords::InMemory,
-        };
-        let record = run_built(&scenario, &built, &options, &mut [])?.record;
+        let runner = scenario.runner().threads(threads);
+        let record = runner.interrupted_by(interrupted).run()?.record;
         let is_partial =
             |of: &shallows_results::summary::Summary| of.completeness == Completeness::Partial;
         if record.summary.as_ref().is_some_and(is_partial) {

@@ -6,7 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::net::if_::if_nametoindex;
+use shallows_bpf::StageTags;
+use shallows_core::host::stage::StageTagger;
 use shallows_core::units::Time;
+use shallows_model::ApplicationSetup;
+use shallows_model::workload::Workload;
 use thiserror::Error;
 
 use crate::command::{self, CommandOutcome, CommandPlan};
@@ -16,8 +21,8 @@ use crate::switch::{
     set_nice, sharpen_timers,
 };
 use crate::traffic::{
-    ApplicationPlan, Barrier, Flow, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober,
-    STREAM_PORT, StreamPlan, StreamTotals, Traffic, TrafficError, prepare,
+    Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober, STREAM_PORT, StreamTotals, Traffic,
+    TrafficError, prepare,
 };
 use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
@@ -34,14 +39,12 @@ pub struct Experiment {
     pub lab: LabPlan,
     /// The switch, whose port `n` is [`lab::port`]`(n)`.
     pub switch: SwitchConfig,
-    /// The flows.
-    pub flows: Vec<Flow>,
-    /// Which of them wait for others.
-    pub barriers: Vec<Barrier>,
-    /// What those of them send that are UDP.
-    pub streams: StreamPlan,
+    /// The flows. Services are DSCPs, below 64.
+    pub workload: Arc<Workload>,
+    /// Of the jitter of UDP senders.
+    pub seed: u64,
     /// Applications, which need an `until`.
-    pub applications: Vec<ApplicationPlan>,
+    pub applications: Vec<ApplicationSetup>,
     /// Pings, each from a host.
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
@@ -52,6 +55,8 @@ pub struct Experiment {
     pub until: Option<Time>,
     /// XCo's controllers and coordinators.
     pub xco: Option<XcoPlan>,
+    /// Stages that every host tags its TCP packets with, instead of the DSCP of their flow.
+    pub stages: Option<StageTagger>,
 }
 
 /// What was seen of a run.
@@ -96,6 +101,9 @@ pub enum ExperimentError {
     /// XCo.
     #[error(transparent)]
     Xco(#[from] XcoLabError),
+    /// The stage tags.
+    #[error(transparent)]
+    Stages(#[from] shallows_bpf::Error),
     /// The switch does not begin to work.
     #[error("the switch did not start within {START:?}; is its CPU free?")]
     NoSwitch,
@@ -126,6 +134,8 @@ impl Experiment {
         set_nice(HOSTS_NICE).map_err(LabError::from)?;
         sharpen_timers();
         let lab = Lab::build(&self.lab)?;
+        let stages = self.stages.as_ref();
+        let _tags = stages.map(|stages| self.tag(&lab, stages)).transpose()?;
         let (xco, coordinations) = match &self.xco {
             Some(plan) => {
                 let (xco, coordinations) = XcoLab::start(&lab, plan)?;
@@ -153,8 +163,23 @@ impl Experiment {
         Ok(observed)
     }
 
+    /// Lets all hosts tag what they send, before the first connection is opened.
+    fn tag(&self, lab: &Lab, stages: &StageTagger) -> Result<StageTags, ExperimentError> {
+        let mut tags = StageTags::load(stages)?;
+        for host in 0..self.lab.hosts {
+            lab.host(host).enter(|| {
+                let device = if_nametoindex(lab::DEVICE).map_err(|error| LabError::File {
+                    what: format!("looking for {}", lab::DEVICE),
+                    error: error.into(),
+                })?;
+                Ok::<_, ExperimentError>(tags.attach(device)?)
+            })??;
+        }
+        Ok(tags)
+    }
+
     fn has_streams(&self) -> bool {
-        self.flows.iter().any(|flow| flow.stream.is_some())
+        !self.workload.datagrams.is_empty()
     }
 
     fn watch(
@@ -165,8 +190,7 @@ impl Experiment {
         departures: &Arc<Departures>,
         interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Seen, ExperimentError> {
-        let streams = (&self.streams, departures);
-        let traffic = Traffic::prepare(lab, &self.flows, &self.barriers, streams)?;
+        let traffic = Traffic::prepare(lab, &self.workload, self.seed, departures)?;
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();

@@ -50,17 +50,31 @@ pub struct ApplicationEntry {
     pub run: ApplicationConfig,
 }
 
-/// An application ready to run.
-#[derive(Debug)]
+/// An application on a fabric, whose parameters make sense.
+#[derive(Clone, Debug, PartialEq)]
 pub struct ApplicationSetup {
     /// What its latencies are called.
     pub name: String,
     /// Service of the application's packets.
     pub service: u16,
-    /// The host of each member.
+    /// The host of each member, clients first.
     pub hosts: Vec<u32>,
-    /// Its connections and parts.
-    pub plan: Plan,
+    /// Numbers of clients and servers.
+    pub members: Members,
+    /// Start and end.
+    pub span: Span,
+    /// The kind of application and its parameters.
+    pub run: ApplicationConfig,
+}
+
+impl ApplicationSetup {
+    /// Its connections, and its part at each member.
+    ///
+    /// # Errors
+    /// If its parameters make no sense.
+    pub fn plan(&self) -> Result<Plan, ApplicationError> {
+        self.run.plan(self.members, self.span)
+    }
 }
 
 /// Why an application cannot be built.
@@ -125,12 +139,16 @@ impl ApplicationEntry {
             start: self.start,
             stop: self.stop,
         };
-        Ok(ApplicationSetup {
+        let setup = ApplicationSetup {
             name: self.name().to_owned(),
             service: self.service,
-            plan: self.run.plan(members, span)?,
             hosts: clients.into_iter().chain(servers).collect(),
-        })
+            members,
+            span,
+            run: self.run.clone(),
+        };
+        setup.plan()?;
+        Ok(setup)
     }
 
     /// What its latencies are called.

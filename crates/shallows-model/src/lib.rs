@@ -2,9 +2,11 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`model`] | all of the following, as one run has it |
 //! | [`topology`] | hosts, switches and links |
 //! | [`routing`] | shortest paths, and the choice between equal ones |
 //! | [`workload`] | flows: their sizes, arrivals, hosts and services |
+//! | [`barriers`] | flows that wait for others |
 //! | [`applications`] | applications at hosts |
 //! | [`transport`] | lifetime of connections, ends of flows, transports of some flows |
 //! | [`ports`] | egress ports of a fabric |
@@ -16,10 +18,12 @@
 #![forbid(unsafe_code)]
 
 pub mod applications;
+pub mod barriers;
 pub mod control;
 pub mod faults;
 pub mod hosts;
 pub mod interrupt;
+pub mod model;
 pub mod ports;
 pub mod routing;
 pub mod topology;
@@ -28,10 +32,15 @@ pub mod workload;
 pub mod xco;
 
 pub use applications::{ApplicationEntry, ApplicationEntryError, ApplicationSetup};
+pub use barriers::Barriers;
 pub use control::{Carriage, Channel, ControlError};
 pub use faults::{Fault, LinkChange};
 pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
 pub use interrupt::{Interrupt, Interrupted};
+pub use model::Model;
 pub use ports::PortSetup;
 pub use transport::{Completion, Connections, TransportOverride};
-pub use xco::{Directives, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};
+pub use xco::{
+    ControllerFault, Directives, FaultAction, Forgery, HierarchyConfig, Outage, Weight, XcoConfig,
+    XcoError,
+};

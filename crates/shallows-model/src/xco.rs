@@ -126,6 +126,77 @@ pub struct Outage {
     pub restart: Option<Time>,
 }
 
+/// A fault of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ControllerFault {
+    /// Time of the fault.
+    pub at: Time,
+    /// Number of the controller: 0 is the first, higher numbers are standbys.
+    pub controller: usize,
+    /// Kind of fault.
+    pub action: FaultAction,
+}
+
+/// Kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultAction {
+    /// The controller is killed.
+    Kill,
+    /// The controller is started again.
+    Start,
+}
+
+impl Outage {
+    /// The crash and the restart.
+    pub fn faults(&self) -> impl Iterator<Item = ControllerFault> {
+        let controller = self.controller as usize;
+        let fault = move |at, action| ControllerFault {
+            at,
+            controller,
+            action,
+        };
+        let restart = self.restart.map(|at| fault(at, FaultAction::Start));
+        [fault(self.crash, FaultAction::Kill)]
+            .into_iter()
+            .chain(restart)
+    }
+}
+
+/// Forged directives, sent without the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Forgery {
+    /// Host that the forger sends to.
+    pub victim: u32,
+    /// Start time.
+    pub start: Time,
+    /// Stop time.
+    pub stop: Time,
+    /// Interval between attempts.
+    #[serde(default = "ten_milliseconds")]
+    pub every: Time,
+}
+
+fn ten_milliseconds() -> Time {
+    Time::from_ms(10)
+}
+
+impl Directives {
+    /// The strategy of a controller that gives them.
+    pub fn strategy(self) -> Strategy {
+        match self {
+            Self::Timeslice => Strategy::Timeslice,
+            Self::RateLimit => Strategy::RateLimit(Sharing::Equal),
+            Self::MaxMin => Strategy::RateLimit(Sharing::MaxMin),
+        }
+    }
+}
+
 impl Default for XcoConfig {
     fn default() -> Self {
         let controller = ControllerConfig::default();
@@ -289,11 +360,7 @@ impl XcoConfig {
             address,
             peers: peers.collect(),
             slot: self.slot,
-            strategy: match self.directives {
-                Directives::Timeslice => Strategy::Timeslice,
-                Directives::RateLimit => Strategy::RateLimit(Sharing::Equal),
-                Directives::MaxMin => Strategy::RateLimit(Sharing::MaxMin),
-            },
+            strategy: self.directives.strategy(),
             preempt_after: self.preempt_after,
             patience: self.patience,
             weights: weights.map(|weight| (weight.host, weight.weight)).collect(),

@@ -21,7 +21,7 @@ use shallows_model::workload::FlowSpec;
 use shallows_model::{Completion, Interrupt, PortSetup, TransportOverride};
 
 use crate::failure::Failure;
-use crate::scenario::{Built, Scenario};
+use crate::plan::RunPlan;
 
 /// Computes ideal flow completion times.
 #[derive(Debug)]
@@ -46,18 +46,16 @@ pub(crate) enum Handshake {
 
 /// What each flow of a scenario would take alone.
 pub(crate) fn fcts(
-    scenario: &Scenario,
-    built: &Built,
+    plan: &RunPlan,
     (handshake, completion): (Handshake, Completion),
     interrupt: Interrupt<'_>,
 ) -> Result<Vec<Time>, Failure> {
     let ideal = |(number, flow)| {
-        let usual = &scenario.config.transport;
-        let transport = TransportOverride::choose(&built.overrides, usual, flow);
+        let transport = TransportOverride::choose(&plan.overrides, &plan.transport, flow);
         let ideal = Ideal {
-            fabric: &built.fabric,
-            router: &built.router,
-            ports: &built.ports,
+            fabric: &plan.fabric,
+            router: &plan.router,
+            ports: &plan.ports,
             segment: transport.segment,
             header: transport.header,
             handshake,
@@ -65,14 +63,15 @@ pub(crate) fn fcts(
         };
         ideal.fct(number, flow)
     };
-    let flows = &built.workload.flows;
+    let flows = &plan.workload.flows;
     let mut fcts = Vec::with_capacity(flows.len());
     for flow in (0..).zip(flows) {
         let is_given_up = interrupt.check_at(fcts.len()).is_err();
         if is_given_up {
             return Err(Failure::NotBegun);
         }
-        let fct = ideal(flow).map_err(|error| scenario.error("workload", error.to_string()))?;
+        let fct =
+            ideal(flow).map_err(|error| plan.scenario.error("workload", error.to_string()))?;
         fcts.push(fct);
     }
     Ok(fcts)
@@ -198,6 +197,7 @@ mod tests {
     use shallows_model::topology::TopologyConfig;
 
     use super::*;
+    use crate::Scenario;
 
     /// Two hosts at 10 Gbps around a link of `uplink`; 1 us a link.
     fn ideal(uplink: Rate, framing: Framing, bytes: u64, completion: Completion) -> Time {
@@ -355,17 +355,15 @@ mod tests {
         );
         let scenario = Scenario::parse(std::path::Path::new("lone.toml"), &text, &[]);
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-        let built = scenario.build().unwrap_or_else(|error| panic!("{error}"));
+        let plan = scenario.build().unwrap_or_else(|error| panic!("{error}"));
         let handshake = if handshake {
             Handshake::Syn
         } else {
             Handshake::None
         };
         let moments = (handshake, scenario.config.completion);
-        let ideal = fcts(&scenario, &built, moments, Interrupt::Never);
-        let mut simulation = scenario
-            .simulation(&built, 1)
-            .unwrap_or_else(|error| panic!("{error}"));
+        let ideal = fcts(&plan, moments, Interrupt::Never);
+        let mut simulation = plan.simulation(1).unwrap_or_else(|error| panic!("{error}"));
         while simulation.run(Time::MAX, u64::MAX) == shallows_sim::Status::Running {}
         let simulated: Vec<_> = simulation
             .flows()

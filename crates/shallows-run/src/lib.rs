@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::str::FromStr as _;
-//! use shallows_run::{Scenario, run};
+//! use shallows_run::Scenario;
 //!
 //! let mut scenario = Scenario::from_str(r#"
 //!     topology.star = { hosts = 4, rate = "10Gbps", delay = "1us" }
@@ -10,7 +10,7 @@
 //!     workload.poisson = { load = 0.5, size = "20KB", flows = 100 }
 //! "#)?;
 //! scenario.set("transport.controller=dctcp")?;
-//! let record = run(&scenario, &mut [])?;
+//! let record = scenario.run()?;
 //! let summary = record.summary.expect("there were flows");
 //! let fct = summary.classes.small.fct.expect("they are small, and all have finished");
 //! println!("99 of 100 small flows took {} at most", fct.p99);
@@ -19,10 +19,14 @@
 //! ```
 //!
 //! A [`Scenario`] is [loaded](Scenario::load) from a file or a text and [changed](Scenario::set) key
-//! by key; what is wrong with it is told by a [`Diagnostic`] with file, line and advice. [`run`]
-//! simulates it and answers with a [`RunRecord`]: flows, their summary and the tables of the
-//! scenario's probes. [`run_built`] writes a directory that [`RunRecord::open`] opens again.
-//! An [`Observer`] looks on while it runs.
+//! by key; what is wrong with it is told by a [`Diagnostic`] with file, line and advice.
+//! [`Scenario::run`] simulates it and answers with a [`RunRecord`]: flows, their summary and the
+//! tables of the scenario's probes. A [`Runner`] has threads, an output directory that
+//! [`RunRecord::open`] opens again, and [`Observer`]s, who look on while it runs:
+//! `scenario.runner().threads(4).output("out").run()`.
+//!
+//! Between the two is the [`RunPlan`], which owns everything that a run needs. A [`World`] admits a
+//! plan and runs it: [`Simulated`], or `live::Live`.
 //!
 //! The live world needs Linux and the feature `live`; without either, the crate simulates only.
 
@@ -39,6 +43,7 @@ mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
 mod measure;
+mod plan;
 mod platform;
 mod recorder;
 pub mod report;
@@ -48,17 +53,20 @@ mod schema;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod sights;
 mod underway;
+mod world;
 
 pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
 pub use measure::Measure;
+pub use plan::RunPlan;
 pub use platform::{program, read_file};
-pub use run::{Finished, FlowRecords, Options, run, run_built, save};
+pub use run::save;
 pub use shallows_model::Interrupt;
 pub use shallows_results::RunRecord;
 
-pub use scenario::{Built, Diagnostic, Scenario, ScenarioConfig, Setting};
+pub use scenario::{Diagnostic, Scenario, ScenarioConfig, Setting};
 pub use schema::schema;
+pub use world::{Admitted, FlowRecords, Options, Run, Runner, Simulated, World};
 
 /// A hash of the code and data that decide the results of a simulated run and their statistics:
 /// kept runs are valid for equal ids only.

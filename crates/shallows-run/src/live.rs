@@ -23,9 +23,12 @@ use shallows_results::latencies::{Latency, TABLE, collect};
 use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::summary::{RunFacts, Summary};
 
+use crate::driver::Observer;
 use crate::failure::Failure;
-use crate::run::{Options, begin_output, nothing};
-use crate::scenario::{Built, LiveCommand, Scenario, ScenarioConfig};
+use crate::plan::RunPlan;
+use crate::run::{begin_output, nothing};
+use crate::scenario::{LiveCommand, ScenarioConfig};
+use crate::world::{Admitted, Options, Run, World};
 use controller::Chosen;
 pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
@@ -36,80 +39,100 @@ use scale::Scale;
 /// A run that lost more of its CPUs than this to other virtual machines shows nothing.
 const MOST_STEAL: f64 = 0.03;
 
-/// What a live run came to.
-#[derive(Debug)]
-pub struct LiveFinished {
-    /// What it left; without a summary if it had no flows.
-    pub record: RunRecord,
-    /// Whether it came to its end.
-    pub completeness: Completeness,
-    /// What else there is to say, line by line.
-    pub report: String,
-    /// Everything that was seen.
-    pub observed: Observed,
+/// The live world: hosts are network namespaces of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live {
+    /// Factor on rates, by which times are divided.
+    pub scale: Option<f64>,
 }
 
-/// Runs a scenario that [`scaled`] has let pass, and writes its results.
-pub fn run(
-    scenario: &Scenario,
-    built: &Built,
-    options: &Options<'_>,
-) -> Result<LiveFinished, Failure> {
-    let controller = Chosen::new(scenario)?;
-    let mut experiment = plan::experiment(scenario, built, &controller)?;
-    let ideal = ideal_fcts(scenario, built)?;
-    let Some((out, format)) = options.out else {
-        return Err(anyhow!("a live run needs a directory for its results").into());
-    };
-    let output = begin_output(out, scenario)?;
-    experiment.outputs = Some(output.path().join("commands"));
+impl World for Live {
+    /// Refuses what cannot run live, and scales rates and times.
+    fn admit(&self, plan: RunPlan) -> Result<Admitted<Self>, Failure> {
+        admit::refuse(&plan, self.scale)?;
+        let Some(factor) = self.scale else {
+            return Ok(Admitted::new(plan));
+        };
+        let scale = Scale::new(factor).context("--scale")?;
+        let RunPlan {
+            mut scenario,
+            model,
+            ..
+        } = plan;
+        // Flows are those of the scenario itself, so that scaling changes when but never what.
+        let workload = scale.workload(Arc::unwrap_or_clone(model.workload))?;
+        let config = scale.scenario(&scenario.config)?;
+        scenario.replace(config)?;
+        let fabric = scenario.fabric()?;
+        Ok(Admitted::new(scenario.build_with(fabric, workload)?))
+    }
 
-    let begun = Instant::now();
-    let observed = match experiment.run(&|| options.interrupted.is_set()) {
-        Ok(observed) => observed,
-        Err(error) => {
-            // What commands have printed may say why.
+    fn run(
+        plan: &Admitted<Self>,
+        options: &Options<'_>,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Run, Failure> {
+        if !observers.is_empty() {
+            return Err(anyhow!("observers look on simulations; a live run has none").into());
+        }
+        let scenario = &plan.scenario;
+        let controller = Chosen::new(scenario)?;
+        let mut experiment = plan::experiment(plan, &controller)?;
+        let ideal = ideal_fcts(plan)?;
+        let Some((out, format)) = options.out else {
+            return Err(anyhow!("a live run needs a directory for its results").into());
+        };
+        let output = begin_output(out, scenario)?;
+        experiment.outputs = Some(output.path().join("commands"));
+
+        let begun = Instant::now();
+        let observed = match experiment.run(&|| options.interrupted.is_set()) {
+            Ok(observed) => observed,
+            Err(error) => {
+                // What commands have printed may say why.
+                output.publish()?;
+                return Err(anyhow::Error::from(error).into());
+            }
+        };
+        let wall = begun.elapsed();
+        let completeness = if options.interrupted.is_set() {
+            Completeness::Partial
+        } else {
+            Completeness::Complete
+        };
+
+        results::write(output.path(), &observed, plan)?;
+        if let Some(seen) = &observed.xco {
+            xco::write(output.path(), seen)?;
+        }
+        let records = records(&observed, plan, &ideal);
+        let latencies = latencies(&observed, scenario, &plan.fabric)?;
+        if records.is_empty() && latencies.is_empty() && experiment.commands.is_empty() {
             output.publish()?;
-            return Err(anyhow::Error::from(error).into());
+            return Err(match completeness {
+                Completeness::Complete => nothing("started", scenario).into(),
+                Completeness::Partial => Failure::Interrupted,
+            });
         }
-    };
-    let wall = begun.elapsed();
-    let completeness = if options.interrupted.is_set() {
-        Completeness::Partial
-    } else {
-        Completeness::Complete
-    };
-
-    results::write(output.path(), &observed, built)?;
-    if let Some(seen) = &observed.xco {
-        xco::write(output.path(), seen)?;
-    }
-    let records = records(&observed, built, &ideal);
-    let latencies = latencies(&observed, scenario, &built.fabric)?;
-    if records.is_empty() && latencies.is_empty() && experiment.commands.is_empty() {
+        let facts = facts(&observed, plan, &records, wall);
+        let mut record = summarized(plan, completeness, records, facts, &latencies)?;
+        record::add_tables(&mut record, &observed, plan)?;
+        record.write(output.path(), format)?;
+        let mut observed = observed;
+        for command in &mut observed.commands {
+            for stream in [&mut command.stdout, &mut command.stderr] {
+                move_into(&mut stream.file, output.path(), output.target());
+            }
+        }
         output.publish()?;
-        return Err(match completeness {
-            Completeness::Complete => nothing("started", scenario).into(),
-            Completeness::Partial => Failure::Interrupted,
-        });
+        Ok(Run {
+            record,
+            completeness,
+            probes: Vec::new(),
+            report: difference::describe(scenario) + &results::report(&observed, plan),
+            observed: Some(Box::new(observed)),
+        })
     }
-    let facts = facts(&observed, built, &records, wall);
-    let mut record = summarized(scenario, built, completeness, records, facts, &latencies)?;
-    record::add_tables(&mut record, &observed, built)?;
-    record.write(output.path(), format)?;
-    let mut observed = observed;
-    for command in &mut observed.commands {
-        for stream in [&mut command.stdout, &mut command.stderr] {
-            move_into(&mut stream.file, output.path(), output.target());
-        }
-    }
-    output.publish()?;
-    Ok(LiveFinished {
-        record,
-        completeness,
-        report: difference::describe(scenario) + &results::report(&observed, scenario, built),
-        observed,
-    })
 }
 
 /// The place of a file of the results once they are complete.
@@ -125,21 +148,20 @@ fn move_into(file: &mut Option<PathBuf>, from: &Path, to: &Path) {
 /// The record of a live run: its flows, what applications and programs did, and what all that comes
 /// to, if there was any of it.
 pub fn summarized(
-    scenario: &Scenario,
-    built: &Built,
+    plan: &RunPlan,
     completeness: Completeness,
     records: Vec<FlowRecord>,
     mut facts: RunFacts,
     latencies: &[Latency],
 ) -> Result<RunRecord, Failure> {
-    let rule = scenario.config.report.percentiles;
+    let rule = plan.scenario.config.report.percentiles;
     let (summaries, table) = collect(latencies, rule)?;
     let operations = summaries.iter().map(|of| of.operation.clone()).collect();
     facts.latencies = summaries;
     let summary = if records.is_empty() && latencies.is_empty() {
         None
     } else {
-        let classes = built.size_classes;
+        let classes = plan.size_classes;
         Some(Summary::new(&records, completeness, classes, rule, facts)?)
     };
     let mut record = RunRecord::new(records, summary);
@@ -150,30 +172,13 @@ pub fn summarized(
     Ok(record)
 }
 
-/// A scenario that can run live, with its rates and times scaled.
-pub fn scaled(mut scenario: Scenario, factor: Option<f64>) -> Result<(Scenario, Built), Failure> {
-    let built = scenario.build()?;
-    admit::refuse(&scenario, &built, factor)?;
-    let Some(factor) = factor else {
-        return Ok((scenario, built));
-    };
-    let scale = Scale::new(factor).context("--scale")?;
-    // Flows are those of the scenario itself, so that scaling changes when but never what.
-    let workload = scale.workload(Arc::unwrap_or_clone(built.workload))?;
-    let config = scale.scenario(&scenario.config)?;
-    scenario.replace(config)?;
-    let fabric = scenario.fabric()?;
-    let built = scenario.build_with(fabric, workload)?;
-    Ok((scenario, built))
-}
-
 /// Everything that a live run of a scenario would start from, in words.
 #[cfg(test)]
-pub(crate) fn plan_of(scenario: &Scenario) -> Result<String, crate::Diagnostic> {
-    let built = scenario.build()?;
-    admit::refuse(scenario, &built, None)?;
+pub(crate) fn plan_of(scenario: &crate::Scenario) -> Result<String, crate::Diagnostic> {
+    let plan = scenario.build()?;
+    admit::refuse(&plan, None)?;
     let wanted = controller::Wanted::of(scenario)?;
-    let planned = plan::experiment(scenario, &built, &Chosen::named("reno"));
+    let planned = plan::experiment(&plan, &Chosen::named("reno"));
     let experiment = match planned {
         Ok(experiment) => experiment,
         Err(Failure::Scenario(diagnostic)) => return Err(diagnostic),
@@ -184,19 +189,19 @@ pub(crate) fn plan_of(scenario: &Scenario) -> Result<String, crate::Diagnostic> 
     let latencies: Vec<_> = commands.map(|of| of.latencies).collect();
     Ok(format!(
         "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?}",
-        built.size_classes, config.report.percentiles, config.name
+        plan.size_classes, config.report.percentiles, config.name
     ))
 }
 
-/// Runs a scenario that [`scaled`] has let pass. What commands print goes to files in `outputs`.
+/// Runs a plan and answers with everything that was seen. What commands print goes to files in
+/// `outputs`.
 pub fn observe(
-    scenario: &Scenario,
-    built: &Built,
+    plan: &Admitted<Live>,
     outputs: Option<PathBuf>,
     interrupted: &AtomicBool,
 ) -> Result<Observed, Failure> {
-    let controller = Chosen::new(scenario)?;
-    let mut experiment = plan::experiment(scenario, built, &controller)?;
+    let controller = Chosen::new(&plan.scenario)?;
+    let mut experiment = plan::experiment(plan, &controller)?;
     experiment.outputs = outputs;
     let observed = experiment.run(&|| interrupted.load(Ordering::Relaxed));
     Ok(observed.map_err(anyhow::Error::from)?)
@@ -276,6 +281,7 @@ mod tests {
     use shallows_core::registry::{Parameters, Registry};
 
     use super::*;
+    use crate::Scenario;
 
     #[derive(Debug)]
     struct Never;
@@ -305,6 +311,7 @@ mod tests {
         registry.marker("never", never);
         let path = Path::new("x.toml");
         let scenario = Scenario::parse_in(path, text, &[], Path::new(""), &registry).unwrap();
-        scaled(scenario, Some(0.2)).unwrap();
+        let live = Live { scale: Some(0.2) };
+        live.admit(scenario.build().unwrap()).unwrap();
     }
 }

@@ -12,8 +12,8 @@ use shallows_sim::Simulation;
 
 use crate::driver::{Observer, Step};
 use crate::failure::Failure;
+use crate::plan::RunPlan;
 use crate::recorder::sent_bytes;
-use crate::scenario::Built;
 
 /// Looks at the counted flows during a time as long as the window.
 const LOOKS: u64 = 200;
@@ -46,7 +46,7 @@ impl Measure {
 /// Ends a run when its counted flows are done, and measures the load that hosts carried meanwhile.
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
-    built: &'a Built,
+    plan: &'a RunPlan,
     measure: Measure,
     next: Option<Time>,
     every: Time,
@@ -59,11 +59,11 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    pub(crate) fn new(built: &'a Built, measure: Measure) -> Self {
+    pub(crate) fn new(plan: &'a RunPlan, measure: Measure) -> Self {
         let to = measure.to;
         let span = to.map_or(Time::ZERO, |to| to.saturating_sub(measure.from));
         Self {
-            built,
+            plan,
             next: to.map(|to| {
                 if measure.from > Time::ZERO {
                     measure.from
@@ -81,13 +81,13 @@ impl<'a> Window<'a> {
 
     /// Bytes that hosts have put on their links.
     fn sent(&self, simulation: &Simulation) -> (u64, f64) {
-        let fabric = &self.built.fabric;
+        let fabric = &self.plan.fabric;
         let links = (0..).zip(fabric.links());
         let of_hosts = links.filter(|(_, link)| matches!(link.from, Node::Host(_)));
         let (mut bytes, mut capacity) = (0, 0.0);
         for (number, link) in of_hosts {
             let port = simulation.port(number);
-            let config = self.built.ports.config(fabric, number);
+            let config = self.plan.ports.config(fabric, number);
             let queues = 0..port.queue_count();
             bytes += queues
                 .map(|queue| sent_bytes(port, config, queue))

@@ -19,7 +19,8 @@ use shallows_sim::{CapturedPacket, Content, Observation, Simulation};
 
 use crate::driver::{Observer, Step, Ticks};
 use crate::failure::Failure;
-use crate::scenario::{Built, Sampled, Scenario, link_name};
+use crate::plan::RunPlan;
+use crate::scenario::{Sampled, link_name};
 use crate::underway::Underway;
 
 /// Where the tables of probes go.
@@ -34,7 +35,7 @@ pub(crate) enum Place<'a> {
 /// The tables of a run's probes in the making.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
-    built: &'a Built,
+    plan: &'a RunPlan,
     place: Place<'a>,
     queues: Option<Sampler<'a, QueueSample>>,
     throughput: Option<Sampler<'a, ThroughputSample>>,
@@ -72,34 +73,30 @@ struct Captured {
 
 impl<'a> Recorder<'a> {
     /// Begins the tables of the probes that the scenario has.
-    pub(crate) fn create(
-        scenario: &Scenario,
-        built: &'a Built,
-        place: Place<'a>,
-    ) -> Result<Self, ResultsError> {
-        let probes = &built.probes;
+    pub(crate) fn create(plan: &'a RunPlan, place: Place<'a>) -> Result<Self, ResultsError> {
+        let probes = &plan.probes;
         let watch = &probes.watch;
         let sent = match &probes.throughput {
             None => Vec::new(),
             Some(sampled) => {
-                let queues = |&link| built.ports.config(&built.fabric, link).queues;
+                let queues = |&link| plan.ports.config(&plan.fabric, link).queues;
                 let none = |link| vec![0; queues(link)];
                 sampled.of.iter().map(none).collect()
             }
         };
         let capture = match place {
             Place::Directory(directory, _) if !watch.captured.is_empty() => {
-                let transport = &scenario.config.transport;
+                let transport = &plan.transport;
                 let window = u64::from(transport.receive_window) * u64::from(transport.segment);
                 let path = directory.join("capture.pcapng");
-                Some(Captured::create(built, &path, Bytes::new(window))?)
+                Some(Captured::create(plan, &path, Bytes::new(window))?)
             }
             _ => None,
         };
-        let flows = &built.workload.flows;
+        let flows = &plan.workload.flows;
         let sampled = probes.flows.as_ref().map_or(&[][..], |of| &of.of);
         Ok(Self {
-            built,
+            plan,
             place,
             senders: Underway::new(sampled.iter().copied(), flows),
             receivers: Underway::new(0..flows.len() as u32, flows),
@@ -144,7 +141,7 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         for (&port, before) in throughput.sampled.of.iter().zip(&mut self.sent) {
-            let config = self.built.ports.config(&self.built.fabric, port);
+            let config = self.plan.ports.config(&self.plan.fabric, port);
             for (queue, before) in before.iter_mut().enumerate() {
                 let sent = sent_bytes(simulation.port(port), config, queue);
                 throughput.writer.write(&ThroughputSample {
@@ -153,7 +150,7 @@ impl<'a> Recorder<'a> {
                     port,
                     queue: queue as u32,
                     bytes: sent - *before,
-                    rate: self.built.fabric.link(port).rate,
+                    rate: self.plan.fabric.link(port).rate,
                 })?;
                 *before = sent;
             }
@@ -166,7 +163,7 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         let mut problem = None;
-        let flows = &self.built.workload.flows;
+        let flows = &self.plan.workload.flows;
         self.senders.visit(now, flows, |flow| {
             let Some(sender) = simulation.sender(flow) else {
                 return simulation.flow(flow).1.fct.is_some();
@@ -188,7 +185,7 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         let mut arrived: BTreeMap<u16, u64> = BTreeMap::new();
-        let (flows, delivered) = (&self.built.workload.flows, &mut self.delivered);
+        let (flows, delivered) = (&self.plan.workload.flows, &mut self.delivered);
         self.receivers.visit(now, flows, |number| {
             let (flow, outcome) = simulation.flow(number);
             let is_over = outcome.fct.is_some() && flow.bytes != FlowSpec::ENDLESS;
@@ -344,12 +341,12 @@ fn writer<S: Sample>(place: Place<'_>) -> Result<SampleWriter<S>, ResultsError> 
 }
 
 impl Captured {
-    fn create(built: &Built, path: &Path, window: Bytes) -> Result<Self, ResultsError> {
-        let links: Vec<u32> = built.probes.watch.captured.iter().copied().collect();
-        let interfaces: Vec<_> = links.iter().map(|&link| interface(built, link)).collect();
-        let datagrams = built.workload.datagrams.iter();
+    fn create(plan: &RunPlan, path: &Path, window: Bytes) -> Result<Self, ResultsError> {
+        let links: Vec<u32> = plan.probes.watch.captured.iter().copied().collect();
+        let interfaces: Vec<_> = links.iter().map(|&link| interface(plan, link)).collect();
+        let datagrams = plan.workload.datagrams.iter();
         let messages = datagrams
-            .filter_map(|of| Some((of.flow, built.workload.stream(of.flow)?.send.size())))
+            .filter_map(|of| Some((of.flow, plan.workload.stream(of.flow)?.send.size())))
             .collect();
         Ok(Self {
             file: Capture::create(path, &interfaces, window)?,
@@ -393,10 +390,10 @@ fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
     }
 }
 
-fn interface(built: &Built, link: u32) -> Interface {
-    let link = built.fabric.link(link);
+fn interface(plan: &RunPlan, link: u32) -> Interface {
+    let link = plan.fabric.link(link);
     Interface {
-        name: link_name(&built.fabric, link),
+        name: link_name(&plan.fabric, link),
         rate: link.rate,
     }
 }

@@ -20,13 +20,13 @@ use shallows_results::summary::{
 };
 use shallows_sim::{PauseStats, Simulation};
 
+use crate::plan::RunPlan;
 use crate::recorder::sent_bytes;
-use crate::scenario::Built;
 
 /// Loads as requested, as the generated flows bring them and as hosts carried them: `carried` in the
 /// measuring window, or else over the whole run.
 pub(crate) fn loads(
-    built: &Built,
+    plan: &RunPlan,
     carried: Option<f64>,
     utilisation: &[Utilisation],
 ) -> Vec<LoadSummary> {
@@ -34,7 +34,7 @@ pub(crate) fn loads(
         .iter()
         .find(|of| of.links.starts_with("host to "));
     let carried = carried.or(of_hosts.map(|of| of.mean));
-    let offered = built.workload.offered.iter();
+    let offered = plan.workload.offered.iter();
     offered
         .map(|of| LoadSummary {
             requested: of.requested,
@@ -80,8 +80,8 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
 }
 
 /// The ports of a fabric with their counters over `span`, in the order of their links.
-pub(crate) fn ports(simulation: &Simulation, built: &Built, span: Time) -> Vec<PortRecord> {
-    let mut ports = crate::recorder::ports(&built.fabric);
+pub(crate) fn ports(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<PortRecord> {
+    let mut ports = crate::recorder::ports(&plan.fabric);
     for (link, record) in (0..).zip(&mut ports) {
         let port = simulation.port(link);
         let of_queues = |count: &dyn Fn(usize) -> u64| (0..port.queue_count()).map(count).sum();
@@ -89,12 +89,12 @@ pub(crate) fn ports(simulation: &Simulation, built: &Built, span: Time) -> Vec<P
             let evicted = port.counters(queue).drops(DropReason::Evicted).packets;
             port.queued(queue).packets - evicted - u64::from(port.queue_packets(queue))
         };
-        let config = built.ports.config(&built.fabric, link);
+        let config = plan.ports.config(&plan.fabric, link);
         let paused = simulation.pauses(link);
         record.counters = Some(PortCounters {
             packets: of_queues(&queued),
             bytes: of_queues(&|queue| sent_bytes(port, config, queue)),
-            utilisation: share(simulation, built, link, span),
+            utilisation: share(simulation, plan, link, span),
             peak_bytes: port.peak_bytes().get(),
             marks: of_queues(&|queue| port.counters(queue).all_marks()),
             drops: of_queues(&|queue| port.counters(queue).all_drops().packets),
@@ -124,13 +124,13 @@ pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
 /// What only the simulation can tell.
 pub fn facts(
     simulation: &Simulation,
-    built: &Built,
+    plan: &RunPlan,
     records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
     completion: Completion,
     wall: Duration,
 ) -> RunFacts {
     let progress = simulation.progress();
-    let counts = FlowCounts::of(records, built.size_classes);
+    let counts = FlowCounts::of(records, plan.size_classes);
     // What timers do after the last flow is of no interest.
     let flows = simulation.flows().len() as u64;
     let simulated = if flows > 0 && counts.finished == flows {
@@ -145,14 +145,14 @@ pub fn facts(
         events: progress.events,
         engine: Some(simulation.engine().to_string()),
         wall: Some(wall),
-        marks: marks(simulation, &built.fabric, counts.marks),
-        drops: drops(simulation, built),
+        marks: marks(simulation, &plan.fabric, counts.marks),
+        drops: drops(simulation, plan),
         latencies: Vec::new(),
-        levels: levels(simulation, &built.fabric),
-        longest_wait: (0..built.fabric.hosts())
+        levels: levels(simulation, &plan.fabric),
+        longest_wait: (0..plan.fabric.hosts())
             .filter_map(|host| simulation.longest_wait(host))
             .max(),
-        utilisation: utilisation(simulation, built, simulated),
+        utilisation: utilisation(simulation, plan, simulated),
         loads: Vec::new(),
         measured: None,
         fct_definition: match completion {
@@ -228,9 +228,9 @@ fn marks(simulation: &Simulation, fabric: &Fabric, arrived: ClassCounts) -> Vec<
 
 /// Drops by reason and by the class of the flow, and what links lost where some may. ACKs are
 /// `other`.
-fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
+fn drops(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     let of_reason = |reason| {
-        let total: u64 = queues(simulation, &built.fabric, |counters| {
+        let total: u64 = queues(simulation, &plan.fabric, |counters| {
             counters.drops(reason).packets
         })
         .sum();
@@ -240,7 +240,7 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
             *of == reason && flow.bytes != FlowSpec::ENDLESS
         });
         for (flow, _, packets) in of_flows {
-            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+            counts.add(plan.size_classes.class_of(flow.bytes), u64::from(packets));
         }
         counts.other = total - counts.total();
         ReasonCounts {
@@ -249,8 +249,8 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
         }
     };
     let mut counts = DropReason::ALL.map(of_reason).to_vec();
-    counts.extend(refusals(simulation, built));
-    let faulty = built.faults.links();
+    counts.extend(refusals(simulation, plan));
+    let faulty = plan.faulty_links();
     if !faulty.is_empty() {
         let lost = faulty.iter().map(|&link| simulation.lost_on(link)).sum();
         counts.push(ReasonCounts {
@@ -262,11 +262,11 @@ fn drops(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
 }
 
 /// Drops of data at the gates of hosts, where there are any.
-fn refusals(simulation: &Simulation, built: &Built) -> Vec<ReasonCounts> {
+fn refusals(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     let of_reason = |refusal| {
         let mut counts = ClassCounts::default();
         for (flow, _, packets) in simulation.refusals().filter(|(_, of, _)| *of == refusal) {
-            counts.add(built.size_classes.class_of(flow.bytes), u64::from(packets));
+            counts.add(plan.size_classes.class_of(flow.bytes), u64::from(packets));
         }
         ReasonCounts {
             reason: refusal_name(refusal).to_owned(),
@@ -313,11 +313,11 @@ fn queues(
 }
 
 /// How busy the links were over `span`, by what they join.
-fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilisation> {
+fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utilisation> {
     let summarize = |(links, numbers): (String, Vec<u32>)| {
         let shares = numbers
             .iter()
-            .map(|&link| share(simulation, built, link, span));
+            .map(|&link| share(simulation, plan, link, span));
         let shares: Vec<f64> = shares.collect();
         Utilisation {
             links,
@@ -325,13 +325,10 @@ fn utilisation(simulation: &Simulation, built: &Built, span: Time) -> Vec<Utilis
             mean: mean(&shares),
             min: shares.iter().copied().fold(f64::INFINITY, f64::min),
             max: shares.iter().copied().fold(0.0, f64::max),
-            pauses: built
-                .ports
-                .pause
-                .map(|_| pauses(simulation, &numbers, span)),
+            pauses: plan.ports.pause.map(|_| pauses(simulation, &numbers, span)),
         }
     };
-    tiers(&built.fabric).into_iter().map(summarize).collect()
+    tiers(&plan.fabric).into_iter().map(summarize).collect()
 }
 
 /// Links by the kinds of nodes that they join, such as "leaf to spine"; at most 12 groups.
@@ -374,18 +371,18 @@ fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, V
 }
 
 /// How busy a link was over `span`, as a fraction of its rate.
-fn share(simulation: &Simulation, built: &Built, link: u32, span: Time) -> f64 {
-    let rate = built.fabric.link(link).rate;
+fn share(simulation: &Simulation, plan: &RunPlan, link: u32, span: Time) -> f64 {
+    let rate = plan.fabric.link(link).rate;
     match rate.bps() as f64 / 8.0 * span.as_secs_f64() {
         0.0 => 0.0,
-        capacity => sent(simulation, built, link) / capacity,
+        capacity => sent(simulation, plan, link) / capacity,
     }
 }
 
 /// Bytes on the wire, but for the padding of short frames.
-fn sent(simulation: &Simulation, built: &Built, link: u32) -> f64 {
+fn sent(simulation: &Simulation, plan: &RunPlan, link: u32) -> f64 {
     let port = simulation.port(link);
-    let config = built.ports.config(&built.fabric, link);
+    let config = plan.ports.config(&plan.fabric, link);
     let queues = 0..port.queue_count();
     let bytes: u64 = queues.map(|queue| sent_bytes(port, config, queue)).sum();
     bytes as f64

@@ -1,4 +1,4 @@
-//! From a scenario to its record.
+//! The simulated world: from a plan to its record.
 
 use std::fs;
 use std::path::Path;
@@ -15,147 +15,111 @@ use crate::driver::{Observer, drive};
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
 use crate::measure::Window;
+use crate::plan::RunPlan;
 use crate::platform::{self, Stopwatch};
 use crate::recorder::{Place, Recorder};
 use crate::report;
-use crate::scenario::{Built, Scenario};
+use crate::scenario::Scenario;
+use crate::world::{Admitted, FlowRecords, Options, Run, Simulated, World};
 
-/// How a scenario is run, beyond what it says itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    /// Directory of the results and format of its tables; none are written without. What it may
-    /// hold before is said at [`ResultDirectory::begin`].
-    pub out: Option<(&'a Path, Format)>,
-    /// Threads to use, at most one for each CPU; results do not depend on it.
-    pub threads: u32,
-    /// Ends the run early, with partial results if it has begun.
-    pub interrupted: Interrupt<'a>,
-    /// Where the records of flows are afterwards.
-    pub flows: FlowRecords,
-}
+impl World for Simulated {
+    /// The simulator honours every key; those of `[live]` are of the other world.
+    fn admit(&self, plan: RunPlan) -> Result<Admitted<Self>, Failure> {
+        Ok(Admitted::new(plan))
+    }
 
-/// Where the records of a run's flows are when it is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlowRecords {
-    /// In [`RunRecord::flows`], and in the directory of the results if there is one.
-    InMemory,
-    /// In the directory of the results only, so that memory does not grow with their number;
-    /// [`RunRecord::flows`] is empty. Without a directory they are nowhere.
-    OnDisk,
-}
+    fn run(
+        plan: &Admitted<Self>,
+        options: &Options<'_>,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Run, Failure> {
+        let scenario = &plan.scenario;
+        let interrupted = options.interrupted;
+        let ideal = ideal_fcts(plan, interrupted)?;
+        // Threads wait for each other all the time: without a CPU each they would wait for a slice.
+        let threads = options.threads.min(platform::cpus() as u32);
+        let mut simulation = plan.simulation_unless(threads, interrupted)?;
+        let output = match options.out {
+            Some((directory, format)) => Some((begin_output(directory, scenario)?, format)),
+            None => None,
+        };
+        let place = match &output {
+            Some((output, format)) => Place::Directory(output.path(), *format),
+            None => Place::Memory,
+        };
+        let mut recorder = Recorder::create(plan, place)?;
+        let measure = scenario.config.measure.unwrap_or_default();
+        let mut window = Window::new(plan, measure);
+        let mut all: Vec<&mut dyn Observer> = vec![&mut recorder, &mut window];
+        all.extend(observers.iter_mut().map(|observer| &mut **observer as _));
 
-/// A run that is over.
-#[derive(Debug)]
-pub struct Finished {
-    /// What it left.
-    pub record: RunRecord,
-    /// Names of the files that its probes left in the directory.
-    pub probes: Vec<String>,
-}
+        let clock = Stopwatch::start();
+        let completeness = drive(&mut simulation, plan.until, &mut all, interrupted)?;
+        let wall = clock.elapsed();
 
-/// Simulates a scenario in memory, on one thread. Observers look on.
-pub fn run(scenario: &Scenario, observers: &mut [&mut dyn Observer]) -> Result<RunRecord, Failure> {
-    let options = Options {
-        out: None,
-        threads: 1,
-        interrupted: Interrupt::Never,
-        flows: FlowRecords::InMemory,
-    };
-    Ok(run_built(scenario, &scenario.build()?, &options, observers)?.record)
-}
-
-/// Simulates a scenario that is built already, and writes its results where `options` say.
-pub fn run_built(
-    scenario: &Scenario,
-    built: &Built,
-    options: &Options<'_>,
-    observers: &mut [&mut dyn Observer],
-) -> Result<Finished, Failure> {
-    let interrupted = options.interrupted;
-    let ideal = ideal_fcts(scenario, built, interrupted)?;
-    // Threads wait for each other all the time: without a CPU each they would wait for a slice.
-    let threads = options.threads.min(platform::cpus() as u32);
-    let mut simulation = scenario.simulation_unless(built, threads, interrupted)?;
-    let output = match options.out {
-        Some((directory, format)) => Some((begin_output(directory, scenario)?, format)),
-        None => None,
-    };
-    let place = match &output {
-        Some((output, format)) => Place::Directory(output.path(), *format),
-        None => Place::Memory,
-    };
-    let mut recorder = Recorder::create(scenario, built, place)?;
-    let measure = scenario.config.measure.unwrap_or_default();
-    let mut window = Window::new(built, measure);
-    let mut all: Vec<&mut dyn Observer> = vec![&mut recorder, &mut window];
-    all.extend(observers.iter_mut().map(|observer| &mut **observer as _));
-
-    let clock = Stopwatch::start();
-    let until = scenario.config.until;
-    let completeness = drive(&mut simulation, until, &mut all, interrupted)?;
-    let wall = clock.elapsed();
-
-    let carried = window.carried;
-    let records = || report::records(&simulation, &ideal).filter(|record| measure.has(record));
-    let rule = scenario.config.report.percentiles;
-    let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
-    if records().next().is_none() && latencies.is_empty() {
-        if completeness == Completeness::Complete {
-            return Err(nothing("started", scenario).into());
+        let carried = window.carried;
+        let records = || report::records(&simulation, &ideal).filter(|record| measure.has(record));
+        let rule = scenario.config.report.percentiles;
+        let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
+        if records().next().is_none() && latencies.is_empty() {
+            if completeness == Completeness::Complete {
+                return Err(nothing("started", scenario).into());
+            }
+            let mut record = RunRecord::new(Vec::new(), None);
+            record.ports = report::ports(&simulation, plan, simulation.progress().now);
+            recorder.complete(&mut record)?;
+            if let Some((output, format)) = output {
+                record.write(output.path(), format)?;
+                output.publish()?;
+            }
+            return Err(Failure::Interrupted);
         }
-        let mut record = RunRecord::new(Vec::new(), None);
-        record.ports = report::ports(&simulation, built, simulation.progress().now);
-        recorder.complete(&mut record)?;
+        let mut facts = report::facts(&simulation, plan, records(), plan.completion, wall);
+        let operations = latencies.iter().map(|of| of.operation.clone()).collect();
+        facts.latencies = latencies;
+        facts.loads = report::loads(plan, carried, &facts.utilisation);
+        facts.measured = scenario.config.measure.map(|of| MeasuredWindow {
+            from: Some(of.from),
+            to: of.to,
+        });
+        let summary = Summary::new(records(), completeness, plan.size_classes, rule, facts)?;
+        let kept = match options.flows {
+            FlowRecords::InMemory => records().collect(),
+            FlowRecords::OnDisk => Vec::new(),
+        };
+        let ports = report::ports(&simulation, plan, summary.facts.simulated);
+        let mut record = RunRecord::new(kept, Some(summary));
+        record.ports = ports;
+        record.operations = operations;
+        let probes = recorder.complete(&mut record)?;
+        if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
+            record.insert(TABLE, table);
+        }
         if let Some((output, format)) = output {
-            record.write(output.path(), format)?;
+            record.write_with(output.path(), format, records())?;
+            record = record.with_tables_in(output.target());
             output.publish()?;
         }
-        return Err(Failure::Interrupted);
+        Ok(Run {
+            record,
+            completeness,
+            probes,
+            report: String::new(),
+            #[cfg(all(feature = "live", target_os = "linux"))]
+            observed: None,
+        })
     }
-    let completion = scenario.config.completion;
-    let mut facts = report::facts(&simulation, built, records(), completion, wall);
-    let operations = latencies.iter().map(|of| of.operation.clone()).collect();
-    facts.latencies = latencies;
-    facts.loads = report::loads(built, carried, &facts.utilisation);
-    facts.measured = scenario.config.measure.map(|of| MeasuredWindow {
-        from: Some(of.from),
-        to: of.to,
-    });
-    let summary = Summary::new(records(), completeness, built.size_classes, rule, facts)?;
-    let kept = match options.flows {
-        FlowRecords::InMemory => records().collect(),
-        FlowRecords::OnDisk => Vec::new(),
-    };
-    let ports = report::ports(&simulation, built, summary.facts.simulated);
-    let mut record = RunRecord::new(kept, Some(summary));
-    record.ports = ports;
-    record.operations = operations;
-    let probes = recorder.complete(&mut record)?;
-    if let Some(table) = table.filter(|_| !record.operations.is_empty()) {
-        record.insert(TABLE, table);
-    }
-    if let Some((output, format)) = output {
-        record.write_with(output.path(), format, records())?;
-        record = record.with_tables_in(output.target());
-        output.publish()?;
-    }
-    Ok(Finished { record, probes })
 }
 
 /// What the flows of a simulated run would take alone.
-fn ideal_fcts(
-    scenario: &Scenario,
-    built: &Built,
-    interrupt: Interrupt<'_>,
-) -> Result<Vec<Time>, Failure> {
-    let config = &scenario.config;
+fn ideal_fcts(plan: &RunPlan, interrupt: Interrupt<'_>) -> Result<Vec<Time>, Failure> {
     // Most flows find a connection that lasts open already.
-    let handshake = if config.transport.handshake && config.connections == Connections::PerFlow {
+    let handshake = if plan.transport.handshake && plan.connections == Connections::PerFlow {
         Handshake::Syn
     } else {
         Handshake::None
     };
-    ideal::fcts(scenario, built, (handshake, config.completion), interrupt)
+    ideal::fcts(plan, (handshake, plan.completion), interrupt)
 }
 
 /// Begins the results of a run with the scenario as it is run and copies of the files that it
@@ -170,8 +134,8 @@ pub(crate) fn begin_output(
     Ok(output)
 }
 
-/// Writes the record of a run that was made in memory, as [`run_built`] does for one with a
-/// directory.
+/// Writes the record of a run that was made in memory, as a [`Runner`](crate::Runner) does for one
+/// with an output.
 pub fn save(
     record: &RunRecord,
     scenario: &Scenario,

@@ -6,7 +6,7 @@
 use shallows_core::units::{Bytes, Time};
 
 use crate::paths::Paths;
-use crate::simulation::Setup;
+use crate::setup::Setup;
 use crate::workload::FlowSpec;
 
 /// Packets that links carry in a time, on average: at most, and as far as the workload tells.

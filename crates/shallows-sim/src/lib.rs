@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod applications;
-mod barriers;
 mod control;
 mod density;
 mod engine;
@@ -20,7 +19,7 @@ mod watch;
 mod xco;
 
 // What is simulated; modules here name it as if it were theirs.
-use shallows_model::{hosts, interrupt, ports, routing, topology, transport, workload};
+use shallows_model::{barriers, hosts, interrupt, ports, routing, topology, transport, workload};
 
 pub use applications::Latency;
 pub use control::{AgentSetup, Control, GateAgent, HostAgent, LoneAgent};
@@ -28,6 +27,6 @@ pub use layers::{Engine, EngineChoice, NoLayers};
 pub use packet::Ticket;
 pub use shard::PauseStats;
 pub use simulation::{
-    DatagramStats, FlowOutcome, Progress, SenderState, Setup, SetupError, Simulation, Status,
+    DatagramStats, FlowOutcome, Progress, SenderState, Settings, SetupError, Simulation, Status,
 };
 pub use watch::{CapturedPacket, Content, DroppedPacket, Observation, Watch};

@@ -4,31 +4,100 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use shallows_core::application::Protocol;
+use shallows_core::application::{ApplicationError, Protocol};
 use shallows_core::host::qjump::LimiterConfig;
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{Carriage, Channel};
+use shallows_model::{ApplicationSetup, Carriage, Channel, Fault, LinkChange, Model};
 
 use crate::applications::{ApplicationPlan, PlannedConnection};
-use crate::control::{AgentSetup, HostAgent};
-use crate::hosts::QjumpError;
+use crate::control::{AgentSetup, Control, HostAgent};
+use crate::hosts::{HostSetup, QjumpError};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{EngineChoice, LayerPlan, NoLayers};
 use crate::partition::Partition;
 use crate::paths::Paths;
-use crate::routing::{Selection, selectors};
+use crate::ports::PortSetup;
+use crate::routing::{Router, Selection, selectors};
 use crate::shard::{
     AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart,
 };
-use crate::simulation::{Setup, SetupError};
+use crate::simulation::{Settings, SetupError};
 use crate::topology::Fabric;
-use crate::transport::{Connections, TransportOverride};
+use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::Watch;
-use crate::workload::FlowSpec;
+use crate::workload::{FlowSpec, Workload};
+
+/// What a simulation starts from: a model and settings, of which applications and agents become
+/// connections.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) fabric: Fabric,
+    pub(crate) router: Router,
+    pub(crate) ports: PortSetup,
+    pub(crate) transport: TcpConfig,
+    pub(crate) overrides: Vec<TransportOverride>,
+    pub(crate) connections: Connections,
+    pub(crate) hosts: HostSetup,
+    pub(crate) control: Control,
+    pub(crate) applications: Vec<ApplicationSetup>,
+    pub(crate) workload: Arc<Workload>,
+    pub(crate) completion: Completion,
+    pub(crate) faults: BTreeMap<u32, Fault>,
+    pub(crate) changes: Vec<LinkChange>,
+    pub(crate) watch: Watch,
+    pub(crate) seed: u64,
+    pub(crate) threads: u32,
+    pub(crate) engine: EngineChoice,
+}
 
 impl Setup {
+    pub(crate) fn new(model: Model, settings: Settings) -> Self {
+        let Model {
+            fabric,
+            router,
+            ports,
+            transport,
+            overrides,
+            connections,
+            completion,
+            hosts,
+            applications,
+            workload,
+            faults,
+            changes,
+            seed,
+            // Of those who drive the simulation.
+            until: _,
+        } = model;
+        let Settings {
+            control,
+            watch,
+            threads,
+            engine,
+        } = settings;
+        Self {
+            fabric,
+            router,
+            ports,
+            transport,
+            overrides,
+            connections,
+            hosts,
+            control,
+            applications,
+            workload,
+            completion,
+            faults,
+            changes,
+            watch,
+            seed,
+            threads,
+            engine,
+        }
+    }
+
     /// Refuses what no run can be made of.
     pub(crate) fn check(&self) -> Result<(), SetupError> {
         self.transport.validate()?;
@@ -107,7 +176,9 @@ impl Setup {
     }
 
     /// Puts the connections of applications after the flows; gives the parts of their hosts.
-    pub(crate) fn add_applications(&mut self) -> (ApplicationPlan, Vec<LocalPart>) {
+    pub(crate) fn add_applications(
+        &mut self,
+    ) -> Result<(ApplicationPlan, Vec<LocalPart>), ApplicationError> {
         let mut plan = ApplicationPlan {
             first_slot: self.workload.flows.len() as u32,
             ..ApplicationPlan::default()
@@ -115,8 +186,9 @@ impl Setup {
         let mut parts = Vec::new();
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
             let hosts = &application.hosts;
+            let own = application.plan()?;
             plan.first_connections.push(plan.connections.len() as u32);
-            for connection in &application.plan.connections {
+            for connection in &own.connections {
                 let (from, to) = (connection.from, connection.to);
                 plan.connections.push(PlannedConnection {
                     application: number,
@@ -134,11 +206,11 @@ impl Setup {
                 let lanes = [lane(from, to), lane(to, from)];
                 Arc::make_mut(&mut self.workload).flows.extend(lanes);
             }
-            let of_members = (0..).zip(hosts).zip(application.plan.parts);
+            let of_members = (0..).zip(hosts).zip(own.parts);
             let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
             parts.extend(of_members.map(part));
         }
-        (plan, parts)
+        Ok((plan, parts))
     }
 
     /// Puts the agents in their hosts, and the channels between them after the flows.

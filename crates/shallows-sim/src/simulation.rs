@@ -1,25 +1,24 @@
 //! A run: hosts with their connections, on a network.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::io;
 use std::mem;
 use std::sync::Arc;
 
+use shallows_core::application::ApplicationError;
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
-use shallows_core::tcp::{ConfigError as TcpError, TcpConfig};
+use shallows_core::tcp::ConfigError as TcpError;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{ApplicationSetup, ControlError, Fault, LinkChange, PortSetup};
+use shallows_model::{Barriers, ControlError, LinkChange, Model};
 use thiserror::Error;
 
 use crate::applications::Latency;
-use crate::barriers::Barriers;
 use crate::control::Control;
 use crate::density;
-use crate::hosts::{HostSetup, QjumpError};
+use crate::hosts::QjumpError;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{self, Engine, EngineChoice, NoLayers};
 use crate::network::Network;
@@ -27,50 +26,35 @@ use crate::parallel::{Crew, DENSE};
 use crate::partition::Partition;
 use crate::paths::{ARRIVED, Paths};
 use crate::routing::{NoPath, Router, selectors};
-use crate::setup::{places, take_hosts};
+use crate::setup::{Setup, places, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
-use crate::topology::{Fabric, Node};
-use crate::transport::{Completion, Connections, TransportOverride};
+use crate::topology::Node;
 use crate::watch::{Observation, Watch, watched_links};
-use crate::workload::{FlowSpec, Workload};
+use crate::workload::FlowSpec;
 
-/// Everything that a run depends on.
+/// Settings of a simulation beyond its model.
 #[derive(Debug)]
-pub struct Setup {
-    /// Hosts, switches and links.
-    pub fabric: Fabric,
-    /// Which links a packet takes.
-    pub router: Router,
-    /// What the ports are made of.
-    pub ports: PortSetup,
-    /// What the hosts speak.
-    pub transport: TcpConfig,
-    /// What some of them speak in place of that; the first that covers a flow counts.
-    pub overrides: Vec<TransportOverride>,
-    /// How long their connections last.
-    pub connections: Connections,
-    /// What hosts do to packets before the NIC.
-    pub hosts: HostSetup,
+pub struct Settings {
     /// Agents of control protocols.
     pub control: Control,
-    /// Applications.
-    pub applications: Vec<ApplicationSetup>,
-    /// What hosts have to say. Shared with who made it, because it can be most of the memory.
-    pub workload: Arc<Workload>,
-    /// End of a flow for its completion time.
-    pub completion: Completion,
-    /// Faults of links.
-    pub faults: BTreeMap<u32, Fault>,
-    /// Links that go down and come back, in the order of time.
-    pub changes: Vec<LinkChange>,
     /// What to keep of packets on their way.
     pub watch: Watch,
-    /// Seed of every random stream.
-    pub seed: u64,
     /// Threads to use at most. Results do not depend on it.
     pub threads: u32,
-    /// Which engine runs it. Results do not depend on it.
+    /// Engine to use. Results do not depend on it.
     pub engine: EngineChoice,
+}
+
+impl Default for Settings {
+    /// One thread, without agents and observations.
+    fn default() -> Self {
+        Self {
+            control: Control::default(),
+            watch: Watch::default(),
+            threads: 1,
+            engine: EngineChoice::Automatic,
+        }
+    }
 }
 
 /// Why a run cannot start.
@@ -106,6 +90,9 @@ pub enum SetupError {
         /// What the level may send in an epoch.
         allotment: Option<Bytes>,
     },
+    /// An application.
+    #[error("application: {0}")]
+    Application(#[from] ApplicationError),
     /// Agents of control protocols.
     #[error("control: {0}")]
     Control(#[from] ControlError),
@@ -262,18 +249,23 @@ pub struct SenderState {
 
 impl Simulation {
     /// A run at time zero.
-    pub fn new(setup: Setup) -> Result<Self, SetupError> {
-        Self::new_unless(setup, Interrupt::Never)
+    pub fn new(model: Model, settings: Settings) -> Result<Self, SetupError> {
+        Self::new_unless(model, settings, Interrupt::Never)
     }
 
     /// A run at time zero, unless it is interrupted before: many flows take a while.
-    pub fn new_unless(mut setup: Setup, interrupt: Interrupt<'_>) -> Result<Self, SetupError> {
+    pub fn new_unless(
+        model: Model,
+        settings: Settings,
+        interrupt: Interrupt<'_>,
+    ) -> Result<Self, SetupError> {
+        let mut setup = Setup::new(model, settings);
         setup.check()?;
         setup.choose_levels();
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();
-        let (applications, parts) = setup.add_applications();
+        let (applications, parts) = setup.add_applications()?;
         let mut hosts = setup.gates(interrupt)?;
         for part in parts {
             hosts.entry(part.host).or_default().parts.push(part);

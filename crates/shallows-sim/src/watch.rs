@@ -13,7 +13,7 @@ use shallows_core::units::{Bytes, Rate, Time};
 use crate::engine::SLOT;
 use crate::partition::Partition;
 use crate::routing::LinkState;
-use crate::simulation::Setup;
+use crate::setup::Setup;
 use shallows_model::Fault;
 
 /// What to keep of packets on their way. Such runs use one thread.

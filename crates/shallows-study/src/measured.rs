@@ -18,8 +18,9 @@ use shallows_results::summary::Summary;
 use shallows_results::{Format, write_text};
 use shallows_sim::Simulation;
 
-use shallows_run::scenario::{Built, Scenario};
-use shallows_run::{Failure, FlowRecords, Observer, Options, RunRecord, Step, Ticks, run_built};
+use shallows_run::{
+    Failure, Observer, Options, RunPlan, RunRecord, Scenario, Simulated, Step, Ticks, World as _,
+};
 
 /// The file of a record that is written last.
 const SUMMARY: &str = "summary.json";
@@ -143,18 +144,17 @@ impl Measured {
         progress: &mut dyn Observer,
         interrupted: &AtomicBool,
     ) -> Result<Option<Self>, Failure> {
-        let built = scenario.build_unless(interrupted.into())?;
-        let meter = goodput.map(|spec| Meter::new(spec, scenario, &built, place));
+        let plan = Simulated.admit(scenario.build_unless(interrupted.into())?)?;
+        let meter = goodput.map(|spec| Meter::new(spec, &plan, place));
         let mut meter = meter.transpose()?;
         let mut observers: Vec<&mut dyn Observer> = vec![progress];
         observers.extend(meter.as_mut().map(|meter| meter as &mut dyn Observer));
         let options = Options {
             out: (keep == Keep::All).then_some((place, Format::Parquet)),
-            threads: 1,
             interrupted: interrupted.into(),
-            flows: FlowRecords::InMemory,
+            ..Options::default()
         };
-        let record = run_built(scenario, &built, &options, &mut observers)?.record;
+        let record = plan.run(&options, &mut observers)?.record;
         let summary = record.summary.as_ref().context("the run has no summary")?;
         if summary.completeness == Completeness::Partial {
             return Ok(None);
@@ -286,10 +286,10 @@ fn read_goodput(place: &Path) -> Vec<Sample> {
 }
 
 /// Share of payload in what a port counts of a full packet.
-pub(crate) fn payload_share(scenario: &Scenario, built: &Built) -> f64 {
-    let transport = &scenario.config.transport;
+pub(crate) fn payload_share(plan: &RunPlan) -> f64 {
+    let transport = &plan.transport;
     let packet = transport.segment + transport.header;
-    let port = &built.ports.switches;
+    let port = &plan.ports.switches;
     let counted = match port.accounting {
         Accounting::Packet => packet,
         Accounting::Wire => port.framing.wire_size(packet),
@@ -298,13 +298,8 @@ pub(crate) fn payload_share(scenario: &Scenario, built: &Built) -> f64 {
 }
 
 impl Meter {
-    fn new(
-        spec: GoodputSpec,
-        scenario: &Scenario,
-        built: &Built,
-        place: &Path,
-    ) -> anyhow::Result<Self> {
-        let links = built.fabric.links().iter();
+    fn new(spec: GoodputSpec, plan: &RunPlan, place: &Path) -> anyhow::Result<Self> {
+        let links = plan.fabric.links().iter();
         let link = links
             .zip(0..)
             .find(|(link, _)| link.to == Node::Host(spec.to));
@@ -312,9 +307,9 @@ impl Meter {
         Ok(Self {
             spec,
             link,
-            payload: payload_share(scenario, built),
+            payload: payload_share(plan),
             ticks: Ticks::new(spec.after, spec.every),
-            until: scenario.config.until,
+            until: plan.until,
             before: None,
             samples: Series::new(&[
                 ("time_us", Kind::Time),

@@ -18,7 +18,9 @@ use shallows_results::interval::Interval;
 use shallows_results::series::{Series, Values};
 use shallows_results::summary::World;
 use shallows_run::scenario::{Probes, Sampled};
-use shallows_run::{Failure, FlowRecords, Interrupt, Observer, Options, Scenario, run_built};
+use shallows_run::{
+    Failure, FlowRecords, Interrupt, Observer, Options, Scenario, Simulated, World as _,
+};
 
 use crate::measured::Measured;
 use crate::metric::Metric;
@@ -63,18 +65,15 @@ pub fn plot_run(
             return Ok(None);
         }
         let scenario = Scenario::read_with(&directory.join("scenario.toml"), &[], registry)?;
-        let mut built = scenario.build_unless(interrupted)?;
-        built.probes = Probes::default();
-        let mut probes = Probes::default();
-        of(&scenario, &mut probes)?;
-        built.probes = probes;
+        let mut plan = scenario.build_unless(interrupted)?;
+        plan.probes = Probes::default();
+        of(&scenario, &mut plan.probes)?;
         let options = Options {
-            out: None,
-            threads: 1,
             interrupted,
             flows: FlowRecords::OnDisk,
+            ..Options::default()
         };
-        let finished = run_built(&scenario, &built, &options, &mut [progress])?;
+        let finished = Simulated.admit(plan)?.run(&options, &mut [progress])?;
         if interrupted.is_set() {
             return Err(Failure::Interrupted);
         }

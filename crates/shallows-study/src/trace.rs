@@ -13,7 +13,7 @@ use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
 use shallows_results::perfetto::{TraceWriter, Track};
 use shallows_run::scenario::link_name;
-use shallows_run::{Built, Failure, Observer, Step};
+use shallows_run::{Failure, Observer, RunPlan, Step};
 use shallows_sim::Simulation;
 
 /// First interval between samples.
@@ -31,7 +31,7 @@ const MOST_BYTES: u64 = 90_000_000;
 /// Writes a trace while a scenario is simulated.
 #[derive(Debug)]
 pub struct Tracer<'a> {
-    built: &'a Built,
+    plan: &'a RunPlan,
     writer: Option<TraceWriter>,
     ports: Vec<Port>,
     hosts: BTreeMap<u32, Track>,
@@ -76,9 +76,9 @@ pub struct Sampling {
 
 impl<'a> Tracer<'a> {
     /// Begins a trace in a file.
-    pub fn create(path: &Path, built: &'a Built) -> Result<Self, Failure> {
+    pub fn create(path: &Path, plan: &'a RunPlan) -> Result<Self, Failure> {
         let writer = TraceWriter::create(path).map_err(anyhow::Error::from)?;
-        let flows = &built.workload.flows;
+        let flows = &plan.workload.flows;
         let mut starts: Vec<u32> = (0..flows.len() as u32).collect();
         let start = |flow: &u32| flows[*flow as usize].start;
         starts.retain(|flow| start(flow) != FlowSpec::AT_BARRIER);
@@ -86,16 +86,16 @@ impl<'a> Tracer<'a> {
         let waiting = (0..)
             .zip(flows)
             .filter(|(_, flow)| flow.start == FlowSpec::AT_BARRIER);
-        let links = built.fabric.links().iter();
+        let links = plan.fabric.links().iter();
         let port = |link| Port {
-            name: link_name(&built.fabric, link),
+            name: link_name(&plan.fabric, link),
             tracks: None,
             bytes: 0,
             marks: 0,
             drops: 0,
         };
         Ok(Self {
-            built,
+            plan,
             writer: Some(writer),
             ports: links.map(port).collect(),
             hosts: BTreeMap::new(),
@@ -129,7 +129,7 @@ impl<'a> Tracer<'a> {
         if let Some(&track) = self.hosts.get(&host) {
             return Ok(track);
         }
-        let name = format!("{} sends", self.built.fabric.name(Node::Host(host)));
+        let name = format!("{} sends", self.plan.fabric.name(Node::Host(host)));
         let track = self.writer()?.track(&name, None)?;
         self.hosts.insert(host, track);
         Ok(track)
@@ -183,7 +183,7 @@ impl<'a> Tracer<'a> {
     }
 
     fn sample_windows(&mut self, now: Time, simulation: &Simulation) -> anyhow::Result<()> {
-        let flows = &self.built.workload.flows;
+        let flows = &self.plan.workload.flows;
         let begun =
             self.starts[self.started..].partition_point(|&flow| flows[flow as usize].start <= now);
         self.under_way

@@ -18,7 +18,7 @@ use shallows_core::units::Time;
 use shallows_model::workload::{FlowSpec, Workload, list};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
 use shallows_run::examples::Example;
-use shallows_run::{Failure, FlowRecords, Options, Scenario, Setting, run_built};
+use shallows_run::{Failure, Options, Scenario, Setting, Simulated, World as _};
 
 /// The flows and what the authors' simulator made of them.
 const FLOWS: &str = include_str!("../data/validation/mq-ecn/flows.csv");
@@ -157,14 +157,12 @@ fn simulate(
         flows,
         ..Workload::default()
     };
-    let built = scenario.build_with(scenario.fabric()?, workload)?;
+    let plan = scenario.build_with(scenario.fabric()?, workload)?;
     let options = Options {
-        out: None,
-        threads: 1,
         interrupted: interrupted.into(),
-        flows: FlowRecords::InMemory,
+        ..Options::default()
     };
-    let record = run_built(scenario, &built, &options, &mut [])?.record;
+    let record = Simulated.admit(plan)?.run(&options, &mut [])?.record;
     let mut fcts = vec![f64::NAN; places.len()];
     for flow in &record.flows {
         let fct = flow.fct.ok_or(Failure::Interrupted)?;

@@ -23,7 +23,7 @@ use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_model::workload::{FlowSpec, Workload, list};
-use shallows_run::{Built, Interrupt, Scenario, drive};
+use shallows_run::{Interrupt, RunPlan, Scenario, drive};
 use shallows_sim::Simulation;
 
 use crate::cli::BenchArgs;
@@ -290,12 +290,11 @@ fn measure(reference: Reference, threads: u32) -> Result<Measurement, Failure> {
 fn simulation(reference: Reference, threads: u32) -> Result<Simulation, Failure> {
     let path = format!("bench {}", reference.name());
     let scenario = Scenario::parse(Path::new(&path), reference.scenario(), &[])?;
-    let built = built(reference, &scenario)?;
-    Ok(scenario.simulation(&built, threads)?)
+    Ok(plan(reference, &scenario)?.simulation(threads)?)
 }
 
-/// The parts of a workload's scenario, with its flows.
-fn built(reference: Reference, scenario: &Scenario) -> Result<Built, Failure> {
+/// The plan of a workload's scenario, with its flows.
+fn plan(reference: Reference, scenario: &Scenario) -> Result<RunPlan, Failure> {
     let fabric = scenario.fabric()?;
     let flows = match (reference, reference.flows()) {
         (_, Some(flows)) => list::parse(flows, fabric.hosts()).map_err(anyhow::Error::from)?,

@@ -12,8 +12,9 @@ use shallows_live::io::{IoError, IoKind};
 use shallows_live::switch::SwitchError;
 use shallows_live::{bench, lab};
 use shallows_results::record::Completeness;
+use shallows_run::live::Live;
 use shallows_run::scenario::ScenarioConfig;
-use shallows_run::{FlowRecords, Interrupt, Options, live};
+use shallows_run::{Interrupt, Options, World as _, live};
 use shallows_study::compare;
 
 use crate::cli::{CompareArgs, RunArgs};
@@ -26,23 +27,22 @@ use crate::run::{explained, load, loads, out, set, settings};
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let mut scenario = load(&args.scenario, &settings(args)?, registry)?;
     choose_commands(&mut scenario.config, &args.scenario, args.no_commands);
-    let (scenario, built) = live::scaled(scenario, args.scale)?;
+    let plan = Live { scale: args.scale }.admit(scenario.build()?)?;
     let interrupted = watch_for_ctrl_c()?;
-    let out = out(args, &scenario);
+    let out = out(args, &plan.scenario);
     let options = Options {
         out: Some((&out, args.format.format())),
-        threads: 1,
         interrupted: Interrupt::Flag(&interrupted),
-        flows: FlowRecords::InMemory,
+        ..Options::default()
     };
-    let finished = live::run(&scenario, &built, &options)?;
+    let finished = plan.run(&options, &mut [])?;
     let mut text = String::new();
     if let Some(summary) = &finished.record.summary {
         text = if args.json {
             summary.to_json()
         } else {
             let explained = explained(args, summary);
-            format!("{}{summary}{explained}", loads(&built, summary))
+            format!("{}{summary}{explained}", loads(&plan, summary))
         };
     }
     if !args.json {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     if finished.completeness == Completeness::Partial {
         return Err(Failure::Interrupted);
     }
-    Ok(live::believe(&finished.observed)?)
+    Ok(finished.observed.as_deref().map_or(Ok(()), live::believe)?)
 }
 
 /// `shallows compare`.

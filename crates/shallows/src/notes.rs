@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 use shallows_core::port::ClassifierConfig;
 use shallows_model::workload::{FlowSpec, OfferedLoad};
 use shallows_results::summary::Summary;
-use shallows_run::{Built, Scenario};
+use shallows_run::RunPlan;
 
 /// Share of the simulated time after the last start above which the load is not the one requested.
 const LONG_TAIL: f64 = 0.5;
 
 /// Lines about a simulated run; empty if there is nothing to say.
-pub(crate) fn notes(scenario: &Scenario, built: &Built, summary: &Summary) -> String {
+pub(crate) fn notes(plan: &RunPlan, summary: &Summary) -> String {
     let found = [
-        overload(&built.workload.offered),
-        tail(built, summary),
-        background(scenario, built, summary),
-        shared_queues(scenario, built),
+        overload(&plan.workload.offered),
+        tail(plan, summary),
+        background(plan, summary),
+        shared_queues(plan),
     ];
     found
         .into_iter()
@@ -38,11 +38,11 @@ fn overload(loads: &[OfferedLoad]) -> Option<String> {
 }
 
 /// Runs whose elephants go on long after the last arrival have a lower load than requested.
-fn tail(built: &Built, summary: &Summary) -> Option<String> {
-    if built.workload.offered.is_empty() || summary.facts.measured.is_some() {
+fn tail(plan: &RunPlan, summary: &Summary) -> Option<String> {
+    if plan.workload.offered.is_empty() || summary.facts.measured.is_some() {
         return None;
     }
-    let starts = built.workload.flows.iter().map(|flow| flow.start);
+    let starts = plan.workload.flows.iter().map(|flow| flow.start);
     let last = starts
         .filter(|&start| start != FlowSpec::AT_BARRIER)
         .max()?;
@@ -61,9 +61,9 @@ fn tail(built: &Built, summary: &Summary) -> Option<String> {
 }
 
 /// A measuring window in which arrivals end before the counted flows are done.
-fn background(scenario: &Scenario, built: &Built, summary: &Summary) -> Option<String> {
-    scenario.config.measure?.to?;
-    let last = built.workload.flows.iter().map(|flow| flow.start).max()?;
+fn background(plan: &RunPlan, summary: &Summary) -> Option<String> {
+    plan.scenario.config.measure?.to?;
+    let last = plan.workload.flows.iter().map(|flow| flow.start).max()?;
     let end = summary.facts.simulated;
     if last >= end {
         return None;
@@ -75,8 +75,8 @@ fn background(scenario: &Scenario, built: &Built, summary: &Summary) -> Option<S
 }
 
 /// With the classifier by DSCP, services without a queue of their own share the last one.
-fn shared_queues(scenario: &Scenario, built: &Built) -> Option<String> {
-    let config = &scenario.config;
+fn shared_queues(plan: &RunPlan) -> Option<String> {
+    let config = &plan.scenario.config;
     let port = &config.ports.switch;
     if port.classifier != ClassifierConfig::Dscp
         || port.queues == 1
@@ -84,7 +84,7 @@ fn shared_queues(scenario: &Scenario, built: &Built) -> Option<String> {
     {
         return None;
     }
-    let services: BTreeSet<u16> = built
+    let services: BTreeSet<u16> = plan
         .workload
         .flows
         .iter()

@@ -35,9 +35,14 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         fresh: args.fresh,
         cluster: args.cluster.cluster(),
         registry: registry.clone(),
+        record: args.record.clone(),
     };
-    let interrupted = watch_for_ctrl_c()?;
-    let (outcomes, page) = repro::reproduce(&request, &interrupted, &Overall::default())?;
+    let (outcomes, page) = if args.show {
+        repro::show(&request)?
+    } else {
+        let interrupted = watch_for_ctrl_c()?;
+        repro::reproduce(&request, &interrupted, &Overall::default())?
+    };
     if args.json {
         let json = serde_json::to_string_pretty(&outcomes).context("outcomes are plain data")?;
         return Ok(output::print(&(json + "\n"))?);

@@ -8,7 +8,7 @@ use shallows_model::workload::OfferedLoad;
 use shallows_results::record::Completeness;
 use shallows_results::summary::Summary;
 use shallows_run::{
-    Built, FlowRecords, Interrupt, Observer, Options, Scenario, Setting, run_built,
+    FlowRecords, Interrupt, Observer, Options, RunPlan, Scenario, Setting, Simulated, World as _,
 };
 use shallows_study::trace::{Sampling, Tracer};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &settings(args)?, registry)?;
     let interrupted = watch_for_ctrl_c()?;
     let interrupted = Interrupt::Flag(&interrupted);
-    let built = scenario.build_unless(interrupted)?;
+    let plan = Simulated.admit(scenario.build_unless(interrupted)?)?;
     let out = out(args, &scenario);
     let options = Options {
         out: Some((&out, args.format.format())),
@@ -31,12 +31,12 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         interrupted,
         flows: FlowRecords::OnDisk,
     };
-    let mut line = ProgressLine::new(built.workload.flows.len(), scenario.config.until);
-    let tracer = args.trace.as_ref().map(|path| Tracer::create(path, &built));
+    let mut line = ProgressLine::new(plan.workload.flows.len(), plan.until);
+    let tracer = args.trace.as_ref().map(|path| Tracer::create(path, &plan));
     let mut tracer = tracer.transpose()?;
     let mut observers: Vec<&mut dyn Observer> = vec![&mut line];
     observers.extend(tracer.as_mut().map(|tracer| tracer as &mut dyn Observer));
-    let finished = run_built(&scenario, &built, &options, &mut observers);
+    let finished = plan.run(&options, &mut observers);
     line.clear();
     let finished = finished?;
     let traced = tracer.map(Tracer::finish).transpose()?;
@@ -46,12 +46,12 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     if args.json {
         output::print(&summary.to_json())?;
     } else {
-        let (loads, out) = (loads(&built, summary), out.display());
+        let (loads, out) = (loads(&plan, summary), out.display());
         let probes = match &finished.probes[..] {
             [] => String::new(),
             files => format!("probes: {}\n", files.join(", ")),
         };
-        let notes = notes(&scenario, &built, summary);
+        let notes = notes(&plan, summary);
         let explained = explained(args, summary);
         let trace = traced.map_or_else(String::new, |of| described(args, of));
         output::print(&format!(
@@ -61,10 +61,10 @@ pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     let none_finished = summary.classes.all.fct.is_none();
     match (summary.completeness, scenario.config.until) {
         (Completeness::Partial, _) => Err(Failure::Interrupted),
-        (_, Some(until)) if none_finished && built.has_finite_flows() => {
+        (_, Some(until)) if none_finished && plan.has_finite_flows() => {
             Err(anyhow!("no flow finished before {until}; let the run last longer").into())
         }
-        (_, None) if none_finished && built.has_finite_flows() => {
+        (_, None) if none_finished && plan.has_finite_flows() => {
             Err(anyhow!("no flow finished").into())
         }
         (Completeness::Complete, _) => Ok(()),
@@ -155,7 +155,7 @@ pub(crate) fn out(args: &RunArgs, scenario: &Scenario) -> PathBuf {
 }
 
 /// Lines about the loads that were asked for, if any were.
-pub(crate) fn loads(built: &Built, summary: &Summary) -> String {
+pub(crate) fn loads(plan: &RunPlan, summary: &Summary) -> String {
     let carried = summary.facts.loads.first().and_then(|of| of.carried);
     let carried = carried.map_or_else(String::new, |carried| {
         format!("; {:.1}% carried by the hosts' links", 100.0 * carried)
@@ -165,7 +165,7 @@ pub(crate) fn loads(built: &Built, summary: &Summary) -> String {
         let gbps = load.capacity / 1e9;
         format!("load: {requested:.1}% requested, {offered:.1}% offered of {gbps} Gbps{carried}\n")
     };
-    match &built.workload.offered[..] {
+    match &plan.workload.offered[..] {
         [] => String::new(),
         loads => loads.iter().map(line).collect::<String>() + "\n",
     }

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use shallows_run::{Scenario, run};
+use shallows_run::Scenario;
 
 #[test]
 fn the_marker_marks() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenario.toml");
     let mut scenario = Scenario::read_with(&path, &[], &my_marker::registry()).unwrap();
     let marks = |scenario: &Scenario| -> u32 {
-        let record = run(scenario, &mut []).unwrap();
+        let record = scenario.run().unwrap();
         record.flows.iter().map(|flow| flow.marks).sum()
     };
     let early = marks(&scenario);

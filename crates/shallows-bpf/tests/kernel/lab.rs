@@ -141,7 +141,7 @@ impl Lab {
     }
 
     /// The namespace of a host, and its port at the switch.
-    fn namespace(&self, end: End) -> (&str, u8) {
+    pub(crate) fn namespace(&self, end: End) -> (&str, u8) {
         match end {
             End::Client => (&self.client, 1),
             End::Server => (&self.server, 2),

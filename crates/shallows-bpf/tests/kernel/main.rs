@@ -7,6 +7,7 @@ mod host_queue;
 mod lab;
 mod limiter;
 mod mark;
+mod stage;
 
 use std::thread;
 use std::time::Duration;

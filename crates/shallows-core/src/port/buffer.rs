@@ -75,6 +75,12 @@ impl<P> Pool<P> {
         Self::new(Bytes::new(u64::MAX))
     }
 
+    /// It never fills.
+    #[inline]
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.capacity == u64::MAX
+    }
+
     /// Bytes queued.
     #[inline]
     pub fn used(&self) -> Bytes {
@@ -160,6 +166,31 @@ impl Buffer {
             QueueRule::None => Some((self.port_limit, DropReason::PortFull)),
             QueueRule::Limits(limits) => Some((limits[0], DropReason::QueueFull)),
             QueueRule::Dynamic { .. } => None,
+        }
+    }
+
+    /// The pool does not matter.
+    pub(crate) fn is_own(&self) -> bool {
+        !matches!(self.queue_rule, QueueRule::Dynamic { .. })
+    }
+
+    /// Why a packet finds no room in a port with a buffer of its own, if it does not: the lengths
+    /// of its queue and of the port are with the packet.
+    #[inline(always)]
+    pub(crate) fn own_refusal(
+        &self,
+        queue: usize,
+        queue_length: u64,
+        port_length: u64,
+    ) -> Option<DropReason> {
+        if port_length > self.port_limit {
+            return Some(DropReason::PortFull);
+        }
+        match &self.queue_rule {
+            QueueRule::Limits(limits) if queue_length > limits[queue] => {
+                Some(DropReason::QueueFull)
+            }
+            _ => None,
         }
     }
 

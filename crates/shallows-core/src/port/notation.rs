@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
 
+/// Expectation of a value that is a text or a table, as errors word it.
+pub const TEXT_OR_TABLE: &str = "a text or a table";
+
 /// One value for all of a kind (queues, hosts), or a list with one for each by its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -91,7 +94,7 @@ impl<'de, A: Deserialize<'de>, B: Deserialize<'de>> Deserialize<'de> for TextOrT
             type Value = TextOrTable<A, B>;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a table")
+                f.write_str(TEXT_OR_TABLE)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {

@@ -7,6 +7,7 @@ use super::classifier::Classifier;
 use super::look_ahead::{LookAheadFifo, Rules};
 use super::marker::{Alone, Judge, Marker, Needs, PortContext, Presence, Scheme};
 use super::meter::Meter;
+use super::plain;
 use super::queues::Queues;
 use super::scheduler::{Discipline, Scheduler, each_scheduler};
 use super::state::{Arrival, ColdState, HotState};
@@ -124,18 +125,22 @@ impl<P: Packet> QueueingPort<P> {
         for queue in 0..count {
             queues.lane(queue).constant = marker.queue_constant(queue, &context);
         }
+        let direct = config.shaper.is_none()
+            && marker.needs() == Needs::default()
+            && config.marker.measure.in_service == Presence::Excluded;
+        let meter = Meter::new(config.marker.measure, config.packet);
+        let buffer = Buffer::new(&config.buffer, count, config.packet)?;
         let hot = HotState {
             queues,
             classifier: Classifier::new(&config.classifier, count)?,
-            plain: config.shaper.is_none()
-                && marker.needs() == Needs::default()
-                && config.marker.measure.in_service == Presence::Excluded,
-            buffer: Buffer::new(&config.buffer, count, config.packet)?,
+            plain: direct && meter.is_plain() && buffer.is_own(),
+            direct,
+            buffer,
             link: TransmissionClock::new(rate),
             busy_until: Time::ZERO,
             idle_told: Time::ZERO,
             paused: QueueSet::EMPTY,
-            meter: Meter::new(config.marker.measure, config.packet),
+            meter,
             not_ect: config.marker.not_ect,
             framing: config.framing,
             accounting: config.accounting,
@@ -157,7 +162,7 @@ impl<P: Packet> QueueingPort<P> {
     pub(super) fn look_ahead(&self) -> Option<LookAheadFifo<P>> {
         let hot = &self.hot;
         let fifo = self.scheduler.keeps_order(hot.queues.count());
-        if !(fifo && hot.plain && hot.meter.is_plain()) {
+        if !(fifo && hot.direct && hot.meter.is_plain()) {
             return None;
         }
         let (limit, full) = hot.buffer.own_limit()?;
@@ -199,7 +204,7 @@ impl<P: Packet> QueueingPort<P> {
             marker,
             scheduler,
         } = self;
-        if hot.plain {
+        if hot.direct {
             common_pairs!(&mut *scheduler, &mut marker.scheme, (s, m) => {
                 return alone::forward(hot, (s, &mut Alone(m)), now, packet, pool);
             });
@@ -233,10 +238,9 @@ impl<P: Packet> QueueingPort<P> {
             marker,
             scheduler,
         } = self;
-        // Common pairs are compiled for themselves: nothing is asked for each packet.
-        if hot.plain {
+        if hot.plain && hot.paused.is_empty() && pool.is_unlimited() {
             common_pairs!(&mut *scheduler, &mut marker.scheme, (s, m) => {
-                return alone::run(hot, (s, &mut Alone(m)), due, (arrivals, end), pool, departed);
+                return plain::run(hot, (s, m), due, (arrivals, end), pool, departed);
             });
         }
         each_scheduler!(scheduler, s => {

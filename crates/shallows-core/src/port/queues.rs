@@ -163,6 +163,13 @@ impl Queues {
         self.queues[queue].bytes
     }
 
+    /// Bytes in a queue and in all queues, with a packet that is not in them.
+    #[inline(always)]
+    pub(crate) fn lengths_with(&self, queue: usize, size: u32) -> (u64, u64) {
+        let size = u64::from(size);
+        (self.queues[queue].bytes + size, self.bytes + size)
+    }
+
     /// Packets in a queue.
     #[inline]
     pub fn queue_packets(&self, queue: usize) -> u32 {

@@ -28,7 +28,9 @@ pub(super) struct HotState<P> {
     pub(super) paused: QueueSet,
     pub(super) meter: Meter,
     pub(super) accounting: Accounting,
-    /// Whether nothing shapes packets and nothing looks at them as they leave.
+    /// Nothing shapes packets, and nothing looks at them as they leave.
+    pub(super) direct: bool,
+    /// The port is [plain](super::plain) while it is not paused and its pool has no limit.
     pub(super) plain: bool,
     /// Whether a full buffer gives up queued packets.
     pub(super) evicts: bool,
@@ -117,7 +119,7 @@ impl<P: Packet> HotState<P> {
         };
         if silent && matches!(note, Note::Pass) {
             let Arrival { queue, size, .. } = arrival;
-            let unhindered = self.plain && !self.paused.contains(queue);
+            let unhindered = self.direct && !self.paused.contains(queue);
             if unhindered && scheduler.passes(queue, size, &self.queues) {
                 let wire_size = self.framing.wire_size(packet.size());
                 let finish = self.pass((scheduler, marker), arrival, wire_size);
@@ -252,7 +254,7 @@ impl<P: Packet> HotState<P> {
 
     /// Sends an admitted packet through an empty port, past its queue; when it has left.
     #[inline(always)]
-    fn pass(
+    pub(super) fn pass(
         &mut self,
         (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
         Arrival { now, queue, size }: Arrival,
@@ -298,7 +300,7 @@ impl<P: Packet> HotState<P> {
         let Some(queue) = selected else {
             return Transmit::Idle;
         };
-        if !self.plain
+        if !self.direct
             && let Some(at) = self.shaper_holds(now, queue, pool)
         {
             return Transmit::Wait(at);
@@ -313,7 +315,7 @@ impl<P: Packet> HotState<P> {
             finish,
             emptied: !self.queues.backlogged().contains(queue),
         };
-        if !self.plain {
+        if !self.direct {
             self.look_at_leaving(service, &mut stored, marker, pool);
         }
         scheduler.sent(service, &mut self.queues, marker);
@@ -369,7 +371,7 @@ impl<P: Packet> HotState<P> {
 
     /// Tells the marker how long the port has been empty and silent.
     #[inline]
-    fn end_idle_time(&mut self, now: Time, marker: &mut impl Judge) {
+    pub(super) fn end_idle_time(&mut self, now: Time, marker: &mut impl Judge) {
         let since = self.busy_until.max(self.idle_told);
         if now >= since {
             marker.idle_ended(now - since);
@@ -426,7 +428,13 @@ impl<P: Packet> HotState<P> {
     }
 
     #[cold]
-    fn drop(&mut self, queue: usize, lost: P, size: u32, reason: DropReason) -> DropReason {
+    pub(super) fn drop(
+        &mut self,
+        queue: usize,
+        lost: P,
+        size: u32,
+        reason: DropReason,
+    ) -> DropReason {
         self.cold.counters[queue].drop(reason, size);
         self.cold.dropped.push((lost, reason));
         reason

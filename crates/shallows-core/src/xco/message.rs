@@ -22,10 +22,13 @@
 //! above the last one of the sender, which also refuses replays; a message that was overtaken is
 //! refused with them, and its content comes again in a later one.
 
+mod wire;
+
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher;
 
 use crate::units::{Rate, Time};
+use wire::Reader;
 
 /// The version of the format.
 pub const VERSION: u8 = 1;
@@ -39,8 +42,16 @@ pub const MOST_RATES: usize = 24;
 /// The most destinations of [`Held::Only`], which takes the room of permits.
 pub const MOST_HELD: usize = 256;
 
+/// The most stations of [`Claims`].
+pub const MOST_CLAIMS: usize = 8;
+/// The most entries of [`Places`], which take the room of permits.
+pub const MOST_PLACES: usize = 64;
+
 /// Bytes of a permit.
 const PERMIT: usize = 21;
+/// Bytes of [`Places`] without any entry, and of an entry.
+const PLACES: usize = 10;
+const PLACE: usize = 10;
 
 const HEADER: usize = 26;
 const TAG: usize = 16;
@@ -173,6 +184,30 @@ pub struct Report {
     pub backlog: Vec<u32>,
     /// What the host sends to large destinations; measured only if coordination is on demand.
     pub rates: Vec<(u32, Rate)>,
+    /// Virtual machines of the host, where places are learned.
+    pub claims: Option<Claims>,
+}
+
+/// The Ethernet address of a virtual machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Station(pub [u8; 6]);
+
+/// Virtual machines that a host has seen behind it, which the leader may not know to be there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// The version of the leader's table up to which the host knows it.
+    pub seen: u64,
+    /// Stations; those that do not fit are claimed in later reports.
+    pub stations: Vec<Station>,
+}
+
+/// The leader's table of virtual machines, from where the host knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The version up to which the host knows the table with these.
+    pub version: u64,
+    /// Stations and the hosts that they are at.
+    pub places: Vec<(Station, u32)>,
 }
 
 impl Report {
@@ -216,6 +251,8 @@ pub struct Directive {
     pub held: Held,
     /// What it permits.
     pub permits: Vec<Permit>,
+    /// What is new of the places of virtual machines.
+    pub places: Option<Places>,
 }
 
 /// Destinations that a host may send to only with a permit.
@@ -236,6 +273,12 @@ impl Directive {
             Held::Only(destinations) => (4 * destinations.len()).div_ceil(PERMIT),
         };
         MOST_PERMITS.saturating_sub(self.permits.len() + taken)
+    }
+
+    /// How many places a message has room for.
+    pub(super) fn room_for_places(&self) -> usize {
+        let room = (PERMIT * self.room()).saturating_sub(PLACES);
+        (room / PLACE).min(MOST_PLACES)
     }
 }
 
@@ -415,205 +458,4 @@ pub fn seal(key: &Key, header: &Header, body: &Body, buffer: &mut Vec<u8>) {
     }
     let tag = key.tag(buffer);
     buffer.extend(tag.to_le_bytes());
-}
-
-impl Epoch {
-    fn write(self, buffer: &mut Vec<u8>) {
-        buffer.extend(self.counter.to_le_bytes());
-        buffer.extend(self.leader.to_le_bytes());
-    }
-}
-
-impl Report {
-    fn write(&self, buffer: &mut Vec<u8>) {
-        let standing = self.standing as u8;
-        let flags = [self.wants_answer, self.is_sending, !self.rates.is_empty()];
-        let flags = flags.into_iter().zip(2..);
-        buffer.push(flags.fold(standing, |all, (flag, bit)| all | u8::from(flag) << bit));
-        self.epoch.write(buffer);
-        buffer.extend(self.echo.0.to_le_bytes());
-        buffer.extend(self.echo.1.ps().to_le_bytes());
-        buffer.extend(self.clock.ps().to_le_bytes());
-        buffer.extend(self.timeline.to_le_bytes());
-        buffer.extend(self.grant.to_le_bytes());
-        buffer.extend((self.backlog.len() as u16).to_le_bytes());
-        for destination in &self.backlog {
-            buffer.extend(destination.to_le_bytes());
-        }
-        if !self.rates.is_empty() {
-            buffer.extend((self.rates.len() as u16).to_le_bytes());
-        }
-        for (destination, rate) in &self.rates {
-            buffer.extend(destination.to_le_bytes());
-            buffer.extend(rate.bps().to_le_bytes());
-        }
-    }
-}
-
-impl Directive {
-    fn write(&self, buffer: &mut Vec<u8>) {
-        self.epoch.write(buffer);
-        buffer.extend(self.incarnation.to_le_bytes());
-        let is_on_demand = matches!(self.held, Held::Only(_));
-        buffer.push(u8::from(self.is_granting) | u8::from(is_on_demand) << 1);
-        buffer.extend(self.stamp.ps().to_le_bytes());
-        buffer.extend(self.acknowledged.to_le_bytes());
-        buffer.extend(self.timeline.to_le_bytes());
-        buffer.extend(self.grant.to_le_bytes());
-        if let Held::Only(destinations) = &self.held {
-            buffer.extend((destinations.len() as u16).to_le_bytes());
-            for destination in destinations {
-                buffer.extend(destination.to_le_bytes());
-            }
-        }
-        buffer.extend((self.permits.len() as u16).to_le_bytes());
-        for permit in &self.permits {
-            buffer.extend(permit.destination.to_le_bytes());
-            buffer.push(permit.kind as u8);
-            buffer.extend(permit.until.ps().to_le_bytes());
-            buffer.extend(permit.rate.bps().to_le_bytes());
-        }
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Refused> {
-        let (&bytes, rest) = self.0.split_first_chunk().ok_or(Refused::Malformed)?;
-        self.0 = rest;
-        Ok(bytes)
-    }
-
-    fn u8(&mut self) -> Result<u8, Refused> {
-        self.take().map(|[byte]| byte)
-    }
-
-    fn flag(&mut self) -> Result<bool, Refused> {
-        match self.u8()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(Refused::Malformed),
-        }
-    }
-
-    fn u32(&mut self) -> Result<u32, Refused> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, Refused> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn time(&mut self) -> Result<Time, Refused> {
-        self.u64().map(Time::from_ps)
-    }
-
-    fn count(&mut self, most: usize) -> Result<usize, Refused> {
-        let count = usize::from(u16::from_le_bytes(self.take()?));
-        (count <= most).then_some(count).ok_or(Refused::Malformed)
-    }
-
-    fn epoch(&mut self) -> Result<Epoch, Refused> {
-        Ok(Epoch {
-            counter: self.u32()?,
-            leader: self.u32()?,
-        })
-    }
-
-    fn report(&mut self) -> Result<Report, Refused> {
-        let flags = self.u8()?;
-        let standing = match flags & 3 {
-            0 => Standing::Coordinated,
-            1 => Standing::Uncoordinated,
-            2 => Standing::Leaving,
-            _ => return Err(Refused::Malformed),
-        };
-        if flags >> 5 != 0 {
-            return Err(Refused::Malformed);
-        }
-        Ok(Report {
-            standing,
-            wants_answer: flags & 4 != 0,
-            is_sending: flags & 8 != 0,
-            epoch: self.epoch()?,
-            echo: (self.u64()?, self.time()?),
-            clock: self.time()?,
-            timeline: self.u32()?,
-            grant: self.u64()?,
-            backlog: {
-                let count = self.count(MOST_DESTINATIONS)?;
-                (0..count).map(|_| self.u32()).collect::<Result<_, _>>()?
-            },
-            rates: match flags & 16 {
-                0 => Vec::new(),
-                _ => self.rates()?,
-            },
-        })
-    }
-
-    fn rates(&mut self) -> Result<Vec<(u32, Rate)>, Refused> {
-        let count = self.count(MOST_RATES)?;
-        // Without any the flag is not set: a message has one form.
-        if count == 0 {
-            return Err(Refused::Malformed);
-        }
-        let rate = |_| Ok((self.u32()?, Rate::from_bps(self.u64()?)));
-        (0..count).map(rate).collect()
-    }
-
-    fn held(&mut self) -> Result<Held, Refused> {
-        let count = self.count(MOST_HELD)?;
-        let destinations = (0..count).map(|_| self.u32());
-        destinations.collect::<Result<_, _>>().map(Held::Only)
-    }
-
-    fn directive(&mut self) -> Result<Directive, Refused> {
-        let epoch = self.epoch()?;
-        let incarnation = self.u64()?;
-        let flags = self.u8()?;
-        if flags >> 2 != 0 {
-            return Err(Refused::Malformed);
-        }
-        Ok(Directive {
-            epoch,
-            incarnation,
-            is_granting: flags & 1 != 0,
-            stamp: self.time()?,
-            acknowledged: self.u64()?,
-            timeline: self.u32()?,
-            grant: self.u64()?,
-            held: match flags & 2 {
-                0 => Held::All,
-                _ => self.held()?,
-            },
-            permits: {
-                let count = self.count(MOST_PERMITS)?;
-                (0..count)
-                    .map(|_| self.permit())
-                    .collect::<Result<_, _>>()?
-            },
-        })
-    }
-
-    fn permit(&mut self) -> Result<Permit, Refused> {
-        Ok(Permit {
-            destination: self.u32()?,
-            kind: match self.u8()? {
-                0 => PermitKind::Slot,
-                1 => PermitKind::Limit,
-                2 => PermitKind::Exempt,
-                _ => return Err(Refused::Malformed),
-            },
-            until: self.time()?,
-            rate: Rate::from_bps(self.u64()?),
-        })
-    }
-
-    fn beat(&mut self) -> Result<Beat, Refused> {
-        Ok(Beat {
-            epoch: self.epoch()?,
-            leads: self.flag()?,
-        })
-    }
 }

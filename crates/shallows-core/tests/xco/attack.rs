@@ -11,6 +11,7 @@ use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig
 use shallows_core::xco::fabric::Fabric;
 use shallows_core::xco::message::{
     self, Body, ClusterKey, Directive, Epoch, Header, Held, Permit, PermitKind, Refused, Report,
+    Station,
 };
 
 use crate::network::Dice;
@@ -268,6 +269,10 @@ fn rates() -> impl Strategy<Value = (u32, Rate)> {
     (0..20_u32, any::<u64>()).prop_map(|(to, rate)| (to, Rate::from_bps(rate)))
 }
 
+fn stations() -> impl Strategy<Value = Station> {
+    any::<[u8; 6]>().prop_map(Station)
+}
+
 fn permits() -> impl Strategy<Value = Permit> {
     let kinds = prop_oneof![
         Just(PermitKind::Slot),
@@ -304,12 +309,21 @@ proptest! {
         backlog in prop::collection::vec(any::<u32>(), 0..=message::MOST_DESTINATIONS),
         rates in prop::collection::vec(rates(), 0..=message::MOST_RATES),
         held in prop::collection::vec(any::<u32>(), 0..=message::MOST_HELD),
+        claims in prop::option::of(prop::collection::vec(stations(), 0..=message::MOST_CLAIMS)),
+        places in prop::collection::vec((stations(), any::<u32>()), 0..=message::MOST_PLACES),
         numbers in any::<[u64; 4]>(),
         flags in any::<[bool; 2]>(),
     ) {
         // A controller gives the room of permits to what is held.
         let room = (message::MOST_PERMITS - permits.len()) * 5;
-        let held = held.into_iter().take(room).collect();
+        let held: Vec<u32> = held.into_iter().take(room).collect();
+        // And what is then left to places.
+        let taken = if flags[1] { 0 } else { (4 * held.len()).div_ceil(21) };
+        let room = (21 * (message::MOST_PERMITS - permits.len()).saturating_sub(taken)).checked_sub(10);
+        let places = room.map(|room| message::Places {
+            version: numbers[3],
+            places: places.into_iter().take(room / 10).collect(),
+        });
         let epoch = Epoch { counter: numbers[0] as u32, leader: numbers[1] as u32 };
         let bodies = [
             Body::Directive(Directive {
@@ -322,6 +336,7 @@ proptest! {
                 grant: numbers[2],
                 held: if flags[1] { Held::All } else { Held::Only(held) },
                 permits,
+                places,
             }),
             Body::Report(Report {
                 wants_answer: flags[0],
@@ -333,6 +348,7 @@ proptest! {
                 grant: numbers[1],
                 backlog,
                 rates,
+                claims: claims.map(|stations| message::Claims { seen: numbers[2], stations }),
                 ..Report::default()
             }),
             Body::Beat(message::Beat { epoch, leads: flags[0] }),
@@ -351,6 +367,8 @@ proptest! {
     fn no_authentic_directive_makes_a_host_panic(
         permits in prop::collection::vec(permits(), 0..20),
         held in prop::collection::vec(0..20_u32, 0..20),
+        places in prop::collection::vec((stations(), any::<u32>()), 0..20),
+        version in any::<u64>(),
         grant in any::<u64>(),
         stamp in any::<u64>(),
     ) {
@@ -358,11 +376,12 @@ proptest! {
         let body = Body::Directive(Directive {
             permits,
             held: Held::Only(held),
+            places: Some(message::Places { version, places }),
             grant,
             stamp: Time::from_ps(stamp),
             ..directive
         });
-        let mut host = coordinator();
+        let mut host = coordinator().with_places();
         let now = Time::from_ms(1);
         host.handle(now, CONTROLLER, &sealed(3, &header(CONTROLLER, 3, 1), &body));
         let mut buffer = Vec::new();
@@ -379,6 +398,7 @@ proptest! {
     fn no_authentic_report_makes_a_controller_panic(
         backlog in prop::collection::vec(0..20_u32, 0..30),
         rates in prop::collection::vec(rates(), 0..=message::MOST_RATES),
+        stations in prop::collection::vec(stations(), 0..=message::MOST_CLAIMS),
         numbers in any::<[u64; 4]>(),
         flags in any::<[bool; 2]>(),
     ) {
@@ -393,6 +413,7 @@ proptest! {
                 grant: numbers[0],
                 backlog: backlog.clone(),
                 rates: rates.clone(),
+                claims: Some(message::Claims { seen: numbers[1], stations: stations.clone() }),
                 ..Report::default()
             });
             controller.handle(now, 3, &sealed(3, &header(3, CONTROLLER, sequence), &body));

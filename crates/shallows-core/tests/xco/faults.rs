@@ -2,6 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_core::xco::controller::{Sharing, Strategy};
+use shallows_core::xco::message::Station;
 
 use crate::network::Weather;
 use crate::world::{HOSTS, ON_DEMAND, PATIENCE, PROTOCOL, SLOT, Stats, Violation, World};
@@ -80,6 +81,7 @@ fn play(world: &mut World) -> Result<(), Violation> {
     expect_order(world)?;
     world.restart_waits();
     step_for(world, Time::from_ms(100), expect_progress)?;
+    expect_places(world)?;
     expect_recovery_from_restarts(world)?;
     expect_freedom_without_traffic(world)
 }
@@ -96,6 +98,34 @@ fn expect_recovery_from_restarts(world: &mut World) -> Result<(), Violation> {
         expect_order(world)?;
     }
     Ok(())
+}
+
+/// Virtual machines that have sent a frame are known to be there by all hosts, wherever they were
+/// before: after a station may move again, a message there and one back.
+fn expect_places(world: &mut World) -> Result<(), Violation> {
+    let mut places = Vec::new();
+    for number in 0..STATIONS {
+        let host = world.dice.below(u64::from(HOSTS)) as u32;
+        world.speak(host, station(number));
+        places.push((station(number), host));
+    }
+    step_for(world, PROTOCOL.keepalive * 4, |_| Ok(()))?;
+    for (station, host) in places {
+        let ignorant = world.ignorant(station, host);
+        if !ignorant.is_empty() {
+            return Err(format!(
+                "hosts {ignorant:?} do not know that {station:?} is at {host}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// More than fit into one report, in all hosts together.
+const STATIONS: u8 = 60;
+
+fn station(number: u8) -> Station {
+    Station([2, 0, 0, 0, 0, number])
 }
 
 /// On demand nobody needs permission when there has been no traffic for a while: what was held has
@@ -189,6 +219,10 @@ fn strike(world: &mut World) {
             world.jump_clock(host, jump);
         }
         18 => world.reload_controller(place),
+        19 => {
+            let number = world.dice.below(u64::from(STATIONS)) as u8;
+            world.speak(host, station(number));
+        }
         _ => {}
     }
 }

@@ -11,7 +11,7 @@ use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::controller::{Controller, ControllerConfig, Role, Strategy};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
 use shallows_core::xco::fabric::{Fabric, Routes};
-use shallows_core::xco::message::{ClusterKey, Epoch, Standing};
+use shallows_core::xco::message::{ClusterKey, Epoch, Standing, Station};
 
 use crate::clock::Clock;
 use crate::network::{Dice, Weather};
@@ -372,6 +372,24 @@ impl World {
         self.poll_host(host);
     }
 
+    /// A virtual machine sends a frame from this host.
+    pub(crate) fn speak(&mut self, host: u32, station: Station) {
+        self.note(|| format!("{station:?} is at host {host}"));
+        if let Some(coordinator) = &mut self.hosts[host as usize].coordinator {
+            coordinator.note_station(station);
+        }
+        self.poll_host(host);
+    }
+
+    /// Hosts that do not know that a virtual machine is at `place`.
+    pub(crate) fn ignorant(&self, station: Station, place: u32) -> Vec<u32> {
+        let is_ignorant = |host: &u32| {
+            let coordinator = self.hosts[*host as usize].coordinator.as_ref();
+            coordinator.is_some_and(|it| it.place(station) != Some(place))
+        };
+        (0..HOSTS).filter(is_ignorant).collect()
+    }
+
     pub(crate) fn start_host(&mut self, host: u32) {
         self.incarnations += 1;
         self.note(|| format!("host {host} starts"));
@@ -393,7 +411,7 @@ impl World {
         let node = &mut self.hosts[host as usize];
         let local = node.clock.at(self.now);
         let coordinator = Coordinator::new(config, self.key.host(host), local);
-        node.coordinator = Some(coordinator.expect("settings are sound"));
+        node.coordinator = Some(coordinator.expect("settings are sound").with_places());
         node.waiting.clear();
         self.poll_host(host);
     }

@@ -7,6 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use shallows_core::packet::Packet as _;
 use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
+use shallows_model::routing::first_links;
 
 use coordination::LinkCoordinator;
 pub(super) use coordination::Outgoing;
@@ -212,7 +213,8 @@ impl Engine {
             }
         }
         let bridges = self.bridges.len();
-        let reached = self.ways_from(0).iter().filter(|way| way.is_some()).count();
+        let ways = first_links(0, &self.neighbours());
+        let reached = ways.iter().filter(|way| way.is_some()).count();
         if reached + 1 != bridges {
             return Err(SwitchError::NoTree { bridges });
         }
@@ -248,30 +250,25 @@ impl Engine {
         Ok(())
     }
 
-    /// The first link from `start` towards every other bridge.
-    fn ways_from(&self, start: usize) -> Vec<Option<usize>> {
-        let mut ways = vec![None; self.bridges.len()];
-        let mut open = VecDeque::from([(start, None)]);
-        while let Some((bridge, way)) = open.pop_front() {
-            for &link in &self.bridges[bridge].links {
-                if let End::Bridge { bridge: next, .. } = self.links[link].end
-                    && next != start
-                    && ways[next].is_none()
-                {
-                    ways[next] = way.or(Some(link));
-                    open.push_back((next, ways[next]));
-                }
-            }
-        }
-        ways
+    /// The links of each bridge to others, and where they lead.
+    fn neighbours(&self) -> Vec<Vec<(usize, usize)>> {
+        let trunk = |&link: &usize| match self.links[link].end {
+            End::Bridge { bridge, .. } => Some((link, bridge)),
+            End::Device(_) => None,
+        };
+        let bridges = self.bridges.iter();
+        bridges
+            .map(|bridge| bridge.links.iter().filter_map(trunk).collect())
+            .collect()
     }
 
     fn place_stations(&mut self, config: &SwitchConfig) -> Result<(), SwitchError> {
+        let neighbours = self.neighbours();
         for bridge in 0..self.bridges.len() {
-            let ways = self.ways_from(bridge);
+            let ways = first_links(bridge, &neighbours);
             for (device, port) in config.ports.iter().enumerate() {
                 let link = match ways[port.bridge] {
-                    Some(link) => link,
+                    Some((link, _)) => link,
                     None => device,
                 };
                 for station in port.macs()? {

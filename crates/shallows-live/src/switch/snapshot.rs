@@ -111,6 +111,9 @@ pub struct CoordinatorSnapshot {
     pub full: u64,
     /// Frames to nobody that the fabric knows, which passed.
     pub unknown: u64,
+    /// Stations of virtual machines whose hosts it has learned.
+    #[serde(default)]
+    pub stations: u64,
     /// Slots received in time.
     pub slots: u64,
     /// Slots that had ended before they arrived.
@@ -138,6 +141,7 @@ impl CoordinatorSnapshot {
             over_budget: counters.over_budget,
             full: counters.full,
             unknown,
+            stations: of.known_stations() as u64,
             slots: counters.slots,
             late_slots: counters.late_slots,
             returned: counters.returned,
@@ -368,6 +372,9 @@ impl Display for CoordinatorSnapshot {
              found their queue full",
             self.small, self.unknown, self.over_budget, self.full
         )?;
+        if self.stations > 0 {
+            writeln!(f, "  places: {} stations learned", self.stations)?;
+        }
         write!(f, "  messages: {} accepted, refused:", self.accepted)?;
         write_counts(f, &self.refused)
     }

@@ -13,14 +13,13 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use shallows_core::application::{
-    Action, Application, ApplicationConfig, Connection, Members, Message, Protocol, Span,
-};
+use shallows_core::application::{Action, Application, Connection, Message, Protocol};
 use shallows_core::units::Time;
+use shallows_model::ApplicationSetup;
 use socket2::{Domain, SockRef, Type};
 
 use super::client::since;
-use super::{TrafficError, give_up_root};
+use super::{TrafficError, dscp, give_up_root};
 use crate::lab::{self, Lab, Namespace};
 
 /// Length, kind, tag and wanted reply of a message.
@@ -34,23 +33,6 @@ const ATTENTION: Duration = Duration::from_millis(50);
 
 /// How long a handshake may take.
 const CONNECT: Duration = Duration::from_secs(10);
-
-/// An application to run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ApplicationPlan {
-    /// What its latencies are called.
-    pub name: String,
-    /// The DSCP of its packets.
-    pub dscp: u8,
-    /// The host of each member, clients first.
-    pub hosts: Vec<usize>,
-    /// How many of them do what.
-    pub members: Members,
-    /// When it runs.
-    pub span: Span,
-    /// The kind of application and its parameters.
-    pub config: ApplicationConfig,
-}
 
 /// An operation that an application did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,19 +87,20 @@ enum Socket {
 }
 
 /// Opens the connections of applications.
-pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationPlan]) -> Result<Vec<Member>, TrafficError> {
+pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationSetup]) -> Result<Vec<Member>, TrafficError> {
     let mut members = Vec::new();
     for plan in plans {
         let failed = |error| TrafficError::new(format!("preparing {}", plan.name), error);
-        let built = plan.config.plan(plan.members, plan.span);
-        let built = built.map_err(|error| failed(io::Error::other(error)))?;
+        let built = plan
+            .plan()
+            .map_err(|error| failed(io::Error::other(error)))?;
         let parts = plan.hosts.iter().zip(built.parts);
         let mut of_plan: Vec<Member> = parts
             .map(|(&host, part)| Member {
                 application: plan.name.clone(),
-                host,
-                namespace: lab.host(host).clone(),
-                dscp: plan.dscp,
+                host: host as usize,
+                namespace: lab.host(host as usize).clone(),
+                dscp: dscp(plan.service),
                 part,
                 ends: BTreeMap::new(),
                 servers: BTreeMap::new(),
@@ -127,7 +110,7 @@ pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationPlan]) -> Result<Vec<Member
         for (number, connection) in (0..).zip(&built.connections) {
             let (from, to) = (connection.from as usize, connection.to as usize);
             if connection.protocol == Protocol::ShortStream {
-                let (listener, address) = listen(lab, plan.hosts[to])?;
+                let (listener, address) = listen(lab, plan.hosts[to] as usize)?;
                 of_plan[to].listeners.insert(number, listener);
                 of_plan[from].servers.insert(number, address);
             } else {
@@ -156,10 +139,10 @@ fn listen(lab: &Lab, host: usize) -> Result<(TcpListener, SocketAddr), TrafficEr
 /// A connection between two members that is kept: its ends, in the order of the members.
 fn connect(
     lab: &Lab,
-    plan: &ApplicationPlan,
+    plan: &ApplicationSetup,
     connection: Connection,
 ) -> Result<(End, End), TrafficError> {
-    let host = |member: u32| plan.hosts[member as usize];
+    let host = |member: u32| plan.hosts[member as usize] as usize;
     let (from, to) = (host(connection.from), host(connection.to));
     let (from_address, to_address) = (lab::address(from), lab::address(to));
     let failed = |error| {
@@ -191,7 +174,7 @@ fn connect(
             (Socket::Stream(from), Socket::Stream(to))
         }
     };
-    let end = |socket| End::new(socket, plan.dscp).map_err(failed);
+    let end = |socket| End::new(socket, dscp(plan.service)).map_err(failed);
     Ok((end(ends.0)?, end(ends.1)?))
 }
 

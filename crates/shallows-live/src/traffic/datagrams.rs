@@ -18,11 +18,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use nix::sys::socket::{setsockopt, sockopt};
-use shallows_core::host::udp::UdpConfig;
 use shallows_core::units::Time;
+use shallows_model::workload::Workload;
 use socket2::SockRef;
 
-use super::{Flow, OperationTime, TrafficError};
+use super::{OperationTime, TrafficError};
 use crate::lab::{self, Lab};
 use crate::switch::Departures;
 use sink::{Arrivals, Sinks};
@@ -39,15 +39,6 @@ pub const LATE: Time = Time::from_ms(1);
 
 /// Bytes that a socket may hold, so that a program that waits for its CPU loses nothing.
 const SOCKET_BUFFER: usize = 16 << 20;
-
-/// What UDP flows need beside the flows.
-#[derive(Clone, Debug, Default)]
-pub struct StreamPlan {
-    /// What flows send: [`Flow::stream`] is a position in it.
-    pub streams: Vec<UdpConfig>,
-    /// Of the senders' jitter.
-    pub seed: u64,
-}
 
 /// What UDP senders and receivers did, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -118,22 +109,21 @@ impl Datagrams {
     /// Opens the sockets of the flows that are UDP; nothing if there are none.
     pub(super) fn prepare(
         lab: &Lab,
-        flows: &[Flow],
-        plan: &StreamPlan,
+        workload: &Workload,
+        seed: u64,
         departures: &Arc<Departures>,
         received: &[Arc<AtomicU64>],
     ) -> Result<Option<Self>, TrafficError> {
-        let numbered = (0..).zip(flows);
-        let streams = numbered.filter_map(|(number, flow): (u32, &Flow)| {
-            let stream = plan.streams.get(flow.stream?)?;
-            Some((number, flow, stream))
-        });
         let (mut sources, mut sinks) = (Sources::new(departures), Sinks::default());
         let mut last_stop = Time::ZERO;
-        for (number, flow, stream) in streams {
+        for of in &workload.datagrams {
+            let number = of.flow;
+            let flow = &workload.flows[number as usize];
+            let stream = &workload.streams[of.stream as usize];
+            let stop = workload.stop(number);
             sinks.add(lab, number, flow, stream, &received[number as usize])?;
-            sources.add(lab, number, flow, stream, plan.seed)?;
-            last_stop = last_stop.max(flow.stop.unwrap_or(Time::MAX));
+            sources.add(lab, number, (flow, stop), stream, seed)?;
+            last_stop = last_stop.max(stop.unwrap_or(Time::MAX));
         }
         Ok((!sources.is_empty()).then_some(Self {
             sources,

@@ -22,45 +22,15 @@ use thiserror::Error;
 
 use crate::lab::{LabError, Unprivileged};
 
+pub use application::OperationTime;
 pub(crate) use application::prepare;
-pub use application::{ApplicationPlan, OperationTime};
 pub(crate) use datagrams::STREAM_PORT;
-pub use datagrams::{HEADER as STREAM_HEADER, LATE as STREAM_LATE, StreamPlan, StreamTotals};
+pub use datagrams::{HEADER as STREAM_HEADER, LATE as STREAM_LATE, StreamTotals};
 pub use prober::{Ping, ProbePlan, Prober};
 pub use run::{Goodput, Seen, Traffic};
 
 /// Payload of a request: bytes that are wanted, and their DSCP.
 const REQUEST: usize = 9;
-
-/// A flow to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// When it starts, or `None` if a [`Barrier`] releases it.
-    pub start: Option<Time>,
-    /// The host that sends.
-    pub src: usize,
-    /// The host that receives.
-    pub dst: usize,
-    /// How much; `None` for as much as goes until `stop`.
-    pub bytes: Option<u64>,
-    /// When it stops if it has not finished.
-    pub stop: Option<Time>,
-    /// Its DSCP.
-    pub dscp: u8,
-    /// If it is UDP, which starts by itself: where [`StreamPlan::streams`] has what it sends.
-    pub stream: Option<usize>,
-}
-
-/// Flows that start when others have finished.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Barrier {
-    /// Positions of the flows that must have finished.
-    pub waits_for: Vec<usize>,
-    /// Positions of those that then start.
-    pub releases: Vec<usize>,
-    /// From the finish of the last to the start of the next.
-    pub pause: Time,
-}
 
 /// What became of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +63,11 @@ pub enum TrafficError {
         /// What the system said.
         error: std::io::Error,
     },
+}
+
+/// The DSCP of a service's packets. Services of a live run are below 64.
+fn dscp(service: u16) -> u8 {
+    service as u8
 }
 
 /// Makes the calling thread an unprivileged user's: its sockets are open, and it needs no more.

@@ -7,11 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
+use shallows_model::workload::{FlowSpec, Workload};
+use shallows_model::{Barriers, Interrupt};
 
 use super::client::{Connection, Done, Task};
 use super::datagrams::{self, Datagrams};
 use super::server::{self, Senders, Server};
-use super::{Barrier, Flow, OperationTime, Outcome, StreamPlan, StreamTotals, TrafficError};
+use super::{OperationTime, Outcome, StreamTotals, TrafficError, dscp};
 use crate::lab::{self, Lab};
 use crate::switch::Departures;
 
@@ -28,8 +30,7 @@ const ATTENTION: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Traffic<'a> {
     lab: &'a Lab,
-    flows: &'a [Flow],
-    barriers: &'a [Barrier],
+    workload: &'a Workload,
     senders: Senders,
     /// Held, so that they serve.
     servers: Vec<Server>,
@@ -42,8 +43,7 @@ pub struct Traffic<'a> {
     agenda: BinaryHeap<Reverse<(Time, Step)>>,
     /// Flows in the agenda that have still to start.
     upcoming: usize,
-    /// Flows that each barrier still waits for.
-    waiting: Vec<BTreeSet<usize>>,
+    barriers: Barriers,
     /// The connection of each flow that runs.
     running: HashMap<usize, usize>,
     goodput: Goodput,
@@ -84,29 +84,26 @@ impl<'a> Traffic<'a> {
     /// Starts the servers that the flows need and opens a connection for each pair of hosts.
     pub fn prepare(
         lab: &'a Lab,
-        flows: &'a [Flow],
-        barriers: &'a [Barrier],
-        (streams, departures): (&StreamPlan, &Arc<Departures>),
+        workload: &'a Workload,
+        seed: u64,
+        departures: &Arc<Departures>,
     ) -> Result<Self, TrafficError> {
+        let flows = &workload.flows;
         let received: Vec<Arc<AtomicU64>> = flows.iter().map(|_| Arc::default()).collect();
-        let dscps: BTreeSet<u8> = flows.iter().map(|flow| flow.dscp).collect();
+        let dscps: BTreeSet<u8> = flows.iter().map(|flow| dscp(flow.service)).collect();
         let mut traffic = Self {
             lab,
-            flows,
-            barriers,
+            workload,
             senders: Senders::default(),
             servers: Vec::new(),
             connections: Vec::new(),
-            datagrams: Datagrams::prepare(lab, flows, streams, departures, &received)?,
+            datagrams: Datagrams::prepare(lab, workload, seed, departures, &received)?,
             free: HashMap::new(),
             outcomes: vec![Outcome::default(); flows.len()],
             received,
             agenda: BinaryHeap::new(),
             upcoming: 0,
-            waiting: barriers
-                .iter()
-                .map(|b| b.waits_for.iter().copied().collect())
-                .collect(),
+            barriers: Barriers::new(&workload.barriers, Interrupt::Never).unwrap_or_default(),
             running: HashMap::new(),
             goodput: Goodput {
                 dscps: dscps.into_iter().collect(),
@@ -115,15 +112,18 @@ impl<'a> Traffic<'a> {
             epoch: Instant::now(),
             done: channel(),
         };
-        let connected = || flows.iter().filter(|flow| flow.stream.is_none());
-        let servers: BTreeSet<usize> = connected().map(|flow| flow.src).collect();
+        let connected = || {
+            let numbered = (0..).zip(flows);
+            let is_stream = |number| workload.stream(number).is_some();
+            numbered.filter_map(move |(number, flow)| (!is_stream(number)).then(|| pair(flow)))
+        };
+        let servers: BTreeSet<usize> = connected().map(|(src, _)| src).collect();
         for host in servers {
             let senders = traffic.senders.clone();
             let server = server::start(lab.host(host), lab::address(host), senders)?;
             traffic.servers.push(server);
         }
-        let pairs: BTreeSet<(usize, usize)> =
-            connected().map(|flow| (flow.src, flow.dst)).collect();
+        let pairs: BTreeSet<(usize, usize)> = connected().collect();
         for pair in pairs {
             let connection = traffic.connect(pair)?;
             traffic.free.entry(pair).or_default().push(connection);
@@ -172,25 +172,27 @@ impl<'a> Traffic<'a> {
     /// What UDP flows brought over. They have no end of their own.
     fn settle_streams(&mut self) {
         let now = self.now();
-        for (number, flow) in self.flows.iter().enumerate() {
-            if flow.stream.is_some() {
-                self.outcomes[number] = Outcome {
-                    start: flow.start.filter(|start| *start <= now),
-                    received: self.received[number].load(Ordering::Relaxed),
-                    ..Outcome::default()
-                };
-            }
+        for of in &self.workload.datagrams {
+            let number = of.flow as usize;
+            let start = self.workload.flows[number].start_time();
+            self.outcomes[number] = Outcome {
+                start: start.filter(|start| *start <= now),
+                received: self.received[number].load(Ordering::Relaxed),
+                ..Outcome::default()
+            };
         }
     }
 
     fn plan(&mut self) {
-        let flows = self.flows.iter().enumerate();
-        for (number, flow) in flows.filter(|(_, flow)| flow.stream.is_none()) {
-            if let Some(start) = flow.start {
+        let workload = self.workload;
+        let flows = (0..).zip(&workload.flows);
+        for (of, flow) in flows.filter(|&(of, _)| workload.stream(of).is_none()) {
+            let number = of as usize;
+            if let Some(start) = flow.start_time() {
                 self.agenda.push(Reverse((start, Step::Start(number))));
                 self.upcoming += 1;
             }
-            if let Some(stop) = flow.stop {
+            if let Some(stop) = workload.stop(of) {
                 self.agenda.push(Reverse((stop, Step::Stop(number))));
             }
         }
@@ -234,8 +236,8 @@ impl<'a> Traffic<'a> {
 
     fn start(&mut self, number: usize) -> Result<(), TrafficError> {
         self.upcoming -= 1;
-        let flow = self.flows[number];
-        let pair = (flow.src, flow.dst);
+        let flow = self.workload.flows[number];
+        let pair = pair(&flow);
         let free = self.free.get_mut(&pair).and_then(Vec::pop);
         let connection = match free {
             Some(connection) => connection,
@@ -244,8 +246,8 @@ impl<'a> Traffic<'a> {
         self.running.insert(number, connection);
         self.connections[connection].fetch(Task {
             flow: number,
-            bytes: flow.bytes,
-            dscp: flow.dscp,
+            bytes: flow.size(),
+            dscp: dscp(flow.service),
             epoch: self.epoch,
             received: Arc::clone(&self.received[number]),
         });
@@ -262,29 +264,28 @@ impl<'a> Traffic<'a> {
     }
 
     fn end(&mut self, done: &Done) {
-        let flow = self.flows[done.flow];
+        let flow = self.workload.flows[done.flow];
         self.outcomes[done.flow] = done.outcome;
         self.running.remove(&done.flow);
         if done.reusable {
-            let free = self.free.entry((flow.src, flow.dst)).or_default();
+            let free = self.free.entry(pair(&flow)).or_default();
             free.push(done.connection);
         }
         let now = self.now();
-        for (barrier, waiting) in self.barriers.iter().zip(&mut self.waiting) {
-            if waiting.remove(&done.flow) && waiting.is_empty() {
-                self.upcoming += barrier.releases.len();
-                for &released in &barrier.releases {
-                    self.agenda
-                        .push(Reverse((now + barrier.pause, Step::Start(released))));
-                }
+        for opened in self.barriers.completed(done.flow as u32) {
+            let barrier = &self.workload.barriers[opened];
+            self.upcoming += barrier.releases.len();
+            for &released in &barrier.releases {
+                let start = Step::Start(released as usize);
+                self.agenda.push(Reverse((now + barrier.pause, start)));
             }
         }
     }
 
     fn note(&mut self) {
         let mut row = vec![0; self.goodput.dscps.len()];
-        for (flow, received) in self.flows.iter().zip(&self.received) {
-            if let Ok(column) = self.goodput.dscps.binary_search(&flow.dscp) {
+        for (flow, received) in self.workload.flows.iter().zip(&self.received) {
+            if let Ok(column) = self.goodput.dscps.binary_search(&dscp(flow.service)) {
                 row[column] += received.load(Ordering::Relaxed);
             }
         }
@@ -314,4 +315,9 @@ impl<'a> Traffic<'a> {
     fn now(&self) -> Time {
         Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
     }
+}
+
+/// Source and destination of a flow.
+fn pair(flow: &FlowSpec) -> (usize, usize) {
+    (flow.src as usize, flow.dst as usize)
 }

@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use shallows_core::port::Framing;
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
-use shallows_core::xco::controller::{
-    Controller, ControllerConfig, MOST_WEIGHT, Sharing, Strategy,
-};
+use shallows_core::xco::controller::{Controller, ControllerConfig, MOST_WEIGHT};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig, SmallBudget};
 use shallows_core::xco::fabric::{Fabric, FabricError};
 use shallows_core::xco::message::{ClusterKey, Key};
+use shallows_model::Directives;
 use thiserror::Error;
 
 use super::Tree;
@@ -67,7 +66,7 @@ pub struct Cluster {
     pub slot: Time,
     /// Form of directives: timeslices or rate limits.
     #[serde(default)]
-    pub directives: DirectiveForm,
+    pub directives: Directives,
     /// Time in a slot after which a host may be switched to another destination.
     pub preempt_after: Option<Time>,
     /// Waiting time after which a pair displaces others.
@@ -79,6 +78,10 @@ pub struct Cluster {
     /// Whether only what crosses links near congestion is coordinated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_demand: Option<OnDemand>,
+    /// Whether agents learn from frames which VM is at which host, and follow migrations. What is
+    /// learned counts more than `stations`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn_places: bool,
     /// What agents do to frames.
     #[serde(default)]
     pub gate: GateConfig,
@@ -172,19 +175,6 @@ pub struct ClusterTrunk {
     pub rate: Rate,
 }
 
-/// Form of a directive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DirectiveForm {
-    /// One destination at a time, at full rate.
-    #[default]
-    Timeslice,
-    /// All destinations at once, each at an equal share of its bottleneck.
-    RateLimit,
-    /// All destinations at once, at max-min fair rates.
-    MaxMin,
-}
-
 /// The most hosts of a cluster.
 const MOST_HOSTS: u32 = 1_000_000;
 
@@ -243,7 +233,10 @@ pub enum ClusterError {
         address: String,
     },
     /// Nobody knows which frames are for it.
-    #[error("host {0} has neither stations nor networks, so that nothing is known to go to it")]
+    #[error(
+        "host {0} has neither stations nor networks, so that nothing is known to go to it: give \
+         them, or write learn-places = true"
+    )]
     NoStations(String),
     /// An address that does not read as one.
     #[error("host {host}: {problem}")]
@@ -320,7 +313,8 @@ impl Cluster {
                 let (host, weight) = (host.name.clone(), host.weight);
                 return Err(ClusterError::Weight { host, weight });
             }
-            if !host.gone && host.stations.is_empty() && host.networks.is_empty() {
+            let is_unknown = host.stations.is_empty() && host.networks.is_empty();
+            if !host.gone && !self.learn_places && is_unknown {
                 return Err(ClusterError::NoStations(host.name.clone()));
             }
         }
@@ -436,11 +430,7 @@ impl Cluster {
             address,
             peers: all.filter(|&peer| peer != address).collect(),
             incarnation,
-            strategy: match self.directives {
-                DirectiveForm::Timeslice => Strategy::Timeslice,
-                DirectiveForm::RateLimit => Strategy::RateLimit(Sharing::Equal),
-                DirectiveForm::MaxMin => Strategy::RateLimit(Sharing::MaxMin),
-            },
+            strategy: self.directives.strategy(),
             slot: self.slot,
             preempt_after: self.preempt_after,
             patience: self.patience,
@@ -505,7 +495,11 @@ impl Cluster {
             protocol: self.protocol,
             on_demand: self.on_demand,
         };
-        Ok(Coordinator::new(config, key, now)?)
+        let coordinator = Coordinator::new(config, key, now)?;
+        Ok(match self.learn_places {
+            true => coordinator.with_places(),
+            false => coordinator,
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
 use shallows_core::xco::message::ClusterKey;
+use shallows_model::{ControllerFault, FaultAction, Forgery};
 use thiserror::Error;
 
 use super::cluster::{Cluster, ClusterError};
@@ -46,43 +47,8 @@ pub struct XcoPlan {
     pub controllers_at: Vec<usize>,
     /// Faults of controllers.
     pub faults: Vec<ControllerFault>,
-    /// Who tries to be taken for a controller.
-    pub forger: Option<ForgerPlan>,
-}
-
-/// A fault of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ControllerFault {
-    /// When.
-    pub at: Time,
-    /// Which one.
-    pub controller: usize,
-    /// What.
-    pub kind: FaultKind,
-}
-
-/// Kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The controller is killed.
-    Kill,
-    /// The controller is started again.
-    Start,
-}
-
-/// Somebody who forges directives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ForgerPlan {
-    /// The host of the lab.
-    pub at: usize,
-    /// The host whose coordinator is to believe it.
-    pub victim: usize,
-    /// Start time.
-    pub start: Time,
-    /// Stop time.
-    pub stop: Time,
-    /// Interval between attempts.
-    pub every: Time,
+    /// Host of the lab that poses as a controller, and its attempts.
+    pub forger: Option<(usize, Forgery)>,
 }
 
 /// Why the run cannot be coordinated.
@@ -201,7 +167,7 @@ impl XcoLab {
         let mut started = Self {
             forger: plan
                 .forger
-                .map(|forger| open_forger(lab, &plan.cluster, &forger))
+                .map(|(at, forgery)| open_forger(lab, &plan.cluster, at, &forgery))
                 .transpose()?,
             running: seats.iter().map(|_| None).collect(),
             plan: plan.clone(),
@@ -275,7 +241,7 @@ impl XcoLab {
         let mut faults = self.plan.faults.clone();
         faults.sort_by_key(|fault| std::cmp::Reverse(fault.at));
         let mut next_sample = epoch;
-        let mut next_attempt = self.plan.forger.map(|plan| plan.start);
+        let mut next_attempt = self.plan.forger.map(|(_, plan)| plan.start);
         while !over.load(Ordering::Relaxed) {
             let now = since(epoch);
             while let Some(fault) = faults.pop_if(|fault| fault.at <= now) {
@@ -303,13 +269,13 @@ impl XcoLab {
 
     fn apply(&mut self, now: Time, fault: ControllerFault) -> Result<(), XcoLabError> {
         let place = fault.controller;
-        let what = match fault.kind {
-            FaultKind::Kill => {
+        let what = match fault.action {
+            FaultAction::Kill => {
                 self.stop_controller(place)?;
                 "killed"
             }
-            FaultKind::Start if self.running[place].is_some() => return Ok(()),
-            FaultKind::Start => {
+            FaultAction::Start if self.running[place].is_some() => return Ok(()),
+            FaultAction::Start => {
                 self.start_controller(place)?;
                 "started"
             }
@@ -322,7 +288,7 @@ impl XcoLab {
 
     /// One attempt of each kind, and when to try again.
     fn forge(&mut self, now: Time) -> Option<Time> {
-        let plan = self.plan.forger?;
+        let (_, plan) = self.plan.forger?;
         if now >= plan.stop {
             self.observed.events.push((now, "forgery ends".to_owned()));
             return None;
@@ -370,21 +336,27 @@ impl Drop for XcoLab {
     }
 }
 
-fn open_forger(lab: &Lab, cluster: &Cluster, plan: &ForgerPlan) -> Result<Forger, XcoLabError> {
+fn open_forger(
+    lab: &Lab,
+    cluster: &Cluster,
+    at: usize,
+    plan: &Forgery,
+) -> Result<Forger, XcoLabError> {
+    let host = plan.victim as usize;
     let failed = |host| move |error| XcoLabError::Socket { host, error };
-    let tap = lab.host(plan.victim).enter(open_tap)?;
-    let tap = tap.map_err(failed(plan.victim))?;
+    let tap = lab.host(host).enter(open_tap)?;
+    let tap = tap.map_err(failed(host))?;
     let v4 = |address: SocketAddr| match address {
         SocketAddr::V4(address) => address,
         SocketAddr::V6(_) => SocketAddrV4::new([0; 4].into(), 0),
     };
     let (controller, address) = cluster.controller_addresses()[0];
-    let victim = cluster.hosts[plan.victim].address;
+    let victim = cluster.hosts[host].address;
     let open = || {
-        let victim = (plan.victim as u32, v4(victim));
+        let victim = (plan.victim, v4(victim));
         Forger::new(tap, (controller, v4(address)), victim)
     };
-    lab.host(plan.at).enter(open)?.map_err(failed(plan.at))
+    lab.host(at).enter(open)?.map_err(failed(at))
 }
 
 fn since(epoch: Instant) -> Time {

@@ -125,6 +125,7 @@ impl Cluster {
             (self.patience == new.patience, "patience"),
             (self.protocol == new.protocol, "protocol"),
             (self.on_demand == new.on_demand, "on-demand"),
+            (self.learn_places == new.learn_places, "learn-places"),
             (self.gate == new.gate, "gate"),
             (self.framing == new.framing, "framing"),
             (self.key_file == new.key_file, "key-file"),

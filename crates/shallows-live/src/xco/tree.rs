@@ -1,6 +1,5 @@
-use std::collections::VecDeque;
-
 use shallows_core::xco::fabric::Routes;
+use shallows_model::routing::first_links;
 
 /// The paths of a tree of switches.
 ///
@@ -29,7 +28,7 @@ impl Tree {
             neighbours[b].push((link + 1, a));
         }
         let ways: Vec<_> = (0..switches)
-            .map(|start| ways_from(start, &neighbours))
+            .map(|start| first_links(start, &neighbours))
             .collect();
         let missing = |(start, ways): (usize, &Vec<Option<_>>)| {
             (0..switches).any(|to| to != start && ways[to].is_none())
@@ -37,21 +36,6 @@ impl Tree {
         let is_whole = !ways.iter().enumerate().any(missing);
         is_whole.then_some(Self { switch_of, ways })
     }
-}
-
-/// The first link from `start` towards every other switch.
-fn ways_from(start: usize, neighbours: &[Vec<(u32, usize)>]) -> Vec<Option<(u32, usize)>> {
-    let mut ways = vec![None; neighbours.len()];
-    let mut open = VecDeque::from([(start, None)]);
-    while let Some((switch, way)) = open.pop_front() {
-        for &(link, next) in &neighbours[switch] {
-            if next != start && ways[next].is_none() {
-                ways[next] = way.or(Some((link, next)));
-                open.push_back((next, ways[next]));
-            }
-        }
-    }
-    ways
 }
 
 impl Routes for Tree {

@@ -1,5 +1,6 @@
 //! Programs at hosts, and what they must not be able to do to a run.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use shallows_core::units::{Rate, Time};
 use shallows_live::command::{CommandOutcome, CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
-use shallows_live::traffic::StreamPlan;
 
 use crate::switching::FIFO;
 use crate::{need_a_lab, plan, switch_config};
@@ -29,15 +29,15 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
     Experiment {
         lab: plan(2),
         switch: switch_config(2, Rate::from_mbps(100), FIFO),
-        flows: Vec::new(),
-        barriers: Vec::new(),
-        streams: StreamPlan::default(),
+        workload: Arc::default(),
+        seed: 1,
         applications: Vec::new(),
         probes: Vec::new(),
         commands,
         outputs: None,
         until: None,
         xco: None,
+        stages: None,
     }
 }
 

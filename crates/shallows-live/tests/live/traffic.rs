@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use shallows_core::application::{Members, Span};
@@ -7,7 +8,9 @@ use shallows_live::command::{CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
 use shallows_live::switch::UplinkPlan;
-use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan, StreamPlan};
+use shallows_live::traffic::ProbePlan;
+use shallows_model::ApplicationSetup;
+use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
 
 use crate::{need_a_lab, plan, switch_config};
 
@@ -16,19 +19,23 @@ const TWO_QUEUES: &str = "queues = 2
     scheduler = { dwrr = { quantum = \"1500B\" } }
     marker = { scheme = { mq-ecn = { threshold = \"32KB\" } } }";
 
-fn experiment(hosts: usize, rate: Rate, flows: Vec<Flow>) -> Experiment {
+fn experiment(hosts: usize, rate: Rate, flows: Vec<FlowSpec>) -> Experiment {
+    let workload = Workload {
+        flows,
+        ..Workload::default()
+    };
     Experiment {
         lab: plan(hosts),
         switch: switch_config(hosts, rate, TWO_QUEUES),
-        flows,
-        barriers: Vec::new(),
-        streams: StreamPlan::default(),
+        workload: Arc::new(workload),
+        seed: 1,
         applications: Vec::new(),
         probes: Vec::new(),
         commands: Vec::new(),
         outputs: None,
         until: None,
         xco: None,
+        stages: None,
     }
 }
 
@@ -36,25 +43,20 @@ fn run(experiment: &Experiment) -> Observed {
     experiment.run(&|| false).unwrap()
 }
 
-fn flow(src: usize, dst: usize, bytes: u64, dscp: u8) -> Flow {
-    Flow {
-        start: Some(Time::ZERO),
+fn flow(src: u32, dst: u32, bytes: u64, service: u16) -> FlowSpec {
+    FlowSpec {
+        start: Time::ZERO,
         src,
         dst,
-        bytes: Some(bytes),
-        stop: None,
-        dscp,
-        stream: None,
+        bytes,
+        service,
     }
 }
 
 #[test]
 fn one_flow_gets_as_much_as_four_in_the_other_queue() {
     need_a_lab!();
-    let endless = |src, dscp| Flow {
-        bytes: None,
-        ..flow(src, 2, 0, dscp)
-    };
+    let endless = |src, service| flow(src, 2, FlowSpec::ENDLESS, service);
     let mut flows = vec![endless(0, 0)];
     flows.extend([endless(1, 1); 4]);
     let mut experiment = experiment(3, Rate::from_mbps(20), flows);
@@ -89,14 +91,16 @@ fn flows_finish_on_kept_connections_and_barriers_hold() {
         flow(2, 1, 1, 1),
         flow(0, 1, 200_000, 1),
     ];
-    flows[1].start = Some(Time::from_ms(50));
-    flows[2].start = None;
+    flows[1].start = Time::from_ms(50);
+    flows[2].start = FlowSpec::AT_BARRIER;
     let mut experiment = experiment(3, Rate::from_mbps(100), flows);
-    experiment.barriers.push(Barrier {
-        waits_for: vec![0, 1],
-        releases: vec![2],
-        pause: Time::from_ms(20),
-    });
+    Arc::make_mut(&mut experiment.workload)
+        .barriers
+        .push(Barrier {
+            waits_for: vec![0, 1],
+            releases: vec![2],
+            pause: Time::from_ms(20),
+        });
     let observed = run(&experiment);
     let times: Vec<(Time, Time)> = observed
         .outcomes
@@ -165,9 +169,9 @@ fn pings_and_programs_run_beside_flows() {
 fn applications_of_the_core_run_over_real_sockets() {
     need_a_lab!();
     let application =
-        |name: &str, clients: &[usize], servers: &[usize], config: &str| ApplicationPlan {
+        |name: &str, clients: &[u32], servers: &[u32], config: &str| ApplicationSetup {
             name: name.to_owned(),
-            dscp: 1,
+            service: 1,
             hosts: [clients, servers].concat(),
             members: Members {
                 clients: clients.len() as u32,
@@ -177,7 +181,7 @@ fn applications_of_the_core_run_over_real_sockets() {
                 start: Time::from_ms(20),
                 stop: Some(Time::from_ms(1_500)),
             },
-            config: toml::from_str(config).unwrap(),
+            run: toml::from_str(config).unwrap(),
         };
     let mut experiment = experiment(3, Rate::from_mbps(100), Vec::new());
     for port in &mut experiment.switch.ports {
@@ -242,14 +246,18 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
     need_a_lab!();
     let stream = |text: &str| toml::from_str(text).unwrap();
     let rate = Rate::from_mbps(20);
-    let udp = |src, dst, dscp, stream| Flow {
-        bytes: None,
-        stream: Some(stream),
-        ..flow(src, dst, 0, dscp)
-    };
-    let flows = vec![udp(0, 1, 0, 0), udp(2, 3, 1, 1), udp(3, 2, 1, 1)];
-    let mut experiment = experiment(4, rate, flows);
-    experiment.flows[0].stop = Some(Time::from_ms(1_500));
+    let udp = |src, dst, service| flow(src, dst, FlowSpec::ENDLESS, service);
+    let mut experiment = experiment(4, rate, vec![udp(0, 1, 0), udp(2, 3, 1), udp(3, 2, 1)]);
+    let workload = Arc::make_mut(&mut experiment.workload);
+    workload.datagrams = [(0, 0), (1, 1), (2, 1)]
+        .map(|(flow, stream)| DatagramFlow { flow, stream })
+        .into();
+    workload.streams = vec![
+        stream("latencies = true\nsend = { constant = { rate = \"4Mbps\", size = \"8KB\" } }"),
+        stream("send = { message = { size = \"64KB\" } }"),
+    ];
+    let at = Time::from_ms(1_500);
+    workload.stops = vec![Stop { flow: 0, at }];
     let host: PortConfig =
         toml::from_str("framing = \"ethernet\"\nbuffer = \"unlimited\"\nscheduler = \"fifo\"")
             .unwrap();
@@ -261,13 +269,6 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
             gate: None,
         });
     }
-    experiment.streams = StreamPlan {
-        streams: vec![
-            stream("latencies = true\nsend = { constant = { rate = \"4Mbps\", size = \"8KB\" } }"),
-            stream("send = { message = { size = \"64KB\" } }"),
-        ],
-        seed: 1,
-    };
     experiment.until = Some(Time::from_secs(2));
     let observed = run(&experiment);
     let totals = observed.streams.unwrap();

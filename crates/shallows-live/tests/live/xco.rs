@@ -4,6 +4,7 @@
 use std::io::Read as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,12 @@ use shallows_core::xco::message::ClusterKey;
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab::{self, Lab};
 use shallows_live::switch::{Control, Snapshot, UplinkPlan, Wait};
-use shallows_live::traffic::{Flow, StreamPlan};
-use shallows_live::xco::cluster::{Cluster, ControllerPlan, DirectiveForm, HostPlan, InsidePlan};
+use shallows_live::xco::cluster::{Cluster, ControllerPlan, HostPlan, InsidePlan};
 use shallows_live::xco::controller::ControllerDaemon;
-use shallows_live::xco::lab::{
-    AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoPlan,
-};
+use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoPlan};
 use shallows_live::xco::{ControllerSnapshot, agent};
+use shallows_model::workload::{FlowSpec, Workload};
+use shallows_model::{ControllerFault, Directives, FaultAction, Forgery};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::switching::FIFO;
@@ -62,11 +62,12 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
     Cluster {
         key_file: PathBuf::new(),
         slot: Time::from_ms(10),
-        directives: DirectiveForm::Timeslice,
+        directives: Directives::Timeslice,
         preempt_after: None,
         patience: Time::from_ms(500),
         protocol: XcoProtocol::default(),
         on_demand: None,
+        learn_places: false,
         gate: GateConfig::default(),
         framing: Framing::ETHERNET,
         controllers: (0..controllers).map(controller).collect(),
@@ -76,7 +77,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
 }
 
 /// Three hosts, of which two send to the third, and what happens to their two controllers.
-fn run(flows: Vec<Flow>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> Observed {
+fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> Observed {
     let (hosts, controllers, forgers) = (3, 2, 1);
     let all = hosts + controllers + forgers;
     let mut switch = switch_config(all, RATE, FIFO);
@@ -98,29 +99,30 @@ fn run(flows: Vec<Flow>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> Obse
     let experiment = Experiment {
         lab: plan(all),
         switch,
-        flows,
-        barriers: Vec::new(),
-        streams: StreamPlan::default(),
+        workload: Arc::new(Workload {
+            flows,
+            ..Workload::default()
+        }),
+        seed: 1,
         applications: Vec::new(),
         probes: Vec::new(),
         commands: Vec::new(),
         outputs: None,
         until: Some(until),
         xco: Some(xco),
+        stages: None,
     };
     experiment.run(&|| false).unwrap()
 }
 
 /// Hosts 0 and 1 send to host 2 for as long as the run takes.
-fn two_senders() -> Vec<Flow> {
-    let flow = |src| Flow {
-        start: Some(Time::ZERO),
+fn two_senders() -> Vec<FlowSpec> {
+    let flow = |src| FlowSpec {
+        start: Time::ZERO,
         src,
         dst: 2,
-        bytes: None,
-        stop: None,
-        dscp: 0,
-        stream: None,
+        bytes: FlowSpec::ENDLESS,
+        service: 0,
     };
     [0, 1].map(flow).into()
 }
@@ -170,7 +172,7 @@ fn a_standby_takes_over_and_traffic_never_stops() {
         plan.faults = vec![ControllerFault {
             at: Time::from_secs(1),
             controller: 0,
-            kind: FaultKind::Kill,
+            action: FaultAction::Kill,
         }];
     });
     let seen = observed.xco.as_ref().unwrap();
@@ -200,15 +202,18 @@ fn a_standby_takes_over_and_traffic_never_stops() {
 #[test]
 fn a_lone_controller_that_restarts_leads_again() {
     need_a_lab!();
-    let fault = |at, kind| ControllerFault {
+    let fault = |at, action| ControllerFault {
         at: Time::from_ms(at),
         controller: 0,
-        kind,
+        action,
     };
     let observed = run(two_senders(), Time::from_secs(4), |plan| {
         plan.cluster.controllers.truncate(1);
         plan.controllers_at.truncate(1);
-        plan.faults = vec![fault(1000, FaultKind::Kill), fault(1200, FaultKind::Start)];
+        plan.faults = vec![
+            fault(1000, FaultAction::Kill),
+            fault(1200, FaultAction::Start),
+        ];
     });
     let last = observed.xco.as_ref().unwrap().samples.last().unwrap();
     let leader = last.controllers[0].as_ref().unwrap();
@@ -223,13 +228,13 @@ fn a_lone_controller_that_restarts_leads_again() {
 fn forged_directives_are_refused_by_reason() {
     need_a_lab!();
     let observed = run(two_senders(), Time::from_secs(3), |plan| {
-        plan.forger = Some(ForgerPlan {
-            at: 5,
+        let forgery = Forgery {
             victim: 0,
             start: Time::from_ms(500),
             stop: Time::from_ms(2500),
             every: Time::from_ms(20),
-        });
+        };
+        plan.forger = Some((5, forgery));
     });
     let seen = observed.xco.as_ref().unwrap();
     assert!(seen.forged > 20, "{}", seen.forged);
@@ -288,6 +293,9 @@ fn an_agent_stands_between_a_vm_and_the_network() {
     let mut cluster = cluster_of_one_agent(&lab);
     // Pings are held like everything else.
     cluster.gate.small_packet = Bytes::ZERO;
+    // The file says where the other end is, and the agent finds out where the VM is.
+    cluster.hosts[0].stations.clear();
+    cluster.learn_places = true;
     let key = ClusterKey::new([7; 16]);
     let agent = start_agent(&lab, &cluster, &key);
     // Without a controller traffic passes.
@@ -313,6 +321,7 @@ fn an_agent_stands_between_a_vm_and_the_network() {
     ping(&lab, 0, lab::address(1), 0, 5);
     let after = coordinator();
     assert!(after.slots >= 1, "{after}");
+    assert_eq!(after.stations, 1, "{after}");
     stop.stop();
     let controller = controller.join().unwrap();
     assert_eq!((controller.joined, controller.mode.as_str()), (1, "leader"));

@@ -13,6 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -262,6 +263,25 @@ fn ttl_hash(seed: u64, flow: u64, links: usize) -> u32 {
 /// A number below `count` from the upper half of a hash.
 fn below(hash: u64, count: u32) -> u32 {
     (((hash >> 32) * u64::from(count)) >> 32) as u32
+}
+
+/// The first link from `start` towards every other switch of a tree, and where it leads, from the
+/// links of each switch and where they lead.
+pub fn first_links<L: Copy>(
+    start: usize,
+    neighbours: &[Vec<(L, usize)>],
+) -> Vec<Option<(L, usize)>> {
+    let mut ways = vec![None; neighbours.len()];
+    let mut open = VecDeque::from([(start, None)]);
+    while let Some((switch, way)) = open.pop_front() {
+        for &(link, next) in &neighbours[switch] {
+            if next != start && ways[next].is_none() {
+                ways[next] = way.or(Some((link, next)));
+                open.push_back((next, ways[next]));
+            }
+        }
+    }
+    ways
 }
 
 /// The selector of each flow's paths. Where connections are kept, a flow that opens one although

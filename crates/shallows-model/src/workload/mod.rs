@@ -81,7 +81,7 @@ pub const MOST_FLOWS: u64 = 100_000_000;
 /// Flows start in the first 100 days, so that they have as many again to end before time does.
 pub const LATEST_START: Time = Time::from_secs(100 * 24 * 3600);
 
-/// A flow to simulate.
+/// A flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
     /// When the application hands it to the transport, or [`FlowSpec::AT_BARRIER`].
@@ -101,6 +101,16 @@ impl FlowSpec {
     pub const ENDLESS: u64 = u64::MAX;
     /// The start of a flow that waits for a [`Barrier`].
     pub const AT_BARRIER: Time = Time::MAX;
+
+    /// Start of the flow, unless it waits for a barrier.
+    pub fn start_time(&self) -> Option<Time> {
+        (self.start != Self::AT_BARRIER).then_some(self.start)
+    }
+
+    /// Payload of the flow, unless it does not end by itself.
+    pub fn size(&self) -> Option<u64> {
+        (self.bytes != Self::ENDLESS).then_some(self.bytes)
+    }
 }
 
 /// The time at which a flow has nothing more to send.
@@ -132,7 +142,7 @@ pub struct Barrier {
     pub pause: Time,
 }
 
-/// What is to be simulated.
+/// The flows of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workload {
     /// Sorted by start, then in the order in which they were generated; flows that wait for a
@@ -274,6 +284,12 @@ impl Workload {
         let found = datagrams.binary_search_by_key(&flow, |datagrams| datagrams.flow);
         let stream = datagrams[found.ok()?].stream;
         Some(&self.streams[stream as usize])
+    }
+
+    /// When a flow stops that does not end by itself, if it does.
+    pub fn stop(&self, flow: u32) -> Option<Time> {
+        let found = self.stops.binary_search_by_key(&flow, |stop| stop.flow);
+        Some(self.stops[found.ok()?].at)
     }
 
     /// The flows that wait for no barrier, in the order of their starts.

@@ -12,6 +12,7 @@ use std::{env, fs};
 use serde::Deserialize;
 use toml::Value;
 
+use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, Scenario, Setting};
 
 /// A scenario, and two values for each key of it.
@@ -69,17 +70,18 @@ const LIVE: World = World {
 };
 
 fn simulated(scenario: &Scenario) -> Result<String, Diagnostic> {
-    let built = scenario.build()?;
-    let setup = scenario.setup(&built, 1)?;
+    let plan = scenario.build()?;
+    let settings = plan.settings(1)?;
+    let RunPlan {
+        model,
+        probes,
+        size_classes,
+        scenario: _,
+    } = &plan;
     let config = &scenario.config;
     Ok(format!(
-        "{setup:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        built.probes,
-        built.size_classes,
-        config.report.percentiles,
-        config.until,
-        config.name,
-        config.measure
+        "{model:?} {settings:?} {probes:?} {size_classes:?} {:?} {:?} {:?}",
+        config.report.percentiles, config.name, config.measure
     ))
 }
 

@@ -9,8 +9,10 @@ use shallows_model::HostSetup;
 use shallows_model::topology::TopologyConfig;
 
 use super::controller::Wanted;
-use super::{difference, plan, xco};
-use crate::scenario::{Built, Diagnostic, Ports, Scenario, ScenarioConfig};
+use super::plan as experiment;
+use super::{difference, xco};
+use crate::plan::RunPlan;
+use crate::scenario::{Diagnostic, Ports, ScenarioConfig};
 
 /// What a CPU for the switch and one for the hosts carry.
 const MOST_RATE: Rate = Rate::from_gbps(1);
@@ -19,22 +21,18 @@ const MOST_RATE: Rate = Rate::from_gbps(1);
 const GOOD_RATE: Rate = Rate::from_mbps(200);
 
 /// Refuses what cannot run live at this scale, before anything is made.
-pub(super) fn refuse(
-    scenario: &Scenario,
-    built: &Built,
-    scale: Option<f64>,
-) -> Result<(), Diagnostic> {
-    refuse_topology(scenario)?;
-    refuse_what_is_simulated_only(scenario, built)?;
-    refuse_streams(scenario, built)?;
-    let fabric = &built.fabric;
-    xco::refuse(scenario, fabric)?;
-    Wanted::of(scenario)?;
-    difference::refuse(scenario, scale.unwrap_or(1.0))?;
-    let hosts = xco::lab_hosts(scenario, fabric);
+pub(super) fn refuse(plan: &RunPlan, scale: Option<f64>) -> Result<(), Diagnostic> {
+    refuse_topology(plan)?;
+    refuse_what_is_simulated_only(plan)?;
+    refuse_streams(plan)?;
+    let fabric = &plan.fabric;
+    xco::refuse(plan)?;
+    Wanted::of(&plan.scenario)?;
+    difference::refuse(&plan.scenario, scale.unwrap_or(1.0))?;
+    let hosts = xco::lab_hosts(plan);
     if !(2..=lab::MOST_HOSTS).contains(&hosts) {
         let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
-        return Err(scenario.error("topology", problem));
+        return Err(plan.scenario.error("topology", problem));
     }
     let fastest = fabric.links().iter().map(|link| link.rate).max();
     let fastest = fastest.unwrap_or(GOOD_RATE);
@@ -45,25 +43,28 @@ pub(super) fn refuse(
             Rate::from_bps(scaled as u64)
         );
         let factor = GOOD_RATE.bps() as f64 / fastest.bps() as f64;
-        return Err(scenario.error("topology", problem).help(format!(
+        return Err(plan.scenario.error("topology", problem).help(format!(
             "--scale {factor:.4} makes {GOOD_RATE} of {fastest} and all times longer by as much, \
              so that nothing changes in units of packets"
         )));
     }
-    let ports = &built.ports;
+    let ports = &plan.ports;
     let mut schedulers = [&ports.switches, &ports.hosts].into_iter();
     let mut schedulers = schedulers.by_ref().chain(ports.special.values());
     if schedulers.any(|port| port.scheduler == SchedulerConfig::Pfabric) {
         let problem = "pfabric needs the remaining size of a flow in every packet, and the \
                        kernel's packets do not have it";
         let help = "choose strict or dwrr, or simulate it";
-        return Err(scenario.error("ports.switch.scheduler", problem).help(help));
+        return Err(plan
+            .scenario
+            .error("ports.switch.scheduler", problem)
+            .help(help));
     }
     Ok(())
 }
 
-fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
-    let name = match scenario.config.topology {
+fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
+    let name = match plan.scenario.config.topology {
         TopologyConfig::LeafSpine { spines: 1, .. }
         | TopologyConfig::Star { .. }
         | TopologyConfig::Dumbbell { .. }
@@ -75,11 +76,11 @@ fn refuse_topology(scenario: &Scenario) -> Result<(), Diagnostic> {
     let problem = format!("a {name} has several ways between hosts, and live switches have one");
     let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
                 them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
-    Err(scenario.error("topology", problem).help(help))
+    Err(plan.scenario.error("topology", problem).help(help))
 }
 
 /// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
-fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
+fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
     // What is new here has to be planned, refused here or listed as a difference.
     let ScenarioConfig {
         links,
@@ -105,7 +106,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
         name: _,
         seed: _,
         report: _,
-    } = &scenario.config;
+    } = &plan.scenario.config;
     let HostSetup {
         stages,
         qjump: _,
@@ -119,7 +120,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
         host: _,
         special: _,
     } = ports;
-    let trunks = 2 * built.fabric.hosts()..;
+    let trunks = 2 * plan.fabric.hosts()..;
     let refused = [
         (
             !links.is_empty(),
@@ -142,10 +143,15 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "transports of some services or hosts are simulated only: a lab's hosts are all alike",
         ),
         (
-            stages.is_some(),
+            stages.is_some() && !application.is_empty(),
             "hosts.stages",
-            "stages are simulated only: the hosts of a lab do not tag packets by the bytes that \
-             their flow has sent",
+            "live, a message of an application cannot be told from the one before, so its stage \
+             would count both",
+        ),
+        (
+            stages.is_some() && !plan.workload.streams.is_empty(),
+            "hosts.stages",
+            "live, stages are those of TCP flows, not of UDP flows",
         ),
         (
             pause.is_some(),
@@ -153,7 +159,7 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
             "pauses are simulated only: virtual devices do not obey pause frames",
         ),
         (
-            built.ports.special.keys().any(|link| trunks.contains(link)),
+            plan.ports.special.keys().any(|link| trunks.contains(link)),
             "ports.special",
             "special ports between switches are simulated only",
         ),
@@ -164,16 +170,16 @@ fn refuse_what_is_simulated_only(scenario: &Scenario, built: &Built) -> Result<(
                 "application" if until.is_none() => "set until at the top of the file",
                 _ => "leave it out, or simulate it; live.commands can run any program",
             };
-            Err(scenario.error(table, problem).help(help))
+            Err(plan.scenario.error(table, problem).help(help))
         }
         None => Ok(()),
     }
 }
 
 /// Refuses UDP flows that the kernel cannot send as they are simulated.
-fn refuse_streams(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> {
-    let mtu = plan::mtu(scenario);
-    for stream in &built.workload.streams {
+fn refuse_streams(plan: &RunPlan) -> Result<(), Diagnostic> {
+    let mtu = experiment::mtu(plan);
+    for stream in &plan.workload.streams {
         let size = stream.send.size();
         let (problem, help) = if stream.mtu != mtu {
             (
@@ -206,7 +212,7 @@ fn refuse_streams(scenario: &Scenario, built: &Built) -> Result<(), Diagnostic> 
         } else {
             continue;
         };
-        return Err(scenario.error("workload", problem).help(help));
+        return Err(plan.scenario.error("workload", problem).help(help));
     }
     Ok(())
 }

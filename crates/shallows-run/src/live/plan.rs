@@ -1,11 +1,9 @@
 //! From a scenario that can run live to its experiment.
 
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shallows_core::application::{Members, Span};
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery, RtoConfig, TcpConfig};
 use shallows_core::units::Time;
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
@@ -15,16 +13,17 @@ use shallows_live::switch::{
     FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
     TrunkPlan, UplinkPlan, Wait,
 };
-use shallows_live::traffic::{ApplicationPlan, Barrier, Flow, ProbePlan, StreamPlan};
+use shallows_live::traffic::ProbePlan;
 use shallows_model::topology::{Fabric, Node};
-use shallows_model::workload::{FlowSpec, HostSet};
-use shallows_model::{ApplicationEntry, Completion, Interrupt, QjumpConfig};
+use shallows_model::workload::{HostSet, Workload};
+use shallows_model::{ApplicationSetup, Completion, Interrupt, QjumpConfig};
 
 use super::controller::Chosen;
 use super::xco;
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
-use crate::scenario::{Built, Diagnostic, LiveCommand, Probe, Role, Scenario};
+use crate::plan::RunPlan;
+use crate::scenario::{Diagnostic, LiveCommand, Probe, Role};
 
 /// From one sample of the queues to the next.
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
@@ -44,33 +43,26 @@ const MOST_MEMORY: u64 = 6 << 20;
 const FRAGMENTS: [(&str, &str); 2] = [("ipfrag_high_thresh", "268435456"), ("ipfrag_time", "1")];
 
 /// The experiment of a scenario that was not refused.
-pub(super) fn experiment(
-    scenario: &Scenario,
-    built: &Built,
-    controller: &Chosen,
-) -> Result<Experiment, Failure> {
+pub(super) fn experiment(plan: &RunPlan, controller: &Chosen) -> Result<Experiment, Failure> {
     let cpus = Cpus::split().map_err(anyhow::Error::from)?;
     Ok(Experiment {
-        switch: switch(scenario, built, &cpus),
-        lab: lab_plan(scenario, built, controller, cpus),
-        flows: flows(scenario, built)?,
-        barriers: barriers(built),
-        streams: StreamPlan {
-            streams: built.workload.streams.clone(),
-            seed: scenario.config.seed,
-        },
-        applications: applications(scenario, &built.fabric)?,
-        probes: probes(scenario, &built.fabric)?,
-        commands: commands(scenario, &built.fabric)?,
+        switch: switch(plan, &cpus),
+        lab: lab_plan(plan, controller, cpus),
+        workload: workload(plan)?,
+        seed: plan.scenario.config.seed,
+        applications: applications(plan)?,
+        probes: probes(plan)?,
+        commands: commands(plan)?,
         outputs: None,
-        until: scenario.config.until,
-        xco: xco::plan(scenario, built),
+        until: plan.until,
+        xco: xco::plan(plan),
+        stages: plan.hosts.stages.clone(),
     })
 }
 
 /// The largest packet of a host.
-pub(super) fn mtu(scenario: &Scenario) -> u32 {
-    scenario.config.transport.segment + scenario.config.transport.header
+pub(super) fn mtu(plan: &RunPlan) -> u32 {
+    plan.scenario.config.transport.segment + plan.scenario.config.transport.header
 }
 
 /// Bytes of the window that a receiver offers, if the scenario has one that is smaller than usual.
@@ -89,8 +81,8 @@ fn longest_timeout(transport: &TcpConfig) -> Option<String> {
         .then(|| (maximum.ps() / Time::from_ms(1).ps()).to_string())
 }
 
-fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus) -> LabPlan {
-    let transport = &scenario.config.transport;
+fn lab_plan(plan: &RunPlan, controller: &Chosen, cpus: Cpus) -> LabPlan {
+    let transport = &plan.scenario.config.transport;
     let set = |name: &str, value: String| (format!("net.ipv4.{name}"), value);
     let on = |yes: bool| u8::from(yes).to_string();
     let minimum = transport.rto.minimum.ps() / 1_000_000;
@@ -104,7 +96,7 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
         ),
         set("tcp_no_metrics_save", on(true)),
     ];
-    if !built.workload.streams.is_empty() {
+    if !plan.workload.streams.is_empty() {
         settings.extend(FRAGMENTS.map(|(name, value)| set(name, value.to_owned())));
     }
     let mut route = vec![("initcwnd".to_owned(), transport.initial_window.to_string())];
@@ -125,16 +117,16 @@ fn lab_plan(scenario: &Scenario, built: &Built, controller: &Chosen, cpus: Cpus)
         settings.push(set("tcp_rmem", format!("4096 131072 {memory}")));
     }
     LabPlan {
-        hosts: xco::lab_hosts(scenario, &built.fabric),
-        mtu: mtu(scenario),
+        hosts: xco::lab_hosts(plan),
+        mtu: mtu(plan),
         settings,
         route,
         cpus,
     }
 }
 
-fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
-    let fabric = &built.fabric;
+fn switch(plan: &RunPlan, cpus: &Cpus) -> SwitchConfig {
+    let fabric = &plan.fabric;
     let hosts = 0..fabric.hosts();
     let host_links = 2 * fabric.hosts();
     let trunks = (host_links..fabric.links().len() as u32).step_by(2);
@@ -148,17 +140,17 @@ fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
         forwarding: Forwarding::Static,
         stations_per_port: STATIONS_PER_PORT,
         classify: shallows_live::switch::Classify::Dscp,
-        seed: scenario.config.seed,
+        seed: plan.scenario.config.seed,
         metrics: None,
         fidelity: FidelityConfig::default(),
         sample: Some(SampleConfig {
             every: SAMPLE_EVERY,
         }),
-        pool: built.ports.pool,
-        egress: built.ports.switches.clone(),
+        pool: plan.ports.pool,
+        egress: plan.ports.switches.clone(),
         ports: hosts
-            .map(|host| port(scenario, built, host))
-            .chain(xco::extra_ports(scenario, built))
+            .map(|host| port(plan, host))
+            .chain(xco::extra_ports(plan))
             .collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
     }
@@ -166,11 +158,11 @@ fn switch(scenario: &Scenario, built: &Built, cpus: &Cpus) -> SwitchConfig {
 
 /// QJUMP's limits of a host, which stand before its uplink in the switch: the kernel has no qdisc
 /// that holds packets back by level.
-fn gate(scenario: &Scenario, built: &Built, host: u32) -> Option<GatePlan> {
-    let qjump = scenario.config.hosts.qjump.as_ref()?;
+fn gate(plan: &RunPlan, host: u32) -> Option<GatePlan> {
+    let qjump = plan.scenario.config.hosts.qjump.as_ref()?;
     // Limits that make no sense were refused with the scenario.
-    let mut limits = qjump.limits(&built.fabric).ok()?;
-    limits.framing = built.ports.hosts.framing;
+    let mut limits = qjump.limits(&plan.fabric).ok()?;
+    limits.framing = plan.ports.hosts.framing;
     let QjumpConfig {
         hold_limit,
         automatic,
@@ -188,28 +180,28 @@ fn gate(scenario: &Scenario, built: &Built, host: u32) -> Option<GatePlan> {
         scope: _,
     } = qjump;
     Some(GatePlan {
-        start: qjump.first_epoch(&limits, host, scenario.config.seed),
+        start: qjump.first_epoch(&limits, host, plan.scenario.config.seed),
         hold_limit: *hold_limit,
         automatic: automatic.clone(),
         limits,
     })
 }
 
-fn port(scenario: &Scenario, built: &Built, host: u32) -> PortPlan {
-    let fabric = &built.fabric;
+fn port(plan: &RunPlan, host: u32) -> PortPlan {
+    let fabric = &plan.fabric;
     let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
     let (up, down) = (fabric.link(uplink), fabric.link(downlink));
     let number = host as usize;
     PortPlan {
-        delay: built.ports.delay(fabric, downlink),
+        delay: plan.ports.delay(fabric, downlink),
         bridge: bridge(down.from),
         uplink: Some(UplinkPlan {
             rate: up.rate,
             delay: up.propagation,
-            egress: built.ports.config(fabric, uplink).clone(),
-            gate: gate(scenario, built, host),
+            egress: plan.ports.config(fabric, uplink).clone(),
+            gate: gate(plan, host),
         }),
-        egress: built.ports.special.get(&downlink).cloned(),
+        egress: plan.ports.special.get(&downlink).cloned(),
         stations: vec![lab::station(number).to_string()],
         ..PortPlan::new(lab::port(number), down.rate)
     }
@@ -232,96 +224,46 @@ fn bridge(node: Node) -> usize {
     }
 }
 
-fn flows(scenario: &Scenario, built: &Built) -> Result<Vec<Flow>, Diagnostic> {
-    let qjump = scenario.config.hosts.qjump.as_ref();
-    let mut workload = Arc::clone(&built.workload);
+/// The flows, with the levels that QJUMP gives them by their sizes.
+fn workload(plan: &RunPlan) -> Result<Arc<Workload>, Diagnostic> {
+    let qjump = plan.scenario.config.hosts.qjump.as_ref();
+    let mut workload = Arc::clone(&plan.workload);
     if let Some(qjump) = qjump.filter(|qjump| qjump.by_size.is_some()) {
         qjump.choose_levels(Arc::make_mut(&mut workload));
     }
-    let mut streams = BTreeMap::new();
-    for of in &workload.datagrams {
-        streams.insert(of.flow, of.stream as usize);
+    for flow in &workload.flows {
+        dscp(plan, "workload", flow.service)?;
     }
-    let flow = |(number, spec): (u32, &FlowSpec)| {
-        Ok(Flow {
-            start: (spec.start != FlowSpec::AT_BARRIER).then_some(spec.start),
-            src: spec.src as usize,
-            dst: spec.dst as usize,
-            bytes: (spec.bytes != FlowSpec::ENDLESS).then_some(spec.bytes),
-            stop: None,
-            dscp: dscp(scenario, "workload", spec.service)?,
-            stream: streams.get(&number).copied(),
-        })
-    };
-    let numbered = (0..).zip(&workload.flows);
-    let mut flows: Vec<Flow> = numbered.map(flow).collect::<Result<_, _>>()?;
-    for stop in &workload.stops {
-        flows[stop.flow as usize].stop = Some(stop.at);
-    }
-    Ok(flows)
+    Ok(workload)
 }
 
-fn probes(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
+fn probes(plan: &RunPlan) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
     let probe = |probe: &Probe| {
         let host = |set: &HostSet| {
-            set.one(fabric)
-                .map_err(|error| scenario.error_in("live", &error))
+            set.one(&plan.fabric)
+                .map_err(|error| plan.scenario.error_in("live", &error))
         };
         let plan = ProbePlan {
             to: lab::address(host(&probe.to)? as usize),
-            dscp: dscp(scenario, "live", probe.service)?,
+            dscp: dscp(plan, "live", probe.service)?,
             every: Duration::from_nanos(probe.every.ps() / 1_000),
         };
         Ok((host(&probe.from)? as usize, plan))
     };
-    scenario.config.live.probes.iter().map(probe).collect()
+    plan.scenario.config.live.probes.iter().map(probe).collect()
 }
 
-fn applications(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<ApplicationPlan>, Diagnostic> {
-    let plan = |(index, entry): (usize, &ApplicationEntry)| {
-        let path = format!("application.{index}");
-        let resolve = |set: &HostSet| {
-            set.resolve(fabric)
-                .map_err(|error| scenario.error_in(&path, &error))
-        };
-        let ApplicationEntry {
-            name: _,
-            clients,
-            servers,
-            service,
-            start,
-            stop,
-            run,
-        } = entry;
-        let clients = resolve(clients)?;
-        let servers = servers.as_ref().map(resolve).transpose()?;
-        let servers = servers.unwrap_or_default();
-        Ok(ApplicationPlan {
-            name: entry.name().to_owned(),
-            dscp: dscp(scenario, &path, *service)?,
-            members: Members {
-                clients: clients.len() as u32,
-                servers: servers.len() as u32,
-            },
-            hosts: clients
-                .into_iter()
-                .chain(servers)
-                .map(|host| host as usize)
-                .collect(),
-            span: Span {
-                start: *start,
-                stop: *stop,
-            },
-            config: run.clone(),
-        })
-    };
-    let entries = scenario.config.application.iter().enumerate();
-    entries.map(plan).collect()
+fn applications(plan: &RunPlan) -> Result<Vec<ApplicationSetup>, Diagnostic> {
+    let applications = plan.applications.clone();
+    for (index, application) in applications.iter().enumerate() {
+        dscp(plan, &format!("application.{index}"), application.service)?;
+    }
+    Ok(applications)
 }
 
-fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Diagnostic> {
+fn commands(plan: &RunPlan) -> Result<Vec<CommandPlan>, Diagnostic> {
     let mut plans = Vec::new();
-    for command in &scenario.config.live.commands {
+    for command in &plan.scenario.config.live.commands {
         let LiveCommand {
             host,
             run,
@@ -334,8 +276,8 @@ fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Di
             // Read from what it prints.
             latencies: _,
         } = command;
-        let hosts = host.resolve(fabric);
-        for host in hosts.map_err(|error| scenario.error_in("live", &error))? {
+        let hosts = host.resolve(&plan.fabric);
+        for host in hosts.map_err(|error| plan.scenario.error_in("live", &error))? {
             plans.push(CommandPlan {
                 host: host as usize,
                 start: *start,
@@ -360,31 +302,19 @@ fn commands(scenario: &Scenario, fabric: &Fabric) -> Result<Vec<CommandPlan>, Di
 }
 
 /// The DSCP that a service's packets carry.
-fn dscp(scenario: &Scenario, table: &str, service: u16) -> Result<u8, Diagnostic> {
+fn dscp(plan: &RunPlan, table: &str, service: u16) -> Result<u8, Diagnostic> {
     u8::try_from(service)
         .ok()
         .filter(|dscp| *dscp < 64)
         .ok_or_else(|| {
             let problem = format!("service {service} has no DSCP: packets carry services 0 to 63");
-            scenario.error(table, problem)
+            plan.scenario.error(table, problem)
         })
-}
-
-fn barriers(built: &Built) -> Vec<Barrier> {
-    let positions = |flows: &[u32]| flows.iter().map(|&flow| flow as usize).collect();
-    let barriers = built.workload.barriers.iter();
-    barriers
-        .map(|barrier| Barrier {
-            waits_for: positions(&barrier.waits_for),
-            releases: positions(&barrier.releases),
-            pause: barrier.pause,
-        })
-        .collect()
 }
 
 /// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
 /// way of a live flow's request is as long as that of an ACK.
-pub fn ideal_fcts(scenario: &Scenario, built: &Built) -> Result<Vec<Time>, Failure> {
+pub fn ideal_fcts(plan: &RunPlan) -> Result<Vec<Time>, Failure> {
     let moments = (Handshake::None, Completion::Sender);
-    ideal::fcts(scenario, built, moments, Interrupt::Never)
+    ideal::fcts(plan, moments, Interrupt::Never)
 }

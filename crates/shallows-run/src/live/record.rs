@@ -10,18 +10,19 @@ use shallows_results::ports::LinkRole;
 use shallows_results::probes::{GoodputSample, PingSample, QueueSample, Sample, SampleWriter};
 use shallows_results::{ResultsError, RunRecord};
 
+use crate::plan::RunPlan;
 use crate::recorder::ports;
-use crate::scenario::Built;
+
 use crate::sights::Sights;
 
 /// Adds queues, goodput and pings to the record, and the ports that they are about.
 pub(super) fn add_tables(
     record: &mut RunRecord,
     observed: &Observed,
-    built: &Built,
+    plan: &RunPlan,
 ) -> Result<(), ResultsError> {
-    record.ports = ports(&built.fabric);
-    add(record, queues(observed, &built.fabric))?;
+    record.ports = ports(&plan.fabric);
+    add(record, queues(observed, &plan.fabric))?;
     add_goodput(record, &observed.goodput)?;
     let probes = (0..).zip(&observed.pings);
     let pings = probes.flat_map(|(probe, pings)| {

@@ -21,14 +21,14 @@ use shallows_results::write_text;
 use super::record::roles;
 use super::xco::XcoFacts;
 use crate::failure::Failure;
+use crate::plan::RunPlan;
 use crate::report::unclassified;
-use crate::scenario::{Built, Scenario};
 use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
 
 /// The flows that have started, in the order of their numbers.
-pub fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRecord> {
+pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowRecord> {
     let flows = (0..)
-        .zip(&built.workload.flows)
+        .zip(&plan.workload.flows)
         .zip(&observed.outcomes)
         .zip(ideal);
     flows
@@ -62,7 +62,7 @@ pub fn records(observed: &Observed, built: &Built, ideal: &[Time]) -> Vec<FlowRe
 /// What only the switch can tell.
 pub fn facts(
     observed: &Observed,
-    built: &Built,
+    plan: &RunPlan,
     records: &[FlowRecord],
     wall: Duration,
 ) -> RunFacts {
@@ -96,8 +96,8 @@ pub fn facts(
         latencies: Vec::new(),
         levels: Vec::new(),
         longest_wait: None,
-        utilisation: utilisation(snapshot, observed.duration, &roles(&built.fabric)),
-        loads: crate::report::loads(built, None, &[]),
+        utilisation: utilisation(snapshot, observed.duration, &roles(&plan.fabric)),
+        loads: crate::report::loads(plan, None, &[]),
         measured: None,
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
@@ -192,8 +192,8 @@ impl Stream {
     }
 }
 
-fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
-    let sights = Sights::of(observed, &built.fabric);
+fn live<'a>(observed: &'a Observed, plan: &RunPlan) -> Live<'a> {
+    let sights = Sights::of(observed, &plan.fabric);
     Live {
         steal: observed.steal,
         goodput: sights.goodput(),
@@ -207,9 +207,9 @@ fn live<'a>(observed: &'a Observed, built: &Built) -> Live<'a> {
 }
 
 /// Writes what only live runs have.
-pub(super) fn write(out: &Path, observed: &Observed, built: &Built) -> Result<(), Failure> {
+pub(super) fn write(out: &Path, observed: &Observed, plan: &RunPlan) -> Result<(), Failure> {
     let json =
-        serde_json::to_string_pretty(&live(observed, built)).context("cannot write live.json")?;
+        serde_json::to_string_pretty(&live(observed, plan)).context("cannot write live.json")?;
     write_text(&out.join("live.json"), &(json + "\n")).map_err(anyhow::Error::from)?;
     Ok(())
 }
@@ -236,9 +236,9 @@ fn words_of_streams(of: &StreamTotals, switch: &Snapshot) -> String {
 }
 
 /// Lines for people.
-pub(super) fn report(observed: &Observed, scenario: &Scenario, built: &Built) -> String {
+pub(super) fn report(observed: &Observed, plan: &RunPlan) -> String {
     let mut text = String::new();
-    let facts = live(observed, built);
+    let facts = live(observed, plan);
     let mut line = |words: String| {
         text += &words;
         text.push('\n');
@@ -294,7 +294,7 @@ pub(super) fn report(observed: &Observed, scenario: &Scenario, built: &Built) ->
         "switch {}; stolen CPU time {steal}",
         facts.switch.verdict
     ));
-    let controller = serde_json::to_string(&scenario.config.transport.controller);
+    let controller = serde_json::to_string(&plan.transport.controller);
     let _ = writeln!(text, "kernel TCP: {}", controller.unwrap_or_default());
     text
 }

@@ -9,37 +9,38 @@ use shallows_core::units::Time;
 use shallows_live::lab;
 use shallows_live::switch::{PortPlan, Wait};
 use shallows_live::xco::ControllerSnapshot;
-use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, DirectiveForm, HostPlan};
-use shallows_live::xco::lab::{
-    AGENT_PORT, CONTROLLER_PORT, ControllerFault, FaultKind, ForgerPlan, XcoObserved, XcoPlan,
-    XcoSample,
-};
-use shallows_model::topology::{Fabric, Node};
-use shallows_model::{Directives, Outage, XcoConfig};
+use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPlan};
+use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
+use shallows_model::topology::Node;
+use shallows_model::{Outage, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
 
 use crate::failure::Failure;
-use crate::scenario::{Built, Diagnostic, FaultAction, LiveFault, LiveXco, Scenario};
+use crate::plan::RunPlan;
+use crate::scenario::{Diagnostic, LiveXco};
 
 /// Refuses what of XCo cannot run live.
-pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnostic> {
-    let live = &scenario.config.live.xco;
-    let Some(xco) = &scenario.config.hosts.xco else {
+pub(super) fn refuse(plan: &RunPlan) -> Result<(), Diagnostic> {
+    let live = &plan.scenario.config.live.xco;
+    let Some(xco) = &plan.scenario.config.hosts.xco else {
         if *live == LiveXco::default() {
             return Ok(());
         }
         let problem = "there is no XCo whose controllers could have standbys, faults or forgers";
-        return Err(scenario.error("live", problem).help("add [hosts.xco]"));
+        return Err(plan.scenario.error("live", problem).help("add [hosts.xco]"));
     };
     if xco.hierarchy.is_some() {
         let problem = "controllers of pods run in simulations only";
         let help = "leave out hosts.xco.hierarchy";
-        return Err(scenario.error("hosts.xco.hierarchy", problem).help(help));
+        return Err(plan
+            .scenario
+            .error("hosts.xco.hierarchy", problem)
+            .help(help));
     }
     if xco.standby && live.standbys > 0 {
         let problem = "hosts.xco.standby = true is a standby already";
         let help = "leave out live.xco.standbys, or hosts.xco.standby";
-        return Err(scenario.error("live.xco.standbys", problem).help(help));
+        return Err(plan.scenario.error("live.xco.standbys", problem).help(help));
     }
     let controllers = 1 + standbys(xco, live);
     if let Some(fault) = live.faults.iter().find(|of| of.controller >= controllers) {
@@ -48,16 +49,16 @@ pub(super) fn refuse(scenario: &Scenario, fabric: &Fabric) -> Result<(), Diagnos
             fault.controller
         );
         let help = "live.xco.standbys says how many stand by";
-        return Err(scenario.error("live", problem).help(help));
+        return Err(plan.scenario.error("live", problem).help(help));
     }
     match &live.forge {
-        Some(forge) if forge.victim >= fabric.hosts() => {
+        Some(forge) if forge.victim >= plan.fabric.hosts() => {
             let problem = format!("there is no host {} to deceive", forge.victim);
-            Err(scenario.error("live", problem))
+            Err(plan.scenario.error("live", problem))
         }
         Some(forge) if forge.every == Time::ZERO => {
             let problem = "forge.every must not be zero";
-            Err(scenario.error("live", problem))
+            Err(plan.scenario.error("live", problem))
         }
         _ => Ok(()),
     }
@@ -69,22 +70,22 @@ fn standbys(xco: &XcoConfig, live: &LiveXco) -> usize {
 }
 
 /// Hosts of the lab: those of the scenario, then the controllers' and the forger's.
-pub(super) fn lab_hosts(scenario: &Scenario, fabric: &Fabric) -> usize {
-    fabric.hosts() as usize + extra_hosts(scenario)
+pub(super) fn lab_hosts(plan: &RunPlan) -> usize {
+    plan.fabric.hosts() as usize + extra_hosts(plan)
 }
 
-fn extra_hosts(scenario: &Scenario) -> usize {
-    let Some(xco) = &scenario.config.hosts.xco else {
+fn extra_hosts(plan: &RunPlan) -> usize {
+    let Some(xco) = &plan.scenario.config.hosts.xco else {
         return 0;
     };
-    let live = &scenario.config.live.xco;
+    let live = &plan.scenario.config.live.xco;
     let standbys = standbys(xco, live);
     usize::from(xco.controller.is_none()) + standbys + usize::from(live.forge.is_some())
 }
 
 /// Their ports, at the first switch, with links like that of host 0.
-pub(super) fn extra_ports(scenario: &Scenario, built: &Built) -> Vec<PortPlan> {
-    let fabric = &built.fabric;
+pub(super) fn extra_ports(plan: &RunPlan) -> Vec<PortPlan> {
+    let fabric = &plan.fabric;
     let first = fabric.hosts() as usize;
     let like = fabric.link(fabric.downlink(0));
     let port = |number: usize| PortPlan {
@@ -92,68 +93,36 @@ pub(super) fn extra_ports(scenario: &Scenario, built: &Built) -> Vec<PortPlan> {
         stations: vec![lab::station(number).to_string()],
         ..PortPlan::new(lab::port(number), like.rate)
     };
-    let numbers = first..first + extra_hosts(scenario);
+    let numbers = first..first + extra_hosts(plan);
     numbers.map(port).collect()
 }
 
 /// Controllers and coordinators of a scenario that was not refused.
-pub(super) fn plan(scenario: &Scenario, built: &Built) -> Option<XcoPlan> {
-    let xco = scenario.config.hosts.xco.as_ref()?;
-    let live = &scenario.config.live.xco;
-    let mut extra = built.fabric.hosts() as usize..;
+pub(super) fn plan(plan: &RunPlan) -> Option<XcoPlan> {
+    let xco = plan.scenario.config.hosts.xco.as_ref()?;
+    let live = &plan.scenario.config.live.xco;
+    let mut extra = plan.fabric.hosts() as usize..;
     let mut seat = || extra.next().unwrap_or_default();
     let first = xco.controller.map_or_else(&mut seat, |host| host as usize);
     let mut controllers_at = vec![first];
     controllers_at.extend((0..standbys(xco, live)).map(|_| seat()));
-    let forger = live.forge.as_ref().map(|of| ForgerPlan {
-        at: seat(),
-        victim: of.victim as usize,
-        start: of.start,
-        stop: of.stop,
-        every: of.every,
-    });
+    let forger = live.forge.map(|forgery| (seat(), forgery));
     let LiveXco {
         faults,
         standbys: _,
         forge: _,
     } = live;
-    let fault = |of: &LiveFault| ControllerFault {
-        at: of.at,
-        controller: of.controller,
-        kind: match of.action {
-            FaultAction::Kill => FaultKind::Kill,
-            FaultAction::Start => FaultKind::Start,
-        },
-    };
-    let faults = faults.iter().map(fault);
-    let faults = faults.chain(xco.outages.iter().flat_map(outage));
+    let outages = xco.outages.iter().flat_map(Outage::faults);
+    let faults = faults.iter().copied().chain(outages);
     Some(XcoPlan {
-        cluster: cluster(xco, built, &controllers_at),
+        cluster: cluster(xco, plan, &controllers_at),
         faults: faults.collect(),
         controllers_at,
         forger,
     })
 }
 
-/// The crash and the restart of a controller.
-fn outage(of: &Outage) -> impl Iterator<Item = ControllerFault> {
-    let Outage {
-        controller,
-        crash,
-        restart,
-    } = *of;
-    let kinds = [(Some(crash), FaultKind::Kill), (restart, FaultKind::Start)];
-    let faults = kinds.into_iter();
-    faults.filter_map(move |(at, kind)| {
-        Some(ControllerFault {
-            at: at?,
-            controller: controller as usize,
-            kind,
-        })
-    })
-}
-
-fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster {
+fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster {
     let XcoConfig {
         slot,
         directives,
@@ -173,7 +142,7 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
         delay: _,
         dscp: _,
     } = xco;
-    let fabric = &built.fabric;
+    let fabric = &plan.fabric;
     let weight = |host: u32| {
         let of = weights.iter().find(|of| of.host == host);
         of.map_or(1, |of| of.weight)
@@ -214,17 +183,15 @@ fn cluster(xco: &XcoConfig, built: &Built, controllers_at: &[usize]) -> Cluster 
     Cluster {
         key_file: PathBuf::new(),
         slot: *slot,
-        directives: match directives {
-            Directives::Timeslice => DirectiveForm::Timeslice,
-            Directives::RateLimit => DirectiveForm::RateLimit,
-            Directives::MaxMin => DirectiveForm::MaxMin,
-        },
+        directives: *directives,
         preempt_after: *preempt_after,
         patience: *patience,
         protocol: *protocol,
         on_demand: *on_demand,
+        // Hosts of a scenario have one station each, which stays.
+        learn_places: false,
         gate: *gate,
-        framing: built.ports.hosts.framing,
+        framing: plan.ports.hosts.framing,
         controllers: controllers
             .map(|(place, &host)| ControllerPlan {
                 name: format!("c{place}"),

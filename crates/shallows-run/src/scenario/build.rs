@@ -1,4 +1,4 @@
-//! From a scenario to what the simulator starts from, with every check before any work.
+//! From a scenario to the plan of its run, with every check before any work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
@@ -13,50 +13,20 @@ use shallows_model::routing::Router;
 use shallows_model::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_model::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
 use shallows_model::{
-    ApplicationEntry, ApplicationSetup, Interrupt, PortSetup, QjumpError, TransportOverride,
+    ApplicationEntry, ApplicationSetup, Interrupt, Model, PortSetup, QjumpError, TransportOverride,
 };
 use shallows_results::size_class::SizeClasses;
-use shallows_sim::{Control, EngineChoice, Setup, SetupError, Simulation};
+use shallows_sim::Control;
 
-use super::probes::Probes;
-use super::{Diagnostic, Faults, HostPort, Scenario, TransportFor, link_name, value};
+use super::{
+    Diagnostic, Faults, HostPort, Scenario, ScenarioConfig, TransportFor, link_name, value,
+};
 use crate::failure::Failure;
-
-/// A scenario's parts, checked.
-#[derive(Debug)]
-pub struct Built {
-    /// Hosts, switches and links.
-    pub fabric: Fabric,
-    /// Paths through the fabric.
-    pub router: Router,
-    /// What is at the beginning of each link.
-    pub ports: PortSetup,
-    /// Every flow.
-    pub workload: Arc<Workload>,
-    /// Transports of some flows.
-    pub overrides: Vec<TransportOverride>,
-    /// What is wrong with links.
-    pub faults: Faults,
-    /// Time series to record besides the flows.
-    pub probes: Probes,
-    /// Which flows are small, medium and large.
-    pub size_classes: SizeClasses,
-}
-
-impl Built {
-    /// Whether some flows end by themselves: not those that are UDP or last as long as the run.
-    pub fn has_finite_flows(&self) -> bool {
-        let workload = &self.workload;
-        let mut flows = (0..).zip(&workload.flows);
-        flows.any(|(number, flow)| {
-            flow.bytes != FlowSpec::ENDLESS && workload.stream(number).is_none()
-        })
-    }
-}
+use crate::plan::RunPlan;
 
 impl Scenario {
-    /// The parts of the scenario.
-    pub fn build(&self) -> Result<Built, Diagnostic> {
+    /// The plan of a run.
+    pub fn build(&self) -> Result<RunPlan, Diagnostic> {
         let built = self.build_unless(Interrupt::Never);
         built.map_err(|failure| match failure {
             Failure::Scenario(diagnostic) => diagnostic,
@@ -64,8 +34,8 @@ impl Scenario {
         })
     }
 
-    /// The parts of the scenario, unless it is interrupted: many flows take a while.
-    pub fn build_unless(&self, interrupt: Interrupt<'_>) -> Result<Built, Failure> {
+    /// The plan of a run, unless it is interrupted: many flows take a while.
+    pub fn build_unless(&self, interrupt: Interrupt<'_>) -> Result<RunPlan, Failure> {
         let fabric = self.fabric()?;
         let workload = self.workload(&fabric, interrupt)?;
         if interrupt.is_set() {
@@ -74,43 +44,87 @@ impl Scenario {
         Ok(self.build_with(fabric, workload)?)
     }
 
-    /// The parts of the scenario with another workload.
-    pub fn build_with(&self, fabric: Fabric, workload: Workload) -> Result<Built, Diagnostic> {
-        let config = &self.config;
-        let router = Router::new(&fabric, &config.routing, config.seed)
+    /// The plan with another workload.
+    pub fn build_with(&self, fabric: Fabric, workload: Workload) -> Result<RunPlan, Diagnostic> {
+        // A new key has to become part of the plan here.
+        let ScenarioConfig {
+            seed,
+            until,
+            completion,
+            connections,
+            routing,
+            hosts,
+            transport,
+            report,
+            // The fabric and the workload are given.
+            topology: _,
+            workload: _,
+            // Read below by functions of their own.
+            measure: _,
+            links: _,
+            ports: _,
+            transports: _,
+            application: _,
+            probes: _,
+            // Of live runs; their world reads them.
+            live: _,
+            // Of the file and its results.
+            version: _,
+            name: _,
+        } = &self.config;
+        let router = Router::new(&fabric, routing, *seed)
             .map_err(|error| self.error_in("routing", &error))?;
-        let transport = config.transport.validate();
-        transport.map_err(|error| self.error_in("transport", &error))?;
-        if let Some(qjump) = &config.hosts.qjump {
-            let limits = qjump.limits(&fabric);
-            let limits = limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
-            if let Some(error) = reversed(&limits.levels, &config.ports.switch) {
-                return Err(self.error_in("hosts.qjump", &error));
-            }
-            if qjump.automatic.is_some() && config.hosts.stages.is_some() {
-                let error = QjumpError::TwoChoices("stages");
-                return Err(self.error_in("hosts.qjump", &error));
-            }
-        }
+        let checked = transport.validate();
+        checked.map_err(|error| self.error_in("transport", &error))?;
+        self.check_qjump(&fabric)?;
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
         self.check_measure(&workload)?;
-        let report = &config.report;
         let size_classes =
             SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
                 let problem = error.to_string().replace("_max", "-max");
                 self.error("report.small-max", problem)
             })?;
-        Ok(Built {
+        let Faults { faults, changes } = self.faults(&fabric)?;
+        let model = Model {
             overrides: self.overrides(&fabric)?,
+            applications: self.applications(&fabric)?,
             ports,
-            faults: self.faults(&fabric)?,
-            probes: self.probes(&fabric, workload.flows.len())?,
+            transport: transport.clone(),
+            connections: *connections,
+            completion: *completion,
+            hosts: hosts.clone(),
             fabric,
             router,
             workload: Arc::new(workload),
+            faults,
+            changes,
+            seed: *seed,
+            until: *until,
+        };
+        Ok(RunPlan {
+            probes: self.probes(&model.fabric, model.workload.flows.len())?,
+            scenario: self.clone(),
+            model,
             size_classes,
         })
+    }
+
+    /// Checks QJUMP's limits.
+    fn check_qjump(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
+        let Some(qjump) = &self.config.hosts.qjump else {
+            return Ok(());
+        };
+        let limits = qjump.limits(fabric);
+        let limits = limits.map_err(|error| self.error_in("hosts.qjump", &error))?;
+        if let Some(error) = reversed(&limits.levels, &self.config.ports.switch) {
+            return Err(self.error_in("hosts.qjump", &error));
+        }
+        if qjump.automatic.is_some() && self.config.hosts.stages.is_some() {
+            let error = QjumpError::TwoChoices("stages");
+            return Err(self.error_in("hosts.qjump", &error));
+        }
+        Ok(())
     }
 
     /// Refuses a measuring window that is empty or has no flows.
@@ -141,83 +155,8 @@ impl Scenario {
         fabric.map_err(|error| self.error_in("topology", &error))
     }
 
-    /// A simulation of the parts, on the engine that suits it.
-    pub fn simulation(&self, built: &Built, threads: u32) -> Result<Simulation, Diagnostic> {
-        self.simulation_on(EngineChoice::Automatic, built, threads)
-    }
-
-    /// A simulation of the parts, unless it is interrupted before it can begin.
-    pub(crate) fn simulation_unless(
-        &self,
-        built: &Built,
-        threads: u32,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Simulation, Failure> {
-        let simulation = Simulation::new_unless(self.setup(built, threads)?, interrupt);
-        simulation.map_err(|error| match error {
-            SetupError::Interrupted(_) => Failure::NotBegun,
-            error => self.not_set_up(&error).into(),
-        })
-    }
-
-    /// A simulation of the parts on a given engine.
-    pub fn simulation_on(
-        &self,
-        engine: EngineChoice,
-        built: &Built,
-        threads: u32,
-    ) -> Result<Simulation, Diagnostic> {
-        let setup = Setup {
-            engine,
-            ..self.setup(built, threads)?
-        };
-        Simulation::new(setup).map_err(|error| self.not_set_up(&error))
-    }
-
-    /// The key behind the reason why a simulation cannot start.
-    fn not_set_up(&self, error: &SetupError) -> Diagnostic {
-        let problem = error.to_string();
-        let table = match error {
-            SetupError::Threads(_) | SetupError::Layers(_) | SetupError::Interrupted(_) => {
-                return Diagnostic::new(problem);
-            }
-            SetupError::Port(error) => return self.error_in("ports", error),
-            SetupError::Transport(error) => return self.error_in("transport", error),
-            SetupError::Limits(error) => return self.error_in("hosts.qjump", error),
-            SetupError::NeverPasses { .. } => "hosts.qjump",
-            SetupError::Control(_) => "hosts.xco",
-            SetupError::NoPath { .. } if self.source.has("routing") => "routing",
-            SetupError::NoPath { .. } => "topology",
-            SetupError::Datagrams(_) | SetupError::NoFlows => "workload",
-        };
-        self.error(table, problem)
-    }
-
-    /// Everything that a simulation depends on.
-    pub(crate) fn setup(&self, built: &Built, threads: u32) -> Result<Setup, Diagnostic> {
-        Ok(Setup {
-            fabric: built.fabric.clone(),
-            router: built.router.clone(),
-            ports: built.ports.clone(),
-            transport: self.config.transport.clone(),
-            overrides: built.overrides.clone(),
-            control: self.control(&built.fabric, &built.router, &built.ports)?,
-            applications: self.applications(&built.fabric)?,
-            hosts: self.config.hosts.clone(),
-            connections: self.config.connections,
-            workload: Arc::clone(&built.workload),
-            completion: self.config.completion,
-            faults: built.faults.faults.clone(),
-            changes: built.faults.changes.clone(),
-            watch: built.probes.watch.clone(),
-            seed: self.config.seed,
-            threads,
-            engine: EngineChoice::Automatic,
-        })
-    }
-
     /// The agents of control protocols.
-    fn control(
+    pub(crate) fn control(
         &self,
         fabric: &Fabric,
         router: &Router,
@@ -315,7 +254,7 @@ impl Scenario {
             let mut keys = usual.map_err(|error| at_keys(error.to_string()))?;
             keys.extend(special.set.clone());
             let transport = value::read_table::<TcpConfig>(&keys);
-            let mut transport = transport.map_err(|error| at_keys(error.message))?;
+            let mut transport = transport.map_err(|error| at_keys(error.to_string()))?;
             let known = self.registry.resolve_transport(&mut transport);
             known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();
@@ -469,8 +408,8 @@ mod tests {
                 let left = AtomicU32::new(polls);
                 let ask = || left.fetch_sub(1, Ordering::Relaxed) == 0;
                 let interrupt = Interrupt::Ask(&ask);
-                let built = scenario.build_unless(interrupt)?;
-                scenario.simulation_unless(&built, 1, interrupt)?;
+                let plan = scenario.build_unless(interrupt)?;
+                plan.simulation_unless(1, interrupt)?;
                 Ok::<u32, Failure>(polls - left.load(Ordering::Relaxed))
             };
             let polls = build(u32::MAX).unwrap();
@@ -491,8 +430,8 @@ hosts.qjump = { epoch = "20us", levels = ["20B"] }
 workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
 "#;
         let scenario: Scenario = text.parse().unwrap();
-        let built = scenario.build().unwrap();
-        let refusal = scenario.simulation(&built, 1).unwrap_err().to_string();
+        let plan = scenario.build().unwrap();
+        let refusal = plan.simulation(1).unwrap_err().to_string();
         assert!(refusal.contains("never pass"), "{refusal}");
         assert!(refusal.contains("scenario:4:"), "{refusal}");
     }

@@ -5,8 +5,10 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 use std::path::Path;
 
+use shallows_core::port::TEXT_OR_TABLE;
+
 use super::source::{Place, Source};
-use super::value::ValueError;
+use super::value::{Problem, ValueError};
 
 /// What is wrong, where, and what to write instead.
 #[derive(Debug)]
@@ -36,17 +38,15 @@ impl Diagnostic {
 
     /// An error in the syntax.
     pub(crate) fn from_toml(source: &Source, error: &toml::de::Error) -> Self {
-        Self::explained(source, error.message(), error.span())
+        let message = error.message().trim().replace('\n', "; ");
+        let span = error.span().unwrap_or_else(|| source.whole());
+        Self::at(source, span, message)
     }
 
     /// An error that a type of the scenario reports.
     pub(crate) fn from_value(source: &Source, error: &ValueError) -> Self {
-        Self::explained(source, &error.message, error.span.clone())
-    }
-
-    fn explained(source: &Source, message: &str, span: Option<Range<usize>>) -> Self {
-        let Explanation { message, help } = explain(message);
-        let span = span.unwrap_or_else(|| source.whole());
+        let Explanation { message, help } = error.problem.explained();
+        let span = error.span.clone().unwrap_or_else(|| source.whole());
         Self {
             message,
             help,
@@ -140,9 +140,10 @@ impl Display for Diagnostic {
     }
 }
 
-struct Explanation {
-    message: String,
-    help: Option<String>,
+/// A problem in words, and advice.
+pub(crate) struct Explanation {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
 }
 
 impl Explanation {
@@ -194,64 +195,60 @@ fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
     (!paths.is_empty()).then(|| format!("did you mean {}?", paths.join(" or ")))
 }
 
-/// Serde's and TOML's messages in the words of a scenario.
-fn explain(message: &str) -> Explanation {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    if let Some(rest) = message.strip_prefix("unexpected keys in table: ")
-        && let Some((unexpected, known)) = rest.split_once(", available keys: ")
-    {
-        let first = unexpected.split(", ").next().unwrap_or(unexpected);
-        let known: Vec<&str> = known.split(", ").collect();
-        return Explanation::unknown("key", first, &known);
-    }
-    match quoted.split_first() {
-        Some((name, known)) if message.starts_with("unknown field") => {
-            Explanation::unknown("key", name, known)
+impl Problem {
+    /// The problem in the words of a scenario.
+    pub(crate) fn explained(&self) -> Explanation {
+        match self {
+            Self::UnknownKey { name, known } => unknown("key", name, known),
+            Self::UnknownName { name, known } => unknown("name", name, known),
+            Self::MissingKey(name) => Explanation::new(
+                format!("missing key {name:?}"),
+                match name.as_str() {
+                    "rest" => "add rest = \"dwrr\", or rest = \"wrr\", to this table".to_owned(),
+                    name => format!("add {name} = ... to this table"),
+                },
+            ),
+            Self::NoParameters => Explanation::new(
+                "this has parameters, and none are given",
+                "write a table such as { name = { parameter = value } }",
+            ),
+            Self::SeveralChosen => Explanation::new(
+                "more than one is chosen here",
+                "keep one of the keys of this table",
+            ),
+            Self::NothingChosen => {
+                Explanation::new("nothing is chosen here", "name one, with its parameters")
+            }
+            Self::TableForList => Explanation::new(
+                "this is one table where a list of tables belongs",
+                "write its header with two brackets, as in [[workload.long-lived]]",
+            ),
+            Self::WrongType { found, expected } => {
+                let message = format!("invalid type: {found}, expected {}", in_words(expected));
+                let help = (expected == TEXT_OR_TABLE).then(|| {
+                    "a number with a unit is a text, such as \"300KB\" or \"65pkts\"".to_owned()
+                });
+                Explanation { message, help }
+            }
+            Self::Other(message) => Explanation {
+                message: message.trim().replace('\n', "; "),
+                help: None,
+            },
         }
-        Some((name, known)) if message.starts_with("unknown variant") => {
-            Explanation::unknown("name", name, known)
-        }
-        Some((name, _)) if message.starts_with("missing field") => {
-            let help = match *name {
-                "rest" => "add rest = \"dwrr\", or rest = \"wrr\", to this table".to_owned(),
-                name => format!("add {name} = ... to this table"),
-            };
-            Explanation::new(format!("missing key {name:?}"), help)
-        }
-        _ if message.starts_with("invalid type: unit variant") => Explanation::new(
-            "this has parameters, and none are given",
-            "write a table such as { name = { parameter = value } }",
-        ),
-        _ if message.starts_with("wanted exactly 1 element, more than 1") => Explanation::new(
-            "more than one is chosen here",
-            "keep one of the keys of this table",
-        ),
-        _ if message.contains("exactly 1") => {
-            Explanation::new("nothing is chosen here", "name one, with its parameters")
-        }
-        _ if message.starts_with("invalid type: map, expected a sequence") => Explanation::new(
-            "this is one table where a list of tables belongs",
-            "write its header with two brackets, as in [[workload.long-lived]]",
-        ),
-        _ if message.ends_with("expected a text or a table") => Explanation::new(
-            message,
-            "a number with a unit is a text, such as \"300KB\" or \"65pkts\"",
-        ),
-        _ => Explanation {
-            message: without_types(message.trim()).replace('\n', "; "),
-            help: None,
-        },
     }
 }
 
-/// The message without the names of Rust's types.
-fn without_types(message: &str) -> String {
-    match message.rsplit_once("expected ") {
-        Some((found, "u8" | "u16" | "u32" | "u64" | "usize")) => {
-            format!("{found}expected a whole number")
-        }
-        Some((found, "f64")) => format!("{found}expected a number"),
-        _ => message.to_owned(),
+fn unknown(noun: &str, name: &str, known: &[String]) -> Explanation {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Explanation::unknown(noun, name, &known)
+}
+
+/// Numbers instead of the names of Rust's types.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number",
+        "f64" => "a number",
+        other => other,
     }
 }
 
@@ -278,23 +275,34 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_libraries_become_ours() {
-        let texts = |message: &str| {
-            let explanation = explain(message);
+    fn problems_become_words() {
+        let texts = |problem: Problem| {
+            let explanation = problem.explained();
             (explanation.message, explanation.help.unwrap_or_default())
         };
-        let (message, help) = texts("unknown field `quees`, expected one of `queues`, `packet`");
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let (message, help) = texts(Problem::UnknownKey {
+            name: "quees".to_owned(),
+            known: names(&["queues", "packet"]),
+        });
         assert_eq!(message, "unknown key \"quees\", did you mean \"queues\"?");
         assert_eq!(help, "expected one of queues, packet");
-        let (message, help) =
-            texts("unexpected keys in table: sise, x, available keys: size, limit");
-        assert_eq!(message, "unknown key \"sise\", did you mean \"size\"?");
-        assert_eq!(help, "expected one of size, limit");
-        let (message, help) = texts("unknown variant `dwr`, expected `fifo` or `dwrr`");
+        let (message, help) = texts(Problem::UnknownName {
+            name: "dwr".to_owned(),
+            known: names(&["fifo", "dwrr"]),
+        });
         assert_eq!(message, "unknown name \"dwr\", did you mean \"dwrr\"?");
         assert_eq!(help, "expected one of fifo, dwrr");
-        let (message, help) = texts("missing field `buffer`");
+        let (message, help) = texts(Problem::MissingKey("buffer".to_owned()));
         assert_eq!(message, "missing key \"buffer\"");
         assert_eq!(help, "add buffer = ... to this table");
+        let (message, _) = texts(Problem::WrongType {
+            found: "floating point `4.5`".to_owned(),
+            expected: "u32".to_owned(),
+        });
+        assert_eq!(
+            message,
+            "invalid type: floating point `4.5`, expected a whole number"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Links that lose packets, go down and come back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,19 +34,11 @@ pub struct LinkConfig {
 
 /// What is wrong with the links of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub(super) struct Faults {
     /// Losses, by link.
-    pub faults: BTreeMap<u32, Fault>,
+    pub(super) faults: BTreeMap<u32, Fault>,
     /// When links go down and come back, in order.
-    pub changes: Vec<LinkChange>,
-}
-
-impl Faults {
-    /// The links that may lose packets, each once.
-    pub fn links(&self) -> BTreeSet<u32> {
-        let changed = self.changes.iter().map(|change| change.link);
-        self.faults.keys().copied().chain(changed).collect()
-    }
+    pub(super) changes: Vec<LinkChange>,
 }
 
 impl Scenario {

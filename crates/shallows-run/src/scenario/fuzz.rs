@@ -171,9 +171,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     if takes_long(text) {
         return Ok(());
     }
-    let simulation = scenario
-        .build()
-        .and_then(|built| scenario.simulation(&built, 1));
+    let simulation = scenario.build().and_then(|plan| plan.simulation(1));
     match simulation {
         Ok(mut simulation) => {
             simulation.run(END, 2_000);
@@ -298,8 +296,8 @@ fn time_does_not_wrap() {
             "#
         );
         let scenario = Scenario::parse(Path::new("slow.toml"), &text, &[]).unwrap();
-        let built = scenario.build().unwrap();
-        let mut simulation = scenario.simulation(&built, 1).unwrap();
+        let plan = scenario.build().unwrap();
+        let mut simulation = plan.simulation(1).unwrap();
         let mut last = Time::ZERO;
         for _ in 0..50 {
             simulation.run(END, 10_000);
@@ -342,8 +340,8 @@ fn star_with(assignment: &str) -> Result<(), String> {
         assignment: assignment.to_owned(),
     };
     let begin = |scenario: Scenario| {
-        let built = scenario.build()?;
-        scenario.simulation(&built, 1)?.run(Time::from_ms(1), 1_000);
+        let plan = scenario.build()?;
+        plan.simulation(1)?.run(Time::from_ms(1), 1_000);
         Ok(())
     };
     let scenario = Scenario::parse(Path::new("star.toml"), star, &[setting]);

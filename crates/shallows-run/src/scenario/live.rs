@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_model::workload::HostSet;
+use shallows_model::{ControllerFault, Forgery};
 
 /// Pings and programs of live runs. A simulation ignores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,53 +29,16 @@ pub struct LiveXco {
     /// Number of standby controllers, each in its own namespace.
     pub standbys: usize,
     /// Faults of controllers.
-    pub faults: Vec<LiveFault>,
+    pub faults: Vec<ControllerFault>,
     /// A forger without the key that poses as the controller.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub forge: Option<LiveForgery>,
+    pub forge: Option<Forgery>,
 }
 
 impl LiveXco {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// A fault of a controller.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LiveFault {
-    /// Time of the fault.
-    pub at: Time,
-    /// Number of the controller: 0 is the first, higher numbers are standbys.
-    pub controller: usize,
-    /// Kind of fault.
-    pub action: FaultAction,
-}
-
-/// Kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FaultAction {
-    /// The controller is killed.
-    Kill,
-    /// The controller is started again.
-    Start,
-}
-
-/// Forged directives, sent without the key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct LiveForgery {
-    /// Host that the forger sends to.
-    pub victim: u32,
-    /// Start time.
-    pub start: Time,
-    /// Stop time.
-    pub stop: Time,
-    /// Interval between attempts.
-    #[serde(default = "default_every")]
-    pub every: Time,
 }
 
 /// ICMP echo requests from one host to another.

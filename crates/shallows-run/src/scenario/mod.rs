@@ -44,17 +44,13 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::examples::read_text;
-pub use build::Built;
 pub use diagnostic::Diagnostic;
 pub use document::Document;
-pub use faults::Faults;
-use faults::LinkConfig;
+use faults::{Faults, LinkConfig};
 use inputs::Streams;
 use links::LinkNames;
 pub use links::name as link_name;
-pub use live::{
-    FaultAction, LatencyFormat, Live, LiveCommand, LiveFault, LiveForgery, LiveXco, Probe, Role,
-};
+pub use live::{LatencyFormat, Live, LiveCommand, LiveXco, Probe, Role};
 use probes::ProbesConfig;
 pub use probes::{Probes, Sampled};
 use source::Source;
@@ -408,7 +404,6 @@ impl Scenario {
     }
 
     /// Whether the file or a setting says anything at `path`, such as `"ports.switch"`.
-    #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) fn has(&self, path: &str) -> bool {
         self.source.has(path)
     }

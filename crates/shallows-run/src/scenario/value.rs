@@ -3,16 +3,16 @@
 //! TOML's own deserializer gives each type three kinds of maps: a table, a date, and a value with its
 //! span; that of [`toml::Value`] gives two others. The compiler writes the code that reads a type for
 //! each of them, which was most of the time that this crate took to build. Here a type meets one
-//! kind of map, one of list and one of enum. Errors are worded as TOML's deserializer does, because
-//! diagnostics explain them by those words.
+//! kind of map, one of list and one of enum. An error is a [`Problem`], which
+//! diagnostics put into words.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 use serde::de::{
-    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, MapAccess, SeqAccess,
-    Unexpected, VariantAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use toml::Spanned;
@@ -33,17 +33,40 @@ pub(crate) fn read_table<T: DeserializeOwned>(table: &toml::Table) -> Result<T, 
     read(DeTable::parse(&text).map_err(ValueError::custom)?)
 }
 
-/// What a type has against a value.
+/// A problem with a value, and its place.
 #[derive(Debug)]
 pub(crate) struct ValueError {
-    pub(crate) message: String,
+    pub(crate) problem: Problem,
     pub(crate) span: Option<Range<usize>>,
 }
 
+/// A problem with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// A key that the table does not have.
+    UnknownKey { name: String, known: Vec<String> },
+    /// A name that is none of those that can be chosen.
+    UnknownName { name: String, known: Vec<String> },
+    /// A key that the table needs.
+    MissingKey(String),
+    /// A choice that needs parameters, without them.
+    NoParameters,
+    /// Several choices where one is needed.
+    SeveralChosen,
+    /// No choice where one is needed.
+    NothingChosen,
+    /// A table where a list of tables belongs.
+    TableForList,
+    /// A value of another type than expected.
+    WrongType { found: String, expected: String },
+    /// What the type says itself.
+    Other(String),
+}
+
 impl ValueError {
-    fn new(message: impl Into<String>, span: Range<usize>) -> Self {
+    fn new(problem: Problem, span: Range<usize>) -> Self {
         Self {
-            message: message.into(),
+            problem,
             span: Some(span),
         }
     }
@@ -55,20 +78,55 @@ impl ValueError {
     }
 }
 
+impl From<Problem> for ValueError {
+    fn from(problem: Problem) -> Self {
+        Self {
+            problem,
+            span: None,
+        }
+    }
+}
+
 impl std::error::Error for ValueError {}
 
 impl Display for ValueError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.problem.explained().message)
     }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 impl serde::de::Error for ValueError {
     fn custom<T: Display>(message: T) -> Self {
-        Self {
-            message: message.to_string(),
-            span: None,
-        }
+        Problem::Other(message.to_string()).into()
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let problem = match found {
+            Unexpected::UnitVariant => Problem::NoParameters,
+            found => Problem::WrongType {
+                found: found.to_string(),
+                expected: expected.to_string(),
+            },
+        };
+        problem.into()
+    }
+
+    fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
+        let (name, known) = (name.to_owned(), owned(known));
+        Problem::UnknownKey { name, known }.into()
+    }
+
+    fn unknown_variant(name: &str, known: &'static [&'static str]) -> Self {
+        let (name, known) = (name.to_owned(), owned(known));
+        Problem::UnknownName { name, known }.into()
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Problem::MissingKey(name.to_owned()).into()
     }
 }
 
@@ -94,14 +152,14 @@ impl<'i> PlacedValue<'i> {
             return Ok(());
         };
         let is_unknown = |key: &&Spanned<Cow<'_, str>>| !fields.contains(&key.get_ref().as_ref());
-        let unknown: Vec<_> = table.keys().filter(is_unknown).collect();
-        let Some(first) = unknown.first() else {
+        let Some(first) = table.keys().find(is_unknown) else {
             return Ok(());
         };
-        let names: Vec<&str> = unknown.iter().map(|key| key.get_ref().as_ref()).collect();
-        let (names, fields) = (names.join(", "), fields.join(", "));
-        let message = format!("unexpected keys in table: {names}, available keys: {fields}");
-        Err(ValueError::new(message, first.span()))
+        let problem = Problem::UnknownKey {
+            name: first.get_ref().to_string(),
+            known: owned(fields),
+        };
+        Err(ValueError::new(problem, first.span()))
     }
 }
 
@@ -172,10 +230,23 @@ impl<'de> Deserializer<'de> for PlacedValue<'de> {
                 content: None,
             },
             DeValue::Table(table) => Choice::of(table, &span)?,
-            _ => return Err(ValueError::new("wanted string or table", span)),
+            other => {
+                let problem = Problem::WrongType {
+                    found: other.type_str().to_owned(),
+                    expected: "a name, or a table with one".to_owned(),
+                };
+                return Err(ValueError::new(problem, span));
+            }
         };
         let result = visitor.visit_enum(choice);
         result.map_err(|error| error.at(span))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        match self.value {
+            DeValue::Table(_) => Err(ValueError::new(Problem::TableForList, self.span)),
+            _ => self.deserialize_any(visitor),
+        }
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -190,7 +261,7 @@ impl<'de> Deserializer<'de> for PlacedValue<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 char str string seq bytes byte_buf map unit
+        bool u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 char str string bytes byte_buf map unit
         struct ignored_any unit_struct tuple_struct tuple
     }
 }
@@ -254,13 +325,11 @@ struct Choice<'i> {
 
 impl<'i> Choice<'i> {
     fn of(table: DeTable<'i>, span: &Range<usize>) -> Result<Self, ValueError> {
-        let problem = |message| ValueError::new(message, span.clone());
+        let at = |problem| ValueError::new(problem, span.clone());
         let mut entries = table.into_iter();
-        let (name, content) = entries
-            .next()
-            .ok_or_else(|| problem("wanted exactly 1 element, found 0 elements"))?;
+        let (name, content) = entries.next().ok_or_else(|| at(Problem::NothingChosen))?;
         if entries.next().is_some() {
-            return Err(problem("wanted exactly 1 element, more than 1 element"));
+            return Err(at(Problem::SeveralChosen));
         }
         let name_span = name.span();
         Ok(Self {
@@ -286,9 +355,8 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
 struct Content<'i>(Option<PlacedValue<'i>>);
 
 impl<'i> Content<'i> {
-    fn expect(self, kind: &str) -> Result<PlacedValue<'i>, ValueError> {
-        self.0
-            .ok_or_else(|| ValueError::invalid_type(Unexpected::UnitVariant, &kind))
+    fn expect(self) -> Result<PlacedValue<'i>, ValueError> {
+        self.0.ok_or_else(|| Problem::NoParameters.into())
     }
 }
 
@@ -306,18 +374,18 @@ impl<'de> VariantAccess<'de> for Content<'de> {
             DeValue::Table(_) => "expected empty table".to_owned(),
             other => format!("expected table, found {}", other.type_str()),
         };
-        Err(ValueError::new(message, span))
+        Err(ValueError::new(Problem::Other(message), span))
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(
         self,
         seed: T,
     ) -> Result<T::Value, ValueError> {
-        seed.deserialize(self.expect("newtype variant")?)
+        seed.deserialize(self.expect()?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ValueError> {
-        self.expect("tuple variant")?.deserialize_any(visitor)
+        self.expect()?.deserialize_any(visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -325,7 +393,7 @@ impl<'de> VariantAccess<'de> for Content<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ValueError> {
-        let content = self.expect("struct variant")?;
+        let content = self.expect()?;
         content.check_keys(fields)?;
         content.deserialize_any(visitor)
     }

@@ -22,9 +22,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
 use shallows_results::{Format, RunRecord};
-use shallows_run::{
-    Built, Diagnostic, FlowRecords, Interrupt, Options, Scenario, drive, run_built,
-};
+use shallows_run::{Diagnostic, Interrupt, RunPlan, Scenario, drive};
 use shallows_sim::{EngineChoice, FlowOutcome};
 
 use draw::Case;
@@ -61,17 +59,17 @@ fn check_in_time(number: u64, case: Case) {
 
 fn check(case: &Case) {
     let scenario = Scenario::from_str(&case.text).unwrap_or_else(|error| panic!("{error}"));
-    let built = scenario.build().unwrap_or_else(|error| panic!("{error}"));
-    let automatic = simulate(&scenario, &built, EngineChoice::Automatic, 1);
+    let plan = scenario.build().unwrap_or_else(|error| panic!("{error}"));
+    let automatic = simulate(&plan, EngineChoice::Automatic, 1);
     let (alone, end) = automatic.unwrap_or_else(|error| panic!("{error}"));
     for threads in [1, 2, 4] {
-        let by_events = simulate(&scenario, &built, EngineChoice::Events, threads);
+        let by_events = simulate(&plan, EngineChoice::Events, threads);
         let (together, other_end) = by_events.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(together, alone, "by events on {threads} threads");
         assert_eq!(other_end, end, "packets on links, on {threads} threads");
     }
     // Refused where the scenario does not fit.
-    if let Ok((in_layers, other_end)) = simulate(&scenario, &built, EngineChoice::Layers, 1) {
+    if let Ok((in_layers, other_end)) = simulate(&plan, EngineChoice::Layers, 1) {
         assert_eq!(in_layers, alone, "in layers");
         assert_eq!(other_end, end, "packets on links, in layers");
     }
@@ -81,20 +79,18 @@ fn check(case: &Case) {
     let ran = |(flow, _): &(FlowSpec, _)| scenario.config.until.is_none_or(|end| flow.start < end);
     // A run in which nothing happened is refused.
     if alone.iter().any(ran) {
-        check_record(case, &scenario, &built);
+        check_record(case, &scenario);
     }
 }
 
 /// What becomes of all flows, and the number of packets that were put on links.
 fn simulate(
-    scenario: &Scenario,
-    built: &Built,
+    plan: &RunPlan,
     engine: EngineChoice,
     threads: u32,
 ) -> Result<(Vec<(FlowSpec, FlowOutcome)>, u64), Diagnostic> {
-    let mut simulation = scenario.simulation_on(engine, built, threads)?;
-    let until = scenario.config.until;
-    drive(&mut simulation, until, &mut [], Interrupt::Never)
+    let mut simulation = plan.simulation_on(engine, threads)?;
+    drive(&mut simulation, plan.until, &mut [], Interrupt::Never)
         .unwrap_or_else(|error| panic!("{error:?}"));
     let flows = simulation.flows().map(|(flow, outcome)| (*flow, outcome));
     Ok((flows.collect(), simulation.progress().packet_hops))
@@ -116,17 +112,12 @@ fn check_flow(case: &Case, number: usize, flow: &FlowSpec, outcome: &FlowOutcome
 }
 
 /// The record in both formats, value by value, and its sums.
-fn check_record(case: &Case, scenario: &Scenario, built: &Built) {
+fn check_record(case: &Case, scenario: &Scenario) {
     let directory = tempfile::tempdir().expect("there is room for a small run");
     let record = |name: &str, format| {
         let out = directory.path().join(name);
-        let options = Options {
-            out: Some((&out, format)),
-            threads: 2,
-            interrupted: Interrupt::Never,
-            flows: FlowRecords::OnDisk,
-        };
-        let finished = run_built(scenario, built, &options, &mut []);
+        let runner = scenario.runner().threads(2).flows_on_disk();
+        let finished = runner.output(&out).format(format).run();
         finished.unwrap_or_else(|error| panic!("{error:?}"));
         RunRecord::open(&out).unwrap_or_else(|error| panic!("{error}"))
     };

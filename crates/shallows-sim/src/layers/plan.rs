@@ -7,7 +7,7 @@ use shallows_core::units::{Bytes, Time};
 
 use crate::paths::Paths;
 use crate::routing::Selection;
-use crate::simulation::Setup;
+use crate::setup::Setup;
 use crate::topology::Node;
 use crate::transport::Completion;
 use crate::watch::Watch;

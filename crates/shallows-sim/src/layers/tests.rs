@@ -6,13 +6,13 @@ use std::sync::Arc;
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig, ShaperConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_model::{Completion, Connections, HostSetup, PortSetup};
+use shallows_model::{Completion, Connections, HostSetup, Model, PortSetup};
 
 use super::{Engine, EngineChoice};
 use crate::routing::{Router, RoutingConfig};
 use crate::topology::TopologyConfig;
 use crate::workload::{FlowSpec, Workload};
-use crate::{Control, Setup, Simulation, Status, Watch};
+use crate::{Settings, Simulation, Status};
 
 /// Eight flows between four hosts at a switch.
 fn simulation() -> Simulation {
@@ -34,7 +34,7 @@ fn simulation_with(port: PortConfig, engine: EngineChoice) -> Simulation {
         bytes: 300_000,
         service: 0,
     };
-    let setup = Setup {
+    let model = Model {
         router: Router::new(&fabric, &RoutingConfig::DestinationModulo, 1).unwrap(),
         fabric,
         ports: PortSetup {
@@ -49,7 +49,6 @@ fn simulation_with(port: PortConfig, engine: EngineChoice) -> Simulation {
         overrides: Vec::new(),
         connections: Connections::PerFlow,
         hosts: HostSetup::default(),
-        control: Control::default(),
         applications: Vec::new(),
         workload: Arc::new(Workload {
             flows: (0..8).map(flow).collect(),
@@ -58,12 +57,14 @@ fn simulation_with(port: PortConfig, engine: EngineChoice) -> Simulation {
         completion: Completion::Sender,
         faults: BTreeMap::new(),
         changes: Vec::new(),
-        watch: Watch::default(),
         seed: 1,
-        threads: 1,
-        engine,
+        until: None,
     };
-    Simulation::new(setup).unwrap()
+    let settings = Settings {
+        engine,
+        ..Settings::default()
+    };
+    Simulation::new(model, settings).unwrap()
 }
 
 /// Runs it with windows that are longer by these times.

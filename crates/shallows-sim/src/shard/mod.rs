@@ -25,10 +25,9 @@ use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::Time;
-use shallows_model::{Carriage, Channel};
+use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
-use crate::barriers::Barriers;
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
 use crate::layers::{LayerPlan, Layers};
 use crate::network::{Forwarded, Network, Sent};

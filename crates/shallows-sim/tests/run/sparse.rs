@@ -32,11 +32,11 @@ fn sparse_traffic_runs_on_one_thread() {
 fn what_is_sparse_from_the_start_is_not_divided() {
     let parts = |topology: &str, flows: Vec<FlowSpec>| {
         let world = World::new(topology, "", flows);
-        let mut setup = world.setup(Control::default());
-        (setup.threads, setup.engine) = (2, EngineChoice::Automatic);
+        let (mut model, mut settings) = world.setup(Control::default());
+        (settings.threads, settings.engine) = (2, EngineChoice::Automatic);
         // Layers do not fit.
-        setup.ports.pool = Some(Bytes::new(10_000_000));
-        Simulation::new(setup).unwrap().threads()
+        model.ports.pool = Some(Bytes::new(10_000_000));
+        Simulation::new(model, settings).unwrap().threads()
     };
     // Links of 100 Mbps never have many packets in a lookahead.
     let at_once =

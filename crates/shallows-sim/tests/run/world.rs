@@ -12,10 +12,10 @@ use shallows_model::routing::{Router, RoutingConfig};
 use shallows_model::topology::{Fabric, TopologyConfig};
 use shallows_model::workload::{FlowSpec, Stop, Workload};
 use shallows_model::{
-    ApplicationEntry, Completion, Connections, Fault, HostSetup, LinkChange, PortSetup,
+    ApplicationEntry, Completion, Connections, Fault, HostSetup, LinkChange, Model, PortSetup,
     TransportOverride,
 };
-use shallows_sim::{Control, EngineChoice, Setup, SetupError, Simulation, Status, Watch};
+use shallows_sim::{Control, EngineChoice, Settings, SetupError, Simulation, Status, Watch};
 
 use crate::conservation;
 
@@ -100,17 +100,17 @@ impl World {
     /// The same, or why it cannot run.
     pub(crate) fn try_start(self, control: Control) -> Result<Run, SetupError> {
         let transport = self.transport.clone();
-        let setup = self.setup(control);
-        let fabric = setup.fabric.clone();
+        let (model, settings) = self.setup(control);
+        let fabric = model.fabric.clone();
         Ok(Run {
-            simulation: Simulation::new(setup)?,
+            simulation: Simulation::new(model, settings)?,
             fabric,
             transport,
         })
     }
 
     /// What the simulation is made of.
-    pub(crate) fn setup(self, control: Control) -> Setup {
+    pub(crate) fn setup(self, control: Control) -> (Model, Settings) {
         let fabric = self.topology.build().expect("the test's fabric is sound");
         let router = Router::new(&fabric, &self.routing, 1).expect("the test's routing is sound");
         let ports = PortSetup {
@@ -129,7 +129,7 @@ impl World {
         };
         let applications = self.applications.iter();
         let applications = applications.map(|entry| entry.build(&fabric));
-        Setup {
+        let model = Model {
             applications: applications
                 .collect::<Result<_, _>>()
                 .expect("the test's applications are sound"),
@@ -139,21 +139,25 @@ impl World {
             transport: self.transport,
             overrides: self.overrides,
             hosts: self.setup,
-            control,
             connections: self.connections,
             workload: Arc::new(self.workload),
             completion: self.completion,
             faults: self.faults,
             changes: self.changes,
-            watch: self.watch,
             seed: 1,
+            until: None,
+        };
+        let settings = Settings {
+            control,
+            watch: self.watch,
             threads: self.threads,
             engine: if self.threads > 1 {
                 EngineChoice::Events
             } else {
                 self.engine
             },
-        }
+        };
+        (model, settings)
     }
 
     /// Runs until nothing can happen any more.

@@ -98,7 +98,7 @@ fn media_type(file: &Path) -> &'static str {
 }
 
 /// The day of a time in UTC, as `2026-11-18`.
-fn date(time: SystemTime) -> String {
+pub(crate) fn date(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());

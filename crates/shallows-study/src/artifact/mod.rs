@@ -16,8 +16,9 @@ use shallows_core::registry::Registry;
 use shallows_results::directory::{LIST, changed_files};
 use shallows_results::frame::{Cells, Frame};
 use shallows_results::{Format, ResultDirectory, write_text};
-use shallows_run::{BUILD_ID, Failure, FlowRecords, Interrupt, Options, Scenario, run_built};
+use shallows_run::{BUILD_ID, Failure, Interrupt, Scenario};
 
+pub(crate) use metadata::date;
 pub use text::citation;
 
 /// Description of the bundle for [`check`].
@@ -287,14 +288,9 @@ fn again(run: &Path, registry: &Registry, interrupted: &AtomicBool) -> Result<Ag
     } else {
         Format::Parquet
     };
-    let options = Options {
-        out: Some((place.path(), format)),
-        threads: 1,
-        interrupted: Interrupt::Flag(interrupted),
-        flows: FlowRecords::OnDisk,
-    };
-    let built = scenario.build_unless(options.interrupted)?;
-    run_built(&scenario, &built, &options, &mut [])?;
+    let runner = scenario.runner().output(place.path()).format(format);
+    let runner = runner.interrupted_by(Interrupt::Flag(interrupted));
+    runner.flows_on_disk().run()?;
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }

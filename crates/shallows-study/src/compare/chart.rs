@@ -3,7 +3,7 @@
 use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
 
-use super::World;
+use super::Side;
 
 /// Points of a distribution's curve.
 const STEPS: usize = 200;
@@ -14,12 +14,12 @@ const LAST_STEP: usize = 199;
 /// Goodput is shown over bins of this share of the run.
 const BINS: u64 = 50;
 
-pub(super) fn draw(scenario: &str, simulated: &World, live: &World) -> Figure {
+pub(super) fn draw(scenario: &str, simulated: &Side, live: &Side) -> Figure {
     let worlds = [("simulated", simulated), ("live", live)];
     let mut panels = vec![goodput(&worlds)];
     panels.extend(queues(&worlds));
     for probe in 0..live.sights.pings.len() {
-        let values = |world: &World| world.sights.sorted_rtts().swap_remove(probe);
+        let values = |world: &Side| world.sights.sorted_rtts().swap_remove(probe);
         panels.push(distribution(
             "Round-trip time of pings",
             "RTT (us)",
@@ -28,7 +28,7 @@ pub(super) fn draw(scenario: &str, simulated: &World, live: &World) -> Figure {
         ));
     }
     if live.records.iter().any(|record| record.fct.is_some()) {
-        let values = |world: &World| world.fcts_ms();
+        let values = |world: &Side| world.fcts_ms();
         panels.push(distribution(
             "Flow completion time",
             "FCT (ms)",
@@ -48,8 +48,8 @@ fn axis(label: &str, extent: Extent) -> Axis {
 }
 
 /// Of all services together.
-fn goodput(worlds: &[(&str, &World)]) -> Panel {
-    let curve = |(style, (label, world)): (usize, &(&str, &World))| Curve {
+fn goodput(worlds: &[(&str, &Side)]) -> Panel {
+    let curve = |(style, (label, world)): (usize, &(&str, &Side))| Curve {
         label: (*label).to_owned(),
         style,
         points: rates(world),
@@ -62,7 +62,7 @@ fn goodput(worlds: &[(&str, &World)]) -> Panel {
     }
 }
 
-fn rates(world: &World) -> Vec<Point> {
+fn rates(world: &Side) -> Vec<Point> {
     let bin = Time::from_ps(world.sights.duration.ps() / BINS);
     let mut points = Vec::new();
     let mut before: Option<(Time, u64)> = None;
@@ -83,13 +83,13 @@ fn rates(world: &World) -> Vec<Point> {
 }
 
 /// The length of the port that was busiest in the simulation.
-fn queues(worlds: &[(&str, &World); 2]) -> Option<Panel> {
+fn queues(worlds: &[(&str, &Side); 2]) -> Option<Panel> {
     let lengths = worlds[0].1.sights.port_lengths();
     let busiest = lengths
         .iter()
         .max_by_key(|(_, lengths)| lengths.iter().map(|&length| u64::from(length)).sum::<u64>());
     let port = (*busiest?.0).to_owned();
-    let values = |world: &World| {
+    let values = |world: &Side| {
         let mut lengths = world.sights.port_lengths();
         let lengths = lengths.remove(port.as_str()).unwrap_or_default();
         let mut kb: Vec<f64> = lengths
@@ -106,10 +106,10 @@ fn queues(worlds: &[(&str, &World); 2]) -> Option<Panel> {
 fn distribution(
     title: &str,
     x: &str,
-    worlds: &[(&str, &World)],
-    values: impl Fn(&World) -> Vec<f64>,
+    worlds: &[(&str, &Side)],
+    values: impl Fn(&Side) -> Vec<f64>,
 ) -> Panel {
-    let curve = |(style, (label, world)): (usize, &(&str, &World))| {
+    let curve = |(style, (label, world)): (usize, &(&str, &Side))| {
         let sorted = values(world);
         let step = |step: usize| {
             let index = sorted.len().saturating_sub(1) * step / STEPS;

@@ -19,12 +19,13 @@ use shallows_results::write_text;
 
 use shallows_run::Failure;
 use shallows_run::live;
-use shallows_run::scenario::{Built, Scenario};
+use shallows_run::live::Live;
 use shallows_run::sights::Sights;
+use shallows_run::{RunPlan, Scenario, World as _};
 use table::Row;
 
 /// What one world showed.
-struct World {
+struct Side {
     sights: Sights,
     records: Vec<FlowRecord>,
     /// Of the flows, if there are any.
@@ -61,23 +62,18 @@ pub fn compare(
     out: Option<&Path>,
     interrupted: &AtomicBool,
 ) -> Result<Compared, Failure> {
-    let (scenario, built) = live::scaled(scenario, scale)?;
+    let plan = Live { scale }.admit(scenario.build()?)?;
     let begun = Instant::now();
-    let observed = live::observe(&scenario, &built, None, interrupted)?;
+    let observed = live::observe(&plan, None, interrupted)?;
     let wall = begun.elapsed();
     if interrupted.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
-    let ideal = live::ideal_fcts(&scenario, &built)?;
-    let records = live::records(&observed, &built, &ideal);
-    let facts = live::facts(&observed, &built, &records, wall);
-    let live = World::new(
-        Sights::of(&observed, &built.fabric),
-        records,
-        facts,
-        (&scenario, &built),
-    )?;
-    let simulated = simulated::run(scenario, &built, &live.sights)?;
+    let ideal = live::ideal_fcts(&plan)?;
+    let records = live::records(&observed, &plan, &ideal);
+    let facts = live::facts(&observed, &plan, &records, wall);
+    let live = Side::new(Sights::of(&observed, &plan.fabric), records, facts, &plan)?;
+    let simulated = simulated::run(&plan, &live.sights)?;
 
     let scenario = simulated.name;
     let comparison = Comparison {
@@ -100,17 +96,17 @@ pub fn compare(
     })
 }
 
-impl World {
+impl Side {
     fn new(
         sights: Sights,
         records: Vec<FlowRecord>,
         facts: RunFacts,
-        (scenario, built): (&Scenario, &Built),
+        plan: &RunPlan,
     ) -> anyhow::Result<Self> {
-        let rule = scenario.config.report.percentiles;
+        let rule = plan.scenario.config.report.percentiles;
         let whole = Completeness::Complete;
         let summary = (!records.is_empty())
-            .then(|| Summary::new(&records, whole, built.size_classes, rule, facts));
+            .then(|| Summary::new(&records, whole, plan.size_classes, rule, facts));
         Ok(Self {
             sights,
             records,

@@ -8,12 +8,11 @@ use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
 use shallows_model::{Completion, Connections};
 use shallows_sim::Simulation;
 
-use super::{NO_WALL, World};
+use super::{NO_WALL, Side};
 use shallows_run::live::{SAMPLE_EVERY, ideal_fcts, link_name, roles};
 use shallows_run::report;
-use shallows_run::scenario::{Built, Scenario};
 use shallows_run::sights::Sights;
-use shallows_run::{Failure, Interrupt, Observer, Step, Ticks, drive};
+use shallows_run::{Failure, Interrupt, Observer, RunPlan, Step, Ticks, drive};
 
 /// Bytes that arrive are noted at every so many samples of the queues, as live.
 const NOTE_EVERY: u64 = 10;
@@ -23,17 +22,14 @@ const PING: u64 = 32;
 
 pub(super) struct Simulated {
     pub(super) name: String,
-    pub(super) world: World,
+    pub(super) world: Side,
 }
 
 /// Simulates what ran live. Like there, connections are there before the flows and are kept, and a
 /// flow takes until its sender's last ACK, because the way of a live flow's request is as long.
 /// Pings are flows of one packet, at the times of the live ones.
-pub(super) fn run(
-    mut scenario: Scenario,
-    built: &Built,
-    live: &Sights,
-) -> Result<Simulated, Failure> {
+pub(super) fn run(plan: &RunPlan, live: &Sights) -> Result<Simulated, Failure> {
+    let mut scenario = plan.scenario.clone();
     let config = &mut scenario.config;
     config.completion = Completion::Sender;
     config.connections = Connections::Persistent;
@@ -41,29 +37,29 @@ pub(super) fn run(
     let name = config.name.clone().unwrap_or_default();
     let until = config.until;
 
-    let pings = ping_flows(&scenario, built, live)?;
-    let (workload, origins) = merged(&built.workload, &pings);
+    let pings = ping_flows(plan, live)?;
+    let (workload, origins) = merged(&plan.workload, &pings);
     let fabric = scenario.fabric()?;
-    let built = scenario.build_with(fabric, workload)?;
-    let ideal = ideal_fcts(&scenario, &built)?;
-    let mut simulation = scenario.simulation(&built, 1)?;
-    let mut watcher = Watcher::new(&built.fabric, &simulation, &origins);
+    let plan = scenario.build_with(fabric, workload)?;
+    let ideal = ideal_fcts(&plan)?;
+    let mut simulation = plan.simulation(1)?;
+    let mut watcher = Watcher::new(&plan.fabric, &simulation, &origins);
     let never = Interrupt::Never;
     drive(&mut simulation, until, &mut [&mut watcher], never)?;
     let records: Vec<_> = report::records(&simulation, &ideal)
         .filter(|record| origins[record.id as usize].is_flow())
         .collect();
     let pings = watcher.pings(&simulation, live.pings.len());
-    let facts = report::facts(&simulation, &built, &records, Completion::Sender, NO_WALL);
+    let facts = report::facts(&simulation, &plan, &records, Completion::Sender, NO_WALL);
     let sights = Sights {
         goodput: watcher.goodput,
         queues: watcher.samples,
-        roles: roles(&built.fabric),
+        roles: roles(&plan.fabric),
         pings,
         duration: simulation.progress().now,
     };
     Ok(Simulated {
-        world: World::new(sights, records, facts, (&scenario, &built))?,
+        world: Side::new(sights, records, facts, &plan)?,
         name,
     })
 }
@@ -83,16 +79,13 @@ impl Origin {
 }
 
 /// The live pings, each with its probe.
-fn ping_flows(
-    scenario: &Scenario,
-    built: &Built,
-    live: &Sights,
-) -> Result<Vec<(FlowSpec, usize)>, Failure> {
+fn ping_flows(plan: &RunPlan, live: &Sights) -> Result<Vec<(FlowSpec, usize)>, Failure> {
+    let scenario = &plan.scenario;
     let mut flows = Vec::new();
     let probes = scenario.config.live.probes.iter().zip(&live.pings);
     for (number, (probe, pings)) in probes.enumerate() {
         let host = |set: &shallows_model::workload::HostSet| {
-            let host = set.one(&built.fabric);
+            let host = set.one(&plan.fabric);
             host.map_err(|error| scenario.error_in("live", &error))
         };
         let (src, dst) = (host(&probe.from)?, host(&probe.to)?);

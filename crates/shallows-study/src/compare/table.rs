@@ -8,7 +8,7 @@ use serde::Serialize;
 use shallows_results::compare as summaries;
 use shallows_results::ports::LinkRole;
 
-use super::{Comparison, World};
+use super::{Comparison, Side};
 use shallows_run::sights::Length;
 
 /// Counters of a run that are shown for both worlds.
@@ -50,7 +50,7 @@ impl Row {
 }
 
 /// Everything that at least one of the worlds has.
-pub(super) fn rows(simulated: &World, live: &World) -> Vec<Row> {
+pub(super) fn rows(simulated: &Side, live: &Side) -> Vec<Row> {
     let mut rows = goodput(simulated, live);
     rows.extend(queues(simulated, live));
     rows.extend(rtts(simulated, live));
@@ -58,8 +58,8 @@ pub(super) fn rows(simulated: &World, live: &World) -> Vec<Row> {
     rows
 }
 
-fn goodput(simulated: &World, live: &World) -> Vec<Row> {
-    let of = |world: &World| -> BTreeMap<u8, f64> {
+fn goodput(simulated: &Side, live: &Side) -> Vec<Row> {
+    let of = |world: &Side| -> BTreeMap<u8, f64> {
         let services = world.sights.goodput().into_iter();
         services.map(|of| (of.service, of.mbps)).collect()
     };
@@ -84,8 +84,8 @@ fn goodput(simulated: &World, live: &World) -> Vec<Row> {
 }
 
 /// Queues that were in use, and ports with several of them.
-fn queues(simulated: &World, live: &World) -> Vec<Row> {
-    let of = |world: &World| -> BTreeMap<String, Length> {
+fn queues(simulated: &Side, live: &Side) -> Vec<Row> {
+    let of = |world: &Side| -> BTreeMap<String, Length> {
         let queues = world.sights.queue_lengths().into_iter();
         let queues = queues.filter(|queue| queue.role != LinkRole::HostUp);
         let queues = queues.map(|queue| {
@@ -121,7 +121,7 @@ fn queues(simulated: &World, live: &World) -> Vec<Row> {
     rows
 }
 
-fn rtts(simulated: &World, live: &World) -> Vec<Row> {
+fn rtts(simulated: &Side, live: &Side) -> Vec<Row> {
     let probes = simulated.sights.rtts().into_iter().zip(live.sights.rtts());
     let mut rows = Vec::new();
     for (number, (simulated, live)) in probes.enumerate() {
@@ -139,7 +139,7 @@ fn rtts(simulated: &World, live: &World) -> Vec<Row> {
 }
 
 /// Completion times by class, then what was counted.
-fn flows(simulated: &World, live: &World) -> Vec<Row> {
+fn flows(simulated: &Side, live: &Side) -> Vec<Row> {
     let (Some(simulated), Some(live)) = (&simulated.summary, &live.summary) else {
         return Vec::new();
     };

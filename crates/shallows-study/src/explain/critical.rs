@@ -11,7 +11,7 @@ use shallows_core::units::{Bytes, Time};
 use shallows_model::Completion;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
-use shallows_run::{Built, Scenario, report};
+use shallows_run::{RunPlan, report};
 use shallows_sim::{CapturedPacket, Content};
 
 /// Parts of a completion time, at most: tiers of links and the four below.
@@ -71,30 +71,30 @@ pub(super) struct Timeout {
 }
 
 impl CriticalPaths {
-    pub(super) fn new(scenario: &Scenario, built: &Built) -> Self {
+    pub(super) fn new(plan: &RunPlan) -> Self {
         let mut parts = vec![
             "wire".to_owned(),
             "timeouts".to_owned(),
             "gates".to_owned(),
             "idle".to_owned(),
         ];
-        let links = built.fabric.links();
+        let links = plan.fabric.links();
         let mut part_of_link = vec![0; links.len()];
-        for (name, numbers) in report::tiers(&built.fabric) {
+        for (name, numbers) in report::tiers(&plan.fabric) {
             for link in numbers {
                 part_of_link[link as usize] = parts.len();
             }
             parts.push(name);
         }
         let at_host = |node: Node| matches!(node, Node::Host(_));
-        let hosts = &scenario.config.hosts;
+        let hosts = &plan.hosts;
         Self {
             parts,
             part_of_link,
             ends_at_host: links.iter().map(|link| at_host(link.to)).collect(),
             begins_at_host: links.iter().map(|link| at_host(link.from)).collect(),
             has_gates: hosts.qjump.is_some() || hosts.xco.is_some(),
-            completion: scenario.config.completion,
+            completion: plan.completion,
             connections: HashMap::new(),
             packets: HashMap::new(),
             last: HashMap::new(),
@@ -118,14 +118,14 @@ impl CriticalPaths {
     }
 
     /// Follows a packet over a link. Returns the timeout that the packet follows, if it does.
-    pub(super) fn follow(&mut self, built: &Built, packet: &CapturedPacket) -> Option<Timeout> {
+    pub(super) fn follow(&mut self, plan: &RunPlan, packet: &CapturedPacket) -> Option<Timeout> {
         if matches!(packet.content, Content::Datagram(_)) {
             return None;
         }
         let link = packet.link as usize;
         let mut timeout = None;
         if self.begins_at_host[link] {
-            let (at, spent, waited) = self.launch(built, packet);
+            let (at, spent, waited) = self.launch(plan, packet);
             self.packets.insert(packet.number, (at, spent));
             timeout = waited;
         }
@@ -147,9 +147,13 @@ impl CriticalPaths {
     }
 
     /// The time at which a packet joined the queue of its NIC, and the parts until then.
-    fn launch(&mut self, built: &Built, packet: &CapturedPacket) -> (Time, Spent, Option<Timeout>) {
-        let rate = built.fabric.link(packet.link).rate;
-        let framing = built.ports.config(&built.fabric, packet.link).framing;
+    fn launch(
+        &mut self,
+        plan: &RunPlan,
+        packet: &CapturedPacket,
+    ) -> (Time, Spent, Option<Timeout>) {
+        let rate = plan.fabric.link(packet.link).rate;
+        let framing = plan.ports.config(&plan.fabric, packet.link).framing;
         let size = Bytes::new(u64::from(framing.wire_size(packet.size)));
         let queued = packet.time.saturating_sub(rate.transmission_time(size));
         let queued = queued.saturating_sub(packet.sojourn);
@@ -158,7 +162,7 @@ impl CriticalPaths {
             Content::Segment(segment) => {
                 if connection.flow != packet.flow {
                     let flow = packet.flow.unwrap_or(packet.connection);
-                    connection.begin(flow, &built.workload.flows, (segment.seq, segment.sent_at));
+                    connection.begin(flow, &plan.workload.flows, (segment.seq, segment.sent_at));
                 }
                 let is_timed = segment.retransmission || segment.syn;
                 (segment.sent_at, &connection.at_sender, is_timed)

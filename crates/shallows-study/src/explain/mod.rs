@@ -20,7 +20,7 @@ use shallows_results::RunRecord;
 use shallows_results::record::FlowRecord;
 use shallows_results::summary::World;
 use shallows_run::{
-    Built, Failure, FlowRecords, Interrupt, Observer, Options, Scenario, Step, run_built,
+    Failure, Interrupt, Observer, Options, RunPlan, Scenario, Simulated, Step, World as _,
 };
 use shallows_sim::{Observation, Simulation};
 
@@ -225,20 +225,19 @@ fn observe(
     question: &Question,
     (interrupted, progress): (Interrupt<'_>, &mut dyn Observer),
 ) -> Result<Observed, Failure> {
-    let mut built = scenario.build_unless(interrupted)?;
-    let links = built.fabric.links().len() as u32;
-    built.probes = shallows_run::scenario::Probes::default();
-    built.probes.watch.captured = (0..links).collect();
-    built.probes.watch.drops = true;
-    let mut witness = Witness::new(scenario, &built, recorded, question)?;
+    let mut plan = scenario.build_unless(interrupted)?;
+    let links = plan.fabric.links().len() as u32;
+    plan.probes = shallows_run::scenario::Probes::default();
+    plan.probes.watch.captured = (0..links).collect();
+    plan.probes.watch.drops = true;
+    let plan = Simulated.admit(plan)?;
+    let mut witness = Witness::new(&plan, recorded, question)?;
     let options = Options {
-        out: None,
-        threads: 1,
         interrupted,
-        flows: FlowRecords::InMemory,
+        ..Options::default()
     };
     let observers: &mut [&mut dyn Observer] = &mut [&mut witness, progress];
-    let record = run_built(scenario, &built, &options, observers)?.record;
+    let record = plan.run(&options, observers)?.record;
     if interrupted.is_set() {
         return Err(Failure::Interrupted);
     }
@@ -247,7 +246,7 @@ fn observe(
 
 /// Sees every packet of a run.
 struct Witness<'a> {
-    built: &'a Built,
+    plan: &'a RunPlan,
     names: Vec<String>,
     paths: CriticalPaths,
     losses: Losses,
@@ -256,15 +255,10 @@ struct Witness<'a> {
 }
 
 impl<'a> Witness<'a> {
-    fn new(
-        scenario: &Scenario,
-        built: &'a Built,
-        recorded: &RunRecord,
-        question: &Question,
-    ) -> Result<Self, Failure> {
-        let links = built.fabric.links().iter();
+    fn new(plan: &'a RunPlan, recorded: &RunRecord, question: &Question) -> Result<Self, Failure> {
+        let links = plan.fabric.links().iter();
         let names: Vec<String> = links
-            .map(|link| shallows_run::scenario::link_name(&built.fabric, link))
+            .map(|link| shallows_run::scenario::link_name(&plan.fabric, link))
             .collect();
         let port = question.port.as_ref().map(|port| {
             let link = names.iter().position(|name| name == port);
@@ -288,8 +282,8 @@ impl<'a> Witness<'a> {
             ))
         });
         Ok(Self {
-            built,
-            paths: CriticalPaths::new(scenario, built),
+            plan,
+            paths: CriticalPaths::new(plan),
             losses: Losses::default(),
             flow: flow.transpose()?,
             port: port.transpose()?,
@@ -298,7 +292,7 @@ impl<'a> Witness<'a> {
     }
 
     fn service(&self, flow: u32) -> u16 {
-        let flow = self.built.workload.flows.get(flow as usize);
+        let flow = self.plan.workload.flows.get(flow as usize);
         flow.map_or(0, |flow| flow.service)
     }
 
@@ -308,7 +302,7 @@ impl<'a> Witness<'a> {
             let parts = &spent[..self.paths.parts().len()];
             Some(parts.iter().map(|&ps| ps as f64 / 1e6).collect())
         });
-        let groups = groups(self.built, &self.paths, &record.flows);
+        let groups = groups(self.plan, &self.paths, &record.flows);
         let (drops, drops_left_out) = self.losses.finish();
         let fcts = |flows: &[FlowRecord]| flows.iter().map(|of| of.fct).collect::<Vec<_>>();
         Observed {
@@ -340,14 +334,14 @@ impl Observer for Witness<'_> {
         for observation in seen {
             match observation {
                 Observation::Packet(packet) => {
-                    let link = self.built.fabric.link(packet.link);
+                    let link = self.plan.fabric.link(packet.link);
                     let rate = link.rate;
-                    let config = self.built.ports.config(&self.built.fabric, packet.link);
+                    let config = self.plan.ports.config(&self.plan.fabric, packet.link);
                     let size = u64::from(config.framing.wire_size(packet.size));
                     let size = shallows_core::units::Bytes::new(size);
                     let start = packet.time.saturating_sub(rate.transmission_time(size));
                     self.losses.depart(packet, start);
-                    let timeout = self.paths.follow(self.built, packet);
+                    let timeout = self.paths.follow(self.plan, packet);
                     let name = &self.names[packet.link as usize];
                     if let Some(flow) = &mut self.flow {
                         let ends = self.paths.is_host_link(packet.link);
@@ -377,7 +371,7 @@ impl Observer for Witness<'_> {
 }
 
 /// Mean parts by class and service, and of the slowest of each.
-fn groups(built: &Built, paths: &CriticalPaths, flows: &[FlowRecord]) -> Vec<Group> {
+fn groups(plan: &RunPlan, paths: &CriticalPaths, flows: &[FlowRecord]) -> Vec<Group> {
     let mut members: BTreeMap<(u8, String), Vec<&FlowRecord>> = BTreeMap::new();
     let has_path = |flow: &&FlowRecord| paths.of_flow(flow.id as u32).is_some();
     for flow in flows
@@ -385,7 +379,7 @@ fn groups(built: &Built, paths: &CriticalPaths, flows: &[FlowRecord]) -> Vec<Gro
         .filter(|flow| flow.fct.is_some())
         .filter(has_path)
     {
-        let class = built.size_classes.class_of(flow.bytes) as u8;
+        let class = plan.size_classes.class_of(flow.bytes) as u8;
         let name = ["small", "medium", "large"][usize::from(class)];
         members
             .entry((class, name.to_owned()))

@@ -35,8 +35,18 @@ pub(super) fn draw(paper: &str, plan: &Plan, results: &Results) -> Figure {
             "" => spec.title.clone(),
             caption => format!("{}. {caption}", spec.title),
         },
-        panels: spec.panel.iter().map(|panel| chart.panel(panel)).collect(),
+        panels: spec
+            .panel
+            .iter()
+            .filter(|panel| !(results.are_recorded() && needs_runs(panel)))
+            .map(|panel| chart.panel(panel))
+            .collect(),
     }
+}
+
+/// Whether a panel shows more of a run than single values.
+fn needs_runs(panel: &PanelSpec) -> bool {
+    matches!(panel.kind, PanelKind::OverTime | PanelKind::Distribution)
 }
 
 struct Chart<'a> {

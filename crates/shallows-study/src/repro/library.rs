@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use serde::de::DeserializeOwned;
-use shallows_results::report::{Deviation, Paper};
+use shallows_results::report::{Deviation, Paper, Size};
 
+use super::recorded::{self, Recorded};
 use super::spec::{Deviations, FigureSpec, PaperSpec};
 
 /// Embeds files of `repro/`.
@@ -66,6 +67,9 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "ml-ecn/mix-dwrr.toml",
     "ml-ecn/mix-wrr.toml",
     "ml-ecn/hosts.toml",
+    "ml-ecn/lab.toml",
+    "ml-ecn/lab-mix.toml",
+    "ml-ecn/lab-web-search.toml",
     "ml-ecn/sensitivity.toml",
     "ml-ecn/simulation.toml",
     "ml-ecn/web-search-dwrr.toml",
@@ -192,6 +196,19 @@ impl Library {
         self.parse(&format!("{paper}/{figure}.toml"))
     }
 
+    /// The recorded results of a paper at a size, by figure.
+    pub(super) fn recorded(&self, paper: &str, size: Size) -> anyhow::Result<Vec<Recorded>> {
+        let name = recorded::file(paper, size);
+        let is_there = match &self.directory {
+            Some(directory) => directory.join(&name).exists(),
+            None => BUILT_IN.iter().any(|(built_in, _)| *built_in == name),
+        };
+        if !is_there {
+            return Ok(Vec::new());
+        }
+        recorded::parse(&self.text(&name)?).with_context(|| name)
+    }
+
     /// A file of a paper.
     pub(super) fn text(&self, name: &str) -> anyhow::Result<String> {
         match &self.directory {
@@ -223,11 +240,15 @@ mod tests {
         let built_in = Library::new(None);
         assert_eq!(built_in.papers().unwrap(), directory.papers().unwrap());
         for paper in directory.papers().unwrap() {
-            let entries = fs::read_dir(repro.join(&paper)).unwrap();
-            let paths = entries.map(|entry| entry.unwrap().path());
-            for path in paths.filter(|path| path.extension().is_some_and(|end| end == "toml")) {
-                let name = path.file_name().unwrap().to_string_lossy();
-                let name = format!("{paper}/{name}");
+            let files = |below: &str, end: &str| {
+                let entries = fs::read_dir(repro.join(&paper).join(below));
+                let names = entries.into_iter().flatten();
+                let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+                let names = names.filter(|name| name.ends_with(end));
+                let names = names.map(|name| format!("{paper}/{below}{name}"));
+                names.collect::<Vec<_>>()
+            };
+            for name in [files("", ".toml"), files("results/", ".csv")].concat() {
                 assert_eq!(
                     built_in.text(&name).unwrap(),
                     directory.text(&name).unwrap()

@@ -31,9 +31,9 @@ use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
 use shallows_run::live::{self, SAMPLE_EVERY};
-use shallows_run::scenario::{Built, Probe, Scenario};
+use shallows_run::scenario::Probe;
 use shallows_run::sights::Sights;
-use shallows_run::{Failure, LIVE_BUILD_ID};
+use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
 
 /// What is kept of a live run beside its record.
 const RESULT: &str = "result.json";
@@ -138,14 +138,15 @@ fn keep(place: &Path, measured: &Measured) -> Result<(), Failure> {
 fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, Failure> {
     let mut attempt = 1;
     loop {
-        let (mut scenario, mut built) = live::scaled(job.scenario.clone(), Some(scale))?;
-        ping_in_place_of_flows(&mut scenario, &mut built);
+        let world = live::Live { scale: Some(scale) };
+        let mut plan = world.admit(job.scenario.build()?)?;
+        ping_in_place_of_flows(plan.plan_mut());
         let place = executor.place(job);
         // Of a run that came to nothing. All that is in it is the store's.
         _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
         let outputs = Some(place.join("commands"));
-        let observed = live::observe(&scenario, &built, outputs, executor.interrupted)?;
+        let observed = live::observe(&plan, outputs, executor.interrupted)?;
         if executor.interrupted.load(Ordering::Relaxed) {
             let words = "finished runs are kept; the same command goes on from there";
             executor.observer.note(words);
@@ -161,8 +162,8 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
 }
 
 /// Beside long-lived flows, flows of one packet stand for pings in a simulation. Here there is ICMP.
-fn ping_in_place_of_flows(scenario: &mut Scenario, built: &mut Built) {
-    let flows = &built.workload.flows;
+fn ping_in_place_of_flows(plan: &mut RunPlan) {
+    let flows = &plan.workload.flows;
     let is_endless = |flow: &&FlowSpec| flow.bytes == FlowSpec::ENDLESS;
     let long = flows.iter().take_while(is_endless).count();
     let (Some(first), Some(last)) = (flows.get(long), flows.last()) else {
@@ -182,13 +183,13 @@ fn ping_in_place_of_flows(scenario: &mut Scenario, built: &mut Built) {
         service: first.service,
         every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
     };
-    scenario.config.live.probes = vec![probe];
-    Arc::make_mut(&mut built.workload).flows.truncate(long);
+    plan.scenario.config.live.probes = vec![probe];
+    Arc::make_mut(&mut plan.workload).flows.truncate(long);
 }
 
 /// RTTs of the pings that found the long-lived flows settled, sorted.
-fn rtts_of_pings(observed: &Observed, built: &Built, scale: f64) -> Option<Vec<f64>> {
-    let settled = built.workload.flows.get(observed.outcomes.len())?.start;
+fn rtts_of_pings(observed: &Observed, plan: &RunPlan, scale: f64) -> Option<Vec<f64>> {
+    let settled = plan.workload.flows.get(observed.outcomes.len())?.start;
     let pings = observed.pings.first()?.iter();
     let pings = pings.filter(|ping| shrunk(ping.sent, scale) >= settled);
     let rtts = pings.filter_map(|ping| Some(shrunk(ping.rtt?, scale).as_secs_f64() * 1e6));
@@ -200,22 +201,22 @@ fn rtts_of_pings(observed: &Observed, built: &Built, scale: f64) -> Option<Vec<f
 /// What a live run showed, at the scale of its scenario.
 fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Failure> {
     let scenario = &job.scenario;
-    let built = scenario.build()?;
-    let ideal = live::ideal_fcts(scenario, &built)?;
-    let mut records = live::records(observed, &built, &ideal);
-    let mut facts = live::facts(observed, &built, &records, Duration::ZERO);
+    let plan = scenario.build()?;
+    let ideal = live::ideal_fcts(&plan)?;
+    let mut records = live::records(observed, &plan, &ideal);
+    let mut facts = live::facts(observed, &plan, &records, Duration::ZERO);
     facts.simulated = shrunk(facts.simulated, scale);
     for record in &mut records {
         record.start = shrunk(record.start, scale);
         record.fct = record.fct.map(|fct| shrunk(fct, scale));
     }
-    let mut latencies = live::latencies(observed, scenario, &built.fabric)?;
+    let mut latencies = live::latencies(observed, scenario, &plan.fabric)?;
     for of in &mut latencies {
         of.start = shrunk(of.start, scale);
         of.latency = shrunk(of.latency, scale);
     }
     let complete = Completeness::Complete;
-    let mut record = live::summarized(scenario, &built, complete, records, facts, &latencies)?;
+    let mut record = live::summarized(&plan, complete, records, facts, &latencies)?;
     let mut received = observed.goodput.clone();
     for (time, _) in &mut received.rows {
         *time = shrunk(*time, scale);
@@ -224,11 +225,11 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     let of_flows = Measured::of_record(record, Some(scenario));
     let snapshot = &observed.report.snapshot;
     Ok(Measured {
-        rtt_us: rtts_of_pings(observed, &built, scale).unwrap_or(of_flows.rtt_us),
+        rtt_us: rtts_of_pings(observed, &plan, scale).unwrap_or(of_flows.rtt_us),
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let port = lab::port(spec.to as usize);
-            let payload = payload_share(scenario, &built);
-            let mut sights = Sights::of(observed, &built.fabric);
+            let payload = payload_share(&plan);
+            let mut sights = Sights::of(observed, &plan.fabric);
             // The switch ends after the flows.
             let end = scenario.config.until;
             let end = end.unwrap_or(shrunk(observed.duration, scale));
@@ -402,6 +403,8 @@ mod tests {
 
     use shallows_results::report::Size;
 
+    use shallows_run::Scenario;
+
     use super::*;
     use crate::repro::plan::Wanted;
 
@@ -452,7 +455,14 @@ mod tests {
                 };
                 let plan = Plan::new(&library, &paper, &id, &wanted).unwrap();
                 for job in plan.jobs {
-                    let scaled = live::scaled(job.scenario, Some(live.scale));
+                    let world = live::Live {
+                        scale: Some(live.scale),
+                    };
+                    let scaled = job
+                        .scenario
+                        .build()
+                        .map_err(Failure::from)
+                        .and_then(|plan| world.admit(plan));
                     scaled.unwrap_or_else(|error| panic!("{}/{id}: {error}", paper.id));
                 }
             }
@@ -475,20 +485,20 @@ mod tests {
                 { src = 1, dst = 2, size = "32B", service = 1, start = "210ms" },
             ]
         "#;
-        let mut scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
-        let mut built = scenario.build().unwrap();
-        ping_in_place_of_flows(&mut scenario, &mut built);
-        assert_eq!(built.workload.flows.len(), 1);
+        let scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
+        let mut plan = scenario.build().unwrap();
+        ping_in_place_of_flows(&mut plan);
+        assert_eq!(plan.workload.flows.len(), 1);
         let expected = Probe {
             from: HostSet::new("1"),
             to: HostSet::new("2"),
             service: 1,
             every: Time::from_ms(5),
         };
-        assert_eq!(scenario.config.live.probes, [expected]);
+        assert_eq!(plan.scenario.config.live.probes, [expected]);
         // Where nothing is long-lived, nothing is a ping.
-        Arc::make_mut(&mut built.workload).flows[0].bytes = 7;
-        ping_in_place_of_flows(&mut scenario, &mut built);
-        assert_eq!(built.workload.flows.len(), 1);
+        Arc::make_mut(&mut plan.workload).flows[0].bytes = 7;
+        ping_in_place_of_flows(&mut plan);
+        assert_eq!(plan.workload.flows.len(), 1);
     }
 }

@@ -8,6 +8,7 @@ mod live;
 mod plan;
 #[cfg(test)]
 mod readmes;
+mod recorded;
 mod results;
 mod spec;
 pub(crate) mod verdict;
@@ -29,6 +30,7 @@ use library::Library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use live::three_ways;
 use plan::{Plan, Wanted};
+use recorded::Recorded;
 use results::Results;
 
 /// What the names of figures end with that were run live.
@@ -62,6 +64,8 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that settings may name.
     pub registry: Registry,
+    /// Directory of the papers in which the results are recorded, if they are to be.
+    pub record: Option<PathBuf>,
 }
 
 /// Makes every run of the wanted figures that is not there yet, compares the paper's claims with
@@ -107,16 +111,97 @@ pub fn reproduce(
     }
     let finished = executor.run(&jobs)?.complete()?;
     let mut outcomes: Vec<FigureOutcome> = Vec::new();
+    let mut recorded = Vec::new();
     for plan in plans {
         let simulated = plan.jobs.iter().filter(|_| !plan.spec.is_live_only());
         let runs = simulated.map(|job| Arc::clone(&finished[&job.key]));
         let results = Results::new(&plan, runs.collect());
+        if request.record.is_some() {
+            recorded.push(Recorded::of(&library, &paper, &plan, &results)?);
+        }
         outcomes.push(figure_outcome(request, &executor, &paper, plan, &results)?);
     }
-    let reproduction = merged(out, paper, outcomes.clone(), &library)?;
-    reproduction.write(out).map_err(anyhow::Error::from)?;
-    let page = write_report(out)?;
+    if let Some(directory) = &request.record {
+        let (_, order) = library.paper(&paper.id)?;
+        let path = recorded::write(directory, &paper, request.size, recorded, &order)?;
+        observer.note(&format!("recorded in {}", path.display()));
+    }
+    let page = publish(out, paper, &outcomes, &library)?;
     Ok((outcomes, page))
+}
+
+/// Writes figures, verdicts and the page, with what the directory has of the paper already.
+fn publish(
+    out: &Path,
+    paper: Paper,
+    outcomes: &[FigureOutcome],
+    library: &Library,
+) -> Result<PathBuf, Failure> {
+    let reproduction = merged(out, paper, outcomes.to_vec(), library)?;
+    reproduction.write(out).map_err(anyhow::Error::from)?;
+    write_report(out)
+}
+
+/// Compares the paper's claims with recorded results, without a run, and writes the page. A figure
+/// has the results of the wanted size, or the quick ones if there are no others.
+pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure> {
+    let library = Library::new(request.from.as_deref());
+    let (paper, figures) = targets(&library, &request.targets)?;
+    let mut outcomes = Vec::new();
+    for figure in &figures {
+        for size in [request.size, Size::Quick] {
+            if let Some(outcome) = recorded_outcome(&library, &paper, figure, size)? {
+                outcomes.push(outcome);
+                break;
+            }
+        }
+    }
+    if outcomes.is_empty() {
+        let targets = request.targets.join(", ");
+        let problem = anyhow::anyhow!(
+            "no results of {targets} are recorded; leave out --show to make the runs"
+        );
+        return Err(problem.into());
+    }
+    let out = &request.out;
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let page = publish(out, paper, &outcomes, &library)?;
+    Ok((outcomes, page))
+}
+
+/// What became of a figure by its recorded results, if there are any of this size.
+fn recorded_outcome(
+    library: &Library,
+    paper: &Paper,
+    figure: &str,
+    size: Size,
+) -> Result<Option<FigureOutcome>, Failure> {
+    let recorded = library.recorded(&paper.id, size)?;
+    let Some(recorded) = recorded.into_iter().find(|of| of.figure == figure) else {
+        return Ok(None);
+    };
+    let wanted = Wanted {
+        size,
+        seeds: Some(recorded.seeds()),
+        at: recorded.xs(),
+        set: Vec::new(),
+        registry: Registry::default(),
+    };
+    let plan = Plan::without_runs(library, paper, figure, &wanted)?;
+    let is_stale = recorded::settings_hash(&plan)? != recorded.settings;
+    let results = Results::recorded(&plan, recorded.rows);
+    let mut outcome = outcome(paper, plan, &results);
+    let mut note = outcome.note.unwrap_or_default();
+    let _ = write!(
+        note,
+        " Recorded on {} by `{}`, build {}.",
+        recorded.date, recorded.command, recorded.build
+    );
+    if is_stale {
+        note.push_str(" The settings of the figure have changed since.");
+    }
+    outcome.note = Some(note.trim_start().to_owned());
+    Ok(Some(outcome))
 }
 
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -258,6 +343,7 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
         .collect();
     let settings = plan.settings();
     let (only_at, options) = (plan.only_at(), plan.options());
+    let plan_runs = plan.runs();
     let spec = plan.spec;
     FigureOutcome {
         id: plan.id,
@@ -270,7 +356,7 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
         options,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         seeds: plan.seeds,
-        runs: plan.jobs.len(),
+        runs: plan_runs,
         figure,
         claims,
         variants: spec

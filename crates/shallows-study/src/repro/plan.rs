@@ -52,6 +52,18 @@ impl Plan {
         id: &str,
         wanted: &Wanted,
     ) -> Result<Self, Failure> {
+        let mut plan = Self::without_runs(library, paper, id, wanted)?;
+        plan.jobs = plan.jobs(paper, wanted)?;
+        Ok(plan)
+    }
+
+    /// A figure whose runs were made before.
+    pub(super) fn without_runs(
+        library: &Library,
+        paper: &Paper,
+        id: &str,
+        wanted: &Wanted,
+    ) -> Result<Self, Failure> {
         let mut spec = library.figure(&paper.id, id)?;
         check(&spec).with_context(|| format!("{}/{id}.toml", paper.id))?;
         let file = format!("{}/{}", paper.id, spec.scenario);
@@ -62,23 +74,6 @@ impl Plan {
         if let Some(live) = spec.live.as_ref().filter(|_| size == Size::Live) {
             spec.variant.retain(|of| !live.without.contains(&of.id));
         }
-        let mut jobs = Vec::new();
-        for variant in &spec.variant {
-            for &x in &xs {
-                for seed in 1..=seeds {
-                    let mut settings = settings(&spec, size, x, &variant.set, seed);
-                    let on_top = wanted
-                        .set
-                        .iter()
-                        .filter_map(|set| on_top(set, &spec, variant));
-                    settings.extend(on_top);
-                    let (path, base) = (Path::new(&file), Path::new(""));
-                    let registry = &wanted.registry;
-                    let scenario = Scenario::parse_in(path, &text, &settings, base, registry)?;
-                    jobs.push(Job::new(scenario, spec.goodput, Keep::All)?);
-                }
-            }
-        }
         Ok(Self {
             id: id.to_owned(),
             spec,
@@ -87,8 +82,36 @@ impl Plan {
             xs,
             seeds,
             set: wanted.set.clone(),
-            jobs,
+            jobs: Vec::new(),
         })
+    }
+
+    fn jobs(&self, paper: &Paper, wanted: &Wanted) -> Result<Vec<Job>, Failure> {
+        let (spec, size) = (&self.spec, self.size);
+        let file = format!("{}/{}", paper.id, spec.scenario);
+        let mut jobs = Vec::new();
+        for variant in &spec.variant {
+            for &x in &self.xs {
+                for seed in 1..=self.seeds {
+                    let mut settings = settings(spec, size, x, &variant.set, seed);
+                    let on_top = wanted
+                        .set
+                        .iter()
+                        .filter_map(|set| on_top(set, spec, variant));
+                    settings.extend(on_top);
+                    let (path, base) = (Path::new(&file), Path::new(""));
+                    let (text, registry) = (&self.scenario, &wanted.registry);
+                    let scenario = Scenario::parse_in(path, text, &settings, base, registry)?;
+                    jobs.push(Job::new(scenario, spec.goodput, Keep::All)?);
+                }
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// How many runs the figure has.
+    pub(super) fn runs(&self) -> usize {
+        self.spec.variant.len() * self.xs.len() * self.seeds as usize
     }
 
     /// Where there are runs, if not at every x of the size.

@@ -1,15 +1,21 @@
-//! The tables of `repro/*/README.md` follow the rules: verdicts, and the counts below a table, are
-//! those of the values in it. `UPDATE=1 cargo test -p shallows-study readmes` rewrites them.
+//! The tables of `repro/*/README.md`. Those between `<!-- results quick -->`, or `full`, and
+//! `<!-- end of results -->` are made from the recorded results. In the others verdicts, and the
+//! counts below a table, are those of the values in it. `UPDATE=1 cargo test -p shallows-study
+//! readmes` rewrites them.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-use shallows_results::report::{Verdict, counts, with_note_and_marks};
+use shallows_results::report::{FigureOutcome, Size, Verdict, counts, with_note_and_marks};
 
 use super::claim::{Unit, decided};
 use super::library::Library;
 use super::spec::{At, ClaimSpec, Over};
-use super::verdict;
+use super::{recorded_outcome, verdict};
+
+const BEGIN: &str = "<!-- results ";
+const END: &str = "<!-- end of results -->";
 
 #[test]
 fn verdicts_and_counts_are_those_of_the_values_in_the_tables() {
@@ -33,6 +39,21 @@ fn rewritten(library: &Library, paper: &str, text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut at = 0;
     while at < lines.len() {
+        if let Some(size) = lines[at].strip_prefix(BEGIN) {
+            let size = match size.trim_end_matches(" -->") {
+                "quick" => Size::Quick,
+                "full" => Size::Full,
+                other => panic!("{paper}: results are quick or full, not {other:?}"),
+            };
+            let end = lines[at..].iter().position(|line| line == END);
+            let end = at + end.unwrap_or_else(|| panic!("{paper}: {END} is missing"));
+            let made = section(library, paper, size);
+            let made: Vec<String> = made.lines().map(str::to_owned).collect();
+            let next = at + 1 + made.len() + 1;
+            lines.splice(at + 1..end, made);
+            at = next;
+            continue;
+        }
         let heads = cells(&lines[at]);
         at += 1;
         let is_head = heads.first().is_some_and(|head| head == "figure");
@@ -57,6 +78,76 @@ fn rewritten(library: &Library, paper: &str, text: &str) -> String {
         }
     }
     lines.join("\n") + "\n"
+}
+
+/// The recorded figures of a size with their claims.
+fn section(library: &Library, paper: &str, size: Size) -> String {
+    let (of_paper, figures) = library.paper(paper).unwrap();
+    let recorded = library.recorded(paper, size).unwrap();
+    let outcome = |figure: &String| {
+        let outcome = recorded_outcome(library, &of_paper, figure, size).unwrap()?;
+        let recorded = recorded.iter().find(|of| of.figure == *figure)?;
+        Some((outcome, recorded))
+    };
+    let outcomes: Vec<_> = figures.iter().filter_map(outcome).collect();
+    let mut text = String::from("\n| figure | points | seeds | runs | command | build | day |\n");
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    for (outcome, recorded) in &outcomes {
+        let stale = outcome
+            .note
+            .as_ref()
+            .filter(|note| note.contains("have changed since"));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | `{}` | {}{} | {} |",
+            outcome.id,
+            points(outcome),
+            outcome.seeds,
+            outcome.runs,
+            recorded.command,
+            recorded.build,
+            stale.map_or("", |_| ", settings have changed since"),
+            recorded.date
+        );
+    }
+    let has_seeds = outcomes.iter().any(|(outcome, _)| outcome.seeds > 1);
+    let claims = || {
+        outcomes
+            .iter()
+            .flat_map(|(of, _)| of.claims.iter().map(move |c| (&of.id, c)))
+    };
+    let has_code = claims().any(|(_, claim)| claim.authors_code.is_some());
+    let mut heads = vec!["figure", "claim", "paper"];
+    heads.extend(has_code.then_some("authors' code"));
+    heads.push("ours");
+    heads.extend(has_seeds.then_some("over seeds"));
+    heads.push("verdict");
+    let _ = writeln!(
+        text,
+        "\n| {} |\n|{}",
+        heads.join(" | "),
+        "---|".repeat(heads.len())
+    );
+    for (figure, claim) in claims() {
+        let mut cells = vec![figure.as_str(), &claim.what, &claim.paper];
+        cells.extend(has_code.then(|| claim.authors_code.as_deref().unwrap_or_default()));
+        cells.push(&claim.ours);
+        cells.extend(has_seeds.then(|| claim.spread.as_deref().unwrap_or_default()));
+        let verdict = claim.verdict_text();
+        cells.push(&verdict);
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+    }
+    let verdicts = claims().map(|(_, claim)| (claim.verdict, !claim.marks.is_empty()));
+    let _ = writeln!(text, "\n{}.\n", counts(verdicts));
+    text
+}
+
+/// The values of x that a figure rests on.
+fn points(outcome: &FigureOutcome) -> String {
+    match &outcome.only_at {
+        Some(only_at) => only_at.clone(),
+        None => "all of this size".to_owned(),
+    }
 }
 
 fn cells(line: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 use rustc_hash::FxHasher;
 use shallows_run::examples::Example;
-use shallows_run::{Built, Interrupt, Observer, Scenario, Setting, drive};
+use shallows_run::{Interrupt, Observer, RunPlan, Scenario, Setting, drive};
 use shallows_sim::{Engine, EngineChoice};
 
 use super::Reference;
@@ -109,13 +109,13 @@ pub(crate) fn bench(threads: u32, runs: u32) -> Result<(), Failure> {
     output::print(&text)?;
     let mut worst = 0.0_f64;
     for (name, source, settings) in CASES {
-        let (scenario, built) = build(source, settings)?;
+        let plan = build(source, settings)?;
         let mut engines = vec![EngineChoice::Automatic];
         if matches!(source, Text::Reference(_)) {
             engines.push(EngineChoice::Events);
         }
         for engine in engines {
-            let row = Row::measure(&scenario, &built, engine, (threads, runs))?;
+            let row = Row::measure(&plan, engine, (threads, runs))?;
             let forced = engine == EngineChoice::Events;
             if !forced {
                 worst = worst.max(row.ratio);
@@ -138,7 +138,7 @@ pub(crate) fn bench(threads: u32, runs: u32) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-fn build(source: Text, settings: &[&str]) -> Result<(Scenario, Built), Failure> {
+fn build(source: Text, settings: &[&str]) -> Result<RunPlan, Failure> {
     let settings: Vec<Setting> = settings.iter().map(|&text| Setting::new(text)).collect();
     let text = match source {
         Text::Of(text) => text,
@@ -146,11 +146,10 @@ fn build(source: Text, settings: &[&str]) -> Result<(Scenario, Built), Failure> 
         Text::Reference(reference) => reference.scenario(),
     };
     let scenario = Scenario::parse(Path::new("bench threads"), text, &settings)?;
-    let built = match source {
-        Text::Reference(reference) => super::built(reference, &scenario)?,
-        _ => scenario.build()?,
-    };
-    Ok((scenario, built))
+    match source {
+        Text::Reference(reference) => super::plan(reference, &scenario),
+        _ => Ok(scenario.build()?),
+    }
 }
 
 /// Looks on as the progress line of a run does, and shows nothing.
@@ -160,16 +159,15 @@ impl Observer for Nobody {}
 
 impl Row {
     fn measure(
-        scenario: &Scenario,
-        built: &Built,
+        plan: &RunPlan,
         engine: EngineChoice,
         (threads, runs): (u32, u32),
     ) -> Result<Self, Failure> {
         let mut pairs = Vec::new();
         let mut name = "";
         for _ in 0..runs {
-            let alone = run(scenario, built, engine, 1)?;
-            let together = run(scenario, built, engine, threads)?;
+            let alone = run(plan, engine, 1)?;
+            let together = run(plan, engine, threads)?;
             if alone.fingerprint != together.fingerprint {
                 return Err(anyhow!("several threads gave other results; this is a bug").into());
             }
@@ -195,16 +193,15 @@ struct Timed {
     fingerprint: u64,
 }
 
-fn run(
-    scenario: &Scenario,
-    built: &Built,
-    engine: EngineChoice,
-    threads: u32,
-) -> Result<Timed, Failure> {
-    let mut simulation = scenario.simulation_on(engine, built, threads)?;
+fn run(plan: &RunPlan, engine: EngineChoice, threads: u32) -> Result<Timed, Failure> {
+    let mut simulation = plan.simulation_on(engine, threads)?;
     let start = Instant::now();
-    let until = scenario.config.until;
-    drive(&mut simulation, until, &mut [&mut Nobody], Interrupt::Never)?;
+    drive(
+        &mut simulation,
+        plan.until,
+        &mut [&mut Nobody],
+        Interrupt::Never,
+    )?;
     let wall_s = start.elapsed().as_secs_f64();
     let mut hasher = FxHasher::default();
     for (_, outcome) in simulation.flows() {

@@ -149,6 +149,7 @@ impl<R: Routes> Controller<R> {
             member.asked = None;
             member.heard = None;
         }
+        self.forget_places();
         if self.leadership.peers.is_empty() {
             self.lead(now);
         }
@@ -207,6 +208,7 @@ impl<R: Routes> Controller<R> {
         self.next_round = Time::MAX;
         self.ends.clear();
         self.outbox.clear();
+        self.forget_places();
         self.restart_demand(now, false);
         for host in 0..self.members.len() as u32 {
             self.schedule.suspend(now, Event::Left(host));

@@ -20,6 +20,7 @@
 mod clock;
 mod demand;
 mod leadership;
+mod places;
 mod rates;
 mod reload;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use clock::HostClock;
 use demand::Demand;
 use leadership::Leadership;
 pub use leadership::Role;
+use places::PlaceTable;
 pub use rates::Sharing;
 use rates::{LEASE, Limits};
 
@@ -128,6 +130,7 @@ pub struct Controller<R> {
     key: Key,
     schedule: Schedule<R>,
     demand: Option<Demand>,
+    places: PlaceTable,
     members: Vec<Member>,
     leadership: Leadership,
     /// Ends of slots: time, host, number of the grant.
@@ -161,6 +164,8 @@ struct Member {
     slot: Option<Slot>,
     limits: Limits,
     exempt: Vec<u32>,
+    /// The version of the places that it knows, if it learns them.
+    places_seen: Option<u64>,
     in_outbox: bool,
 }
 
@@ -180,6 +185,7 @@ impl Member {
             slot: None,
             limits: Limits::default(),
             exempt: Vec::new(),
+            places_seen: None,
             in_outbox: false,
         }
     }
@@ -213,6 +219,7 @@ impl<R: Routes> Controller<R> {
                 .on_demand
                 .map(|settings| Demand::new(settings, &fabric)),
             schedule: Schedule::new(fabric, config.timing()),
+            places: PlaceTable::default(),
             leadership: Leadership::new(&config, now),
             ends: BinaryHeap::new(),
             next_round: Time::MAX,
@@ -320,6 +327,9 @@ impl<R: Routes> Controller<R> {
             return;
         }
         self.note_rates(now, from, &report.rates);
+        if let Some(claims) = &report.claims {
+            self.note_claims(now, from, claims);
+        }
         let member = &mut self.members[from as usize];
         if report.grant >= member.grant && member.limits.acknowledge() && self.is_short {
             self.hasten_round(now);
@@ -509,6 +519,7 @@ impl<R: Routes> Controller<R> {
             until: until(now + protocol.silence),
             rate: Rate::from_bps(0),
         }));
+        directive.places = self.news_of_places(host, directive.room_for_places());
         directive
     }
 
@@ -539,6 +550,7 @@ impl<R: Routes> Controller<R> {
             member.incarnation = header.incarnation;
             (member.clock, member.timeline) = (HostClock::default(), 0);
             member.vouched = None;
+            member.places_seen = None;
             member.limits.retire(now);
         }
         self.handle_report(now, from, header.sequence, &report);

@@ -24,6 +24,7 @@ mod budget;
 mod gate;
 mod meter;
 mod queues;
+mod stations;
 #[cfg(test)]
 mod tests;
 mod v2v;
@@ -45,6 +46,7 @@ use crate::units::{Bytes, Rate, Time};
 pub use budget::SmallBudget;
 use meter::Meter;
 use queues::Queues;
+use stations::Stations;
 
 /// How a coordinator works.
 #[derive(Clone, Debug)]
@@ -152,6 +154,8 @@ pub struct Coordinator<P> {
     started: Time,
     queues: Queues<P>,
     meter: Option<Meter>,
+    /// Places of virtual machines, if they are learned.
+    stations: Option<Stations>,
     standing: Standing,
     windows: Vec<(u32, Window)>,
     leader: Option<Leader>,
@@ -230,6 +234,7 @@ impl<P: Packet> Coordinator<P> {
             started: now,
             queues: Queues::new(config.gate, config.budget),
             meter: config.on_demand.as_ref().map(meter),
+            stations: None,
             standing: Standing::Uncoordinated,
             windows: config.controllers.iter().map(window).collect(),
             leader: None,
@@ -352,6 +357,7 @@ impl<P: Packet> Coordinator<P> {
             stamp: Time::ZERO,
         });
         self.drop_permits();
+        self.restart_places();
         self.grant = 0;
         self.reporting.unacknowledged = None;
         self.reporting.is_due = true;
@@ -369,6 +375,9 @@ impl<P: Packet> Coordinator<P> {
         let news = self.reporting.unacknowledged;
         if news.is_some_and(|(sequence, _)| sequence <= directive.acknowledged) {
             self.reporting.unacknowledged = None;
+        }
+        if let Some(news) = &directive.places {
+            self.take_places(news);
         }
         if directive.is_granting {
             self.permitted = now;
@@ -536,6 +545,7 @@ impl<P: Packet> Coordinator<P> {
                 .meter
                 .as_ref()
                 .map_or_else(Vec::new, |meter| meter.rates().to_vec()),
+            claims: self.claims(),
         }
     }
 

@@ -7,9 +7,10 @@ use shallows_core::host::gate::{Gate as _, Refusal, Release, Verdict};
 use shallows_core::packet::Packet as _;
 use shallows_core::units::Time;
 use shallows_core::xco::coordinator::Coordinator;
+use shallows_core::xco::message::Station;
 
 use super::{Engine, Event, left_host};
-use crate::frame::{Frame, Header, Network};
+use crate::frame::{Frame, Header, Mac, Network};
 use crate::switch::Destinations;
 use crate::switch::snapshot::CoordinatorSnapshot;
 use crate::xco::cluster::Cluster;
@@ -40,6 +41,29 @@ pub(super) struct LinkCoordinator {
     pub(super) dropped: u64,
     /// Frames to nobody that the fabric knows, which pass.
     unknown: u64,
+}
+
+/// Where a frame has its destination and its source.
+const DESTINATION: usize = 0;
+const SOURCE: usize = 6;
+
+/// The Ethernet address at this offset of a frame.
+fn station(bytes: &[u8], at: usize) -> Option<Station> {
+    bytes.get(at..)?.first_chunk().copied().map(Station)
+}
+
+impl LinkCoordinator {
+    /// The host that a frame is for: by the place that was learned of its station, or by the file.
+    fn destination_of(&self, bytes: &[u8]) -> Option<u32> {
+        let learned = self.coordinator.place(station(bytes, DESTINATION)?);
+        learned.or_else(|| self.destinations.of(bytes))
+    }
+
+    /// The host that a frame is from.
+    fn source_of(&self, bytes: &[u8]) -> Option<u32> {
+        let learned = self.coordinator.place(station(bytes, SOURCE)?);
+        learned.or_else(|| self.destinations.source_of(bytes))
+    }
 }
 
 impl Engine {
@@ -113,11 +137,7 @@ impl Engine {
     pub(super) fn note_received(&mut self, now: Time, number: usize, frame: &Frame) {
         let bytes = self.store.bytes(frame.slot, frame.length);
         let entry = &mut self.coordinators[number];
-        if let Some(from) = entry
-            .destinations
-            .source_of(bytes)
-            .filter(|from| *from != entry.host)
-        {
+        if let Some(from) = entry.source_of(bytes).filter(|from| *from != entry.host) {
             entry.coordinator.received(now, frame.size(), from);
         }
     }
@@ -135,9 +155,16 @@ impl Engine {
         {
             return self.offer(now, link, frame);
         }
-        let Some(to) = entry.destinations.of(bytes).filter(|to| *to != entry.host) else {
+        // What leaves the host comes from a virtual machine of it.
+        let source = station(bytes, SOURCE).filter(|of| !Mac(of.0).is_group());
+        let is_news = source.is_some_and(|source| entry.coordinator.note_station(source));
+        let Some(to) = entry.destination_of(bytes).filter(|to| *to != entry.host) else {
             entry.unknown += 1;
-            return self.offer(now, link, frame);
+            self.offer(now, link, frame);
+            if is_news {
+                self.tend(now, number);
+            }
+            return;
         };
         match entry.coordinator.offer(now, frame, to) {
             Verdict::Pass => self.offer(now, link, frame),
@@ -146,7 +173,10 @@ impl Engine {
                 left_host(self.streams.as_ref(), self.links[link].host, &frame);
                 self.store.remove(frame.slot);
             }
-            Verdict::Held => self.tend(now, number),
+            Verdict::Held => return self.tend(now, number),
+        }
+        if is_news {
+            self.tend(now, number);
         }
     }
 

@@ -14,9 +14,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use shallows_core::host::udp::{Datagram, IP_HEADER, Receiver, UDP_HEADER, UdpConfig};
 use shallows_core::units::Time;
+use shallows_model::workload::FlowSpec;
 
 use super::super::client::since;
-use super::super::{Flow, OperationTime, TrafficError, give_up_root};
+use super::super::{OperationTime, TrafficError, give_up_root};
 use super::{STREAM_PORT, Stamp, open};
 use crate::lab::Lab;
 
@@ -58,15 +59,16 @@ impl Sinks {
         &mut self,
         lab: &Lab,
         number: u32,
-        flow: &Flow,
+        flow: &FlowSpec,
         stream: &UdpConfig,
         received: &Arc<AtomicU64>,
     ) -> Result<(), TrafficError> {
-        if let Entry::Vacant(place) = self.sockets.entry(flow.dst) {
-            place.insert(open(lab, flow.dst, STREAM_PORT, 0)?);
+        let host = flow.dst as usize;
+        if let Entry::Vacant(place) = self.sockets.entry(host) {
+            place.insert(open(lab, host, STREAM_PORT, 0)?);
         }
         let sink = Sink {
-            host: flow.dst,
+            host,
             receiver: Receiver::new(stream),
             received: Arc::clone(received),
             keeps_latencies: stream.latencies,

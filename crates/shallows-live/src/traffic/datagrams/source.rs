@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use shallows_core::host::udp::{Datagram, MAX_MESSAGE, Sender, UdpConfig};
 use shallows_core::random::Coin;
 use shallows_core::units::Time;
+use shallows_model::workload::FlowSpec;
 
 use super::super::client::since;
-use super::super::{Flow, TrafficError, give_up_root};
+use super::super::{TrafficError, dscp, give_up_root};
 use super::{HEADER, LATE, STREAM_PORT, Stamp, StreamTotals, open};
 use crate::lab::{self, Lab};
 use crate::switch::Departures;
@@ -96,32 +97,32 @@ impl Sources {
         &mut self,
         lab: &Lab,
         number: u32,
-        flow: &Flow,
+        (flow, stop): (&FlowSpec, Option<Time>),
         stream: &UdpConfig,
         seed: u64,
     ) -> Result<(), TrafficError> {
-        let socket = open(lab, flow.src, 0, flow.dscp)?;
-        let to = lab::address(flow.dst);
+        let socket = open(lab, flow.src as usize, 0, dscp(flow.service))?;
+        let to = lab::address(flow.dst as usize);
         let connected = socket.connect((to, STREAM_PORT));
         connected.map_err(|error| TrafficError::new(format!("UDP to {to}"), error))?;
-        let ends = (flow.src, flow.dst);
+        let ends = (flow.src as usize, flow.dst as usize);
         let known = self.pairs.iter().position(|of| (of.from, of.to) == ends);
         let pair = known.unwrap_or(self.pairs.len());
         if known.is_none() {
             self.pairs.push(Pair {
-                from: flow.src,
-                to: flow.dst,
+                from: ends.0,
+                to: ends.1,
                 known: 0,
                 held: VecDeque::new(),
             });
         }
         let coin = Coin::new(seed ^ JITTER, number.into());
-        let start = flow.start.unwrap_or_default();
+        let start = flow.start_time().unwrap_or_default();
         self.sources.push(Source {
             flow: number,
             socket,
             sender: Sender::new(stream, start).with_jitter(stream, coin),
-            stop: flow.stop,
+            stop,
             jitter: stream.jitter.unwrap_or_default(),
             pair,
             totals: StreamTotals::default(),

@@ -23,8 +23,22 @@ fn frame(from: u8, to: u8, protocol: u8) -> Vec<u8> {
     frame
 }
 
-/// Three hosts at a switch, each with a coordinator before its uplink.
+/// Three hosts at a switch, each with a coordinator before its uplink, which knows one station of
+/// each.
 fn engine(key: &ClusterKey) -> Engine {
+    let mut destinations = Destinations::default();
+    for host in 0..HOSTS {
+        let station = format!("02:00:00:00:00:{host:02x}").parse().unwrap();
+        assert!(destinations.add_station(station, host));
+    }
+    engine_with(key, destinations, |coordinator| coordinator)
+}
+
+fn engine_with(
+    key: &ClusterKey,
+    destinations: Destinations,
+    prepare: fn(Coordinator<Frame>) -> Coordinator<Frame>,
+) -> Engine {
     let text = "egress = { buffer = \"unlimited\", scheduler = \"fifo\" }\nport = []";
     let mut config = SwitchConfig::parse(text).unwrap();
     config.forwarding = Forwarding::Static;
@@ -45,11 +59,6 @@ fn engine(key: &ClusterKey) -> Engine {
         config.ports.push(port);
     }
     let mut engine = Engine::new(&config, 1522).unwrap();
-    let mut destinations = Destinations::default();
-    for host in 0..HOSTS {
-        let station = format!("02:00:00:00:00:{host:02x}").parse().unwrap();
-        assert!(destinations.add_station(station, host));
-    }
     let destinations = Arc::new(destinations);
     for host in 0..HOSTS {
         let config = CoordinatorConfig {
@@ -65,7 +74,7 @@ fn engine(key: &ClusterKey) -> Engine {
         };
         let coordinator = Coordinator::new(config, key.host(host), Time::ZERO).unwrap();
         let link = engine.uplink(host as usize).unwrap();
-        let (who, how) = ((host, coordinator), destinations.clone());
+        let (who, how) = ((host, prepare(coordinator)), destinations.clone());
         assert_eq!(engine.coordinate(link, who, how, Some(4783)), host as usize);
     }
     engine
@@ -171,4 +180,50 @@ fn control_messages_and_unknown_destinations_pass() {
         step(&mut engine, &mut controller, now + Time::from_ms(1)).len(),
         2
     );
+}
+
+/// A guest whose station no file names is coordinated as soon as it has sent a frame, and is known
+/// to be elsewhere after its first frame from there.
+#[test]
+fn a_guest_is_found_where_it_has_migrated() {
+    const GUEST: u8 = 9;
+    let key = ClusterKey::new([3; 16]);
+    let learning = Coordinator::with_places;
+    let mut engine = engine_with(&key, Destinations::default(), learning);
+    let mut controller = controller(&key);
+    let mut now = Time::ZERO;
+    let mut run = |engine: &mut Engine, span: Time| {
+        let end = now + span;
+        while now < end {
+            step(engine, &mut controller, now);
+            now += Time::from_us(50);
+        }
+        now
+    };
+    let now = run(&mut engine, Time::from_ms(300));
+    engine.arrive(now, 0, (&frame(0, GUEST, 253), &[])).unwrap();
+    let before = &engine.coordinators(now)[0];
+    assert_eq!((before.held, before.unknown), (0, 1), "nobody knows it");
+    // It is at host 1, then at host 2, where its first frame is a broadcast.
+    for host in [1_u32, 2] {
+        let mut hello = frame(GUEST, 0, 253);
+        hello[..6].fill(0xff);
+        engine.arrive(now, host as usize, (&hello, &[])).unwrap();
+        let now = run(&mut engine, Time::from_ms(110));
+        engine.arrive(now, 0, (&frame(0, GUEST, 253), &[])).unwrap();
+        assert_eq!(engine.coordinators(now)[0].held, 1, "it waits for a slot");
+        let mut to = Vec::new();
+        let mut now = now;
+        while to.is_empty() {
+            let asked = now;
+            now = run(&mut engine, Time::from_us(50));
+            let permits = engine.coordinators(now)[0].permits.clone();
+            to = permits.into_iter().map(|(to, _)| to).collect();
+            assert!(now < asked + Time::from_secs(1));
+        }
+        assert_eq!(to, [host]);
+        let now = run(&mut engine, Time::from_ms(10));
+        let all = engine.coordinators(now);
+        assert!(all.iter().all(|each| each.stations >= 1), "{all:?}");
+    }
 }

@@ -4,8 +4,8 @@ use crate::interrupt::{Interrupt, Interrupted};
 use crate::workload::Barrier;
 
 /// Which flows each barrier still waits for.
-#[derive(Debug)]
-pub(crate) struct Barriers {
+#[derive(Debug, Default)]
+pub struct Barriers {
     /// The flows that barriers wait for, each with such a barrier, in the order of both.
     waiting: Vec<(u32, u32)>,
     /// How many flows each barrier waits for.
@@ -13,7 +13,8 @@ pub(crate) struct Barriers {
 }
 
 impl Barriers {
-    pub(crate) fn new(barriers: &[Barrier], interrupt: Interrupt<'_>) -> Result<Self, Interrupted> {
+    /// All of them closed.
+    pub fn new(barriers: &[Barrier], interrupt: Interrupt<'_>) -> Result<Self, Interrupted> {
         let missing = barriers.iter().map(|barrier| barrier.waits_for.len());
         let mut waiting = Vec::with_capacity(missing.clone().sum());
         for (number, barrier) in (0..).zip(barriers) {
@@ -31,7 +32,7 @@ impl Barriers {
     }
 
     /// A flow is complete; the barriers that open with it.
-    pub(crate) fn completed(&mut self, flow: u32) -> Vec<usize> {
+    pub fn completed(&mut self, flow: u32) -> Vec<usize> {
         let first = self.waiting.partition_point(|&(of, _)| of < flow);
         let of_flow = self.waiting[first..].iter();
         let of_flow = of_flow.take_while(|&&(of, _)| of == flow);

@@ -1,0 +1,314 @@
+//! Results that are committed with the project: `repro/<paper>/results/<size>.csv`.
+//!
+//! A file has the metrics of a paper's figures at one size, by variant, x and seed. A line for each
+//! figure says which command gave them, with which build, on which day and with which settings.
+//! Verdicts, tables and pages are made from them without a run.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, bail};
+use sha2::{Digest as _, Sha256};
+use shallows_results::report::{Paper, Size};
+use shallows_run::BUILD_ID;
+
+use super::library::Library;
+use super::plan::Plan;
+use super::results::Results;
+use super::verdict::Bounded;
+use crate::artifact::date;
+use crate::metric::Metric;
+
+const COLUMNS: &str = "figure,variant,x,seed,metric,value";
+
+/// The results of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Recorded {
+    pub(super) figure: String,
+    pub(super) command: String,
+    pub(super) build: String,
+    pub(super) date: String,
+    /// A hash of the scenario and its settings.
+    pub(super) settings: String,
+    pub(super) rows: Vec<Row>,
+}
+
+/// A metric of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) variant: String,
+    pub(super) x: f64,
+    pub(super) seed: u64,
+    name: String,
+    pub(super) metric: Metric,
+    pub(super) value: Option<Bounded>,
+}
+
+/// The file of a paper's results at a size, below the directory of all papers.
+pub(super) fn file(paper: &str, size: Size) -> String {
+    let size = match size {
+        Size::Quick => "quick",
+        Size::Full => "full",
+        Size::Live => "live",
+    };
+    format!("{paper}/results/{size}.csv")
+}
+
+impl Recorded {
+    /// The metrics that claims and panels of a figure are about.
+    pub(super) fn of(
+        library: &Library,
+        paper: &Paper,
+        plan: &Plan,
+        results: &Results,
+    ) -> anyhow::Result<Self> {
+        let mut rows = Vec::new();
+        for name in metric_names(library, paper, &plan.id)? {
+            let metric = Metric::try_from(name.clone()).map_err(anyhow::Error::msg)?;
+            for variant in &plan.spec.variant {
+                for &x in results.xs() {
+                    let values = results.values(&metric, &variant.id, x);
+                    rows.extend((1..).zip(values).map(|(seed, value)| Row {
+                        variant: variant.id.clone(),
+                        x,
+                        seed,
+                        name: name.clone(),
+                        metric: metric.clone(),
+                        value,
+                    }));
+                }
+            }
+        }
+        let quick = if plan.size == Size::Quick {
+            " --quick"
+        } else {
+            ""
+        };
+        let (id, options) = (&plan.id, plan.options());
+        Ok(Self {
+            figure: id.clone(),
+            command: format!("shallows repro {}/{id}{quick}{options}", paper.id),
+            build: BUILD_ID.to_owned(),
+            date: date(SystemTime::now()),
+            settings: settings_hash(plan)?,
+            rows,
+        })
+    }
+
+    /// The values of x that were run.
+    pub(super) fn xs(&self) -> Vec<f64> {
+        let mut xs: Vec<f64> = self.rows.iter().map(|row| row.x).collect();
+        xs.sort_unstable_by(f64::total_cmp);
+        xs.dedup();
+        xs
+    }
+
+    pub(super) fn seeds(&self) -> u64 {
+        self.rows.iter().map(|row| row.seed).max().unwrap_or(1)
+    }
+}
+
+/// A hash of all that decides the runs of a figure but the code: comments and claims do not.
+pub(super) fn settings_hash(plan: &Plan) -> anyhow::Result<String> {
+    let scenario: toml::Table = plan.scenario.parse()?;
+    let spec = &plan.spec;
+    let sweep = spec.x.iter().flat_map(|sweep| {
+        let each = sweep.each.iter().flatten();
+        sweep.set.iter().chain(each)
+    });
+    let variants = spec.variant.iter().flat_map(|variant| &variant.set);
+    let mut hash = Sha256::new();
+    hash.update(scenario.to_string());
+    let common = spec.set.iter().chain(&spec.size(plan.size).set);
+    for setting in common.chain(sweep).chain(variants) {
+        hash.update(setting);
+        hash.update([0]);
+    }
+    hash.update(format!("{:?}", spec.goodput));
+    let mut text = String::new();
+    for byte in hash.finalize().iter().take(4) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// The names of the metrics in a figure's file.
+fn metric_names(
+    library: &Library,
+    paper: &Paper,
+    figure: &str,
+) -> anyhow::Result<BTreeSet<String>> {
+    fn collect(value: &toml::Value, names: &mut BTreeSet<String>) {
+        match value {
+            toml::Value::Table(table) => {
+                for (key, value) in table {
+                    match value.as_str() {
+                        Some(name) if key == "metric" || key == "to-metric" => {
+                            names.insert(name.to_owned());
+                        }
+                        _ => collect(value, names),
+                    }
+                }
+            }
+            toml::Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+            _ => {}
+        }
+    }
+    let file: toml::Table = library
+        .text(&format!("{}/{figure}.toml", paper.id))?
+        .parse()?;
+    let mut names = BTreeSet::new();
+    for key in ["claim", "panel"] {
+        if let Some(value) = file.get(key) {
+            collect(value, &mut names);
+        }
+    }
+    Ok(names)
+}
+
+/// Writes figures into the file of their paper and size, in place of what it has of them.
+pub(super) fn write(
+    directory: &Path,
+    paper: &Paper,
+    size: Size,
+    new: Vec<Recorded>,
+    order: &[String],
+) -> anyhow::Result<PathBuf> {
+    let path = directory.join(file(&paper.id, size));
+    let failed = || format!("cannot write {}", path.display());
+    let mut figures = match fs::read_to_string(&path) {
+        Ok(text) => parse(&text).with_context(|| path.display().to_string())?,
+        Err(_) => Vec::new(),
+    };
+    figures.retain(|before| !new.iter().any(|of| of.figure == before.figure));
+    figures.extend(new);
+    figures.sort_by_key(|of| order.iter().position(|figure| *figure == of.figure));
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).with_context(failed)?;
+    }
+    shallows_results::write_text(&path, &show(&figures)).with_context(failed)?;
+    Ok(path)
+}
+
+fn show(figures: &[Recorded]) -> String {
+    let mut text = String::new();
+    for of in figures {
+        let Recorded {
+            figure,
+            command,
+            build,
+            date,
+            settings,
+            ..
+        } = of;
+        let _ = writeln!(
+            text,
+            "# {figure} | {command} | build {build} | {date} | settings {settings}"
+        );
+    }
+    let _ = writeln!(text, "{COLUMNS}");
+    for of in figures {
+        for row in &of.rows {
+            let value = match row.value {
+                None => String::new(),
+                Some(value) if value.is_exact() => value.least.to_string(),
+                Some(value) => format!(">={}", value.least),
+            };
+            let (figure, Row { variant, x, .. }) = (&of.figure, row);
+            let (seed, name) = (row.seed, &row.name);
+            let _ = writeln!(text, "{figure},{variant},{x},{seed},{name},{value}");
+        }
+    }
+    text
+}
+
+/// The figures of a file.
+pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Recorded>> {
+    let mut figures: Vec<Recorded> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        if line == COLUMNS {
+            continue;
+        }
+        let parsed = match line.strip_prefix("# ") {
+            Some(head) => parse_head(head).map(|figure| figures.push(figure)),
+            None => parse_row(line).and_then(|(figure, row)| {
+                let of = figures.iter_mut().find(|of| of.figure == figure)?;
+                of.rows.push(row);
+                Some(())
+            }),
+        };
+        if parsed.is_none() {
+            bail!("line {number}: {line:?} is not a line of recorded results");
+        }
+    }
+    Ok(figures)
+}
+
+fn parse_head(head: &str) -> Option<Recorded> {
+    let mut parts = head.split(" | ");
+    let mut next = |prefix| parts.next()?.strip_prefix(prefix).map(str::to_owned);
+    Some(Recorded {
+        figure: next("")?,
+        command: next("")?,
+        build: next("build ")?,
+        date: next("")?,
+        settings: next("settings ")?,
+        rows: Vec::new(),
+    })
+}
+
+fn parse_row(line: &str) -> Option<(&str, Row)> {
+    let mut cells = line.split(',');
+    let (figure, variant, x, seed) = (cells.next()?, cells.next()?, cells.next()?, cells.next()?);
+    let (name, value) = (cells.next()?, cells.next()?);
+    let value = match value.strip_prefix(">=") {
+        Some(least) => Some(Bounded::at_least(least.parse().ok()?)),
+        None if value.is_empty() => None,
+        None => Some(Bounded::exact(value.parse().ok()?)),
+    };
+    let row = Row {
+        variant: variant.to_owned(),
+        x: x.parse().ok()?,
+        seed: seed.parse().ok()?,
+        name: name.to_owned(),
+        metric: Metric::try_from(name.to_owned()).ok()?,
+        value,
+    };
+    cells.next().is_none().then_some((figure, row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+# fig9 | shallows repro mq-ecn/fig9 --seeds 2 | build 0123456789abcdef | 2026-11-18 | settings 89abcdef
+# fig13 | shallows repro mq-ecn/fig13 | build 0123456789abcdef | 2026-11-18 | settings 00000000
+figure,variant,x,seed,metric,value
+fig9,mq-ecn,0.1,1,all.mean,1.2345678901234567
+fig9,mq-ecn,0.1,2,all.mean,
+fig9,mq-ecn,0.5,1,fct.host.3,>=60
+";
+
+    #[test]
+    fn a_file_survives_reading_and_writing() {
+        let figures = parse(FILE).unwrap();
+        assert_eq!(show(&figures), FILE);
+        let fig9 = &figures[0];
+        assert_eq!((fig9.xs(), fig9.seeds()), (vec![0.1, 0.5], 2));
+        assert_eq!(fig9.rows[1].value, None);
+        assert!(!fig9.rows[2].value.unwrap().is_exact());
+        assert!(figures[1].rows.is_empty());
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_refused_with_its_number() {
+        for line in ["fig7,a,0.1,1,all.mean,1", "fig9,a,0.1,1,no.metric,1", "x"] {
+            let error = parse(&format!("{FILE}{line}\n")).unwrap_err();
+            assert!(error.to_string().starts_with("line 7:"), "{error}");
+        }
+    }
+}
