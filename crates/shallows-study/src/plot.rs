@@ -35,7 +35,7 @@ const COLUMNS: u64 = 60;
 
 /// Queues and ports that are drawn.
 const MOST_QUEUES: usize = 3;
-const MOST_PORTS: usize = 24;
+const MOST_PORTS: usize = 12;
 
 /// The figure of a run that is asked for.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub fn plot_run(
         }
         Ok(Some(finished.record))
     };
-    let every = |parts: u64| Time::from_ps(span.ps() / parts).max(Time::from_us(1));
+    let every = |parts: u64| round_interval(Time::from_ps(span.ps() / parts));
     let (name, panels, note) = match plot {
         RunPlot::Overview => {
             let hottest = hottest(&record);
@@ -156,6 +156,20 @@ pub fn plot_run(
         ..Words::default()
     };
     Ok((figure, words))
+}
+
+/// The next of 1, 2, 5, 10, ... us.
+fn round_interval(least: Time) -> Time {
+    let mut decade = Time::from_us(1);
+    loop {
+        for factor in [1, 2, 5] {
+            let interval = Time::from_ps(decade.ps().saturating_mul(factor));
+            if interval >= least {
+                return interval;
+            }
+        }
+        decade = Time::from_ps(decade.ps().saturating_mul(10));
+    }
 }
 
 /// Links of the ports with most bytes relative to their rates.

@@ -201,13 +201,13 @@ impl Problem {
         match self {
             Self::UnknownKey { name, known } => unknown("key", name, known),
             Self::UnknownName { name, known } => unknown("name", name, known),
-            Self::MissingKey(name) => {
-                let help = match name.as_str() {
+            Self::MissingKey(name) => Explanation::new(
+                format!("missing key {name:?}"),
+                match name.as_str() {
                     "rest" => "add rest = \"dwrr\", or rest = \"wrr\", to this table".to_owned(),
                     name => format!("add {name} = ... to this table"),
-                };
-                Explanation::new(format!("missing key {name:?}"), help)
-            }
+                },
+            ),
             Self::NoParameters => Explanation::new(
                 "this has parameters, and none are given",
                 "write a table such as { name = { parameter = value } }",

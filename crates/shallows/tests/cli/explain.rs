@@ -143,8 +143,9 @@ fn one_flow_and_one_port_can_be_asked_for() {
 #[test]
 fn gates_of_hosts_have_their_part() {
     let directory = directory();
-    let gated =
-        format!("{INCAST}\n[hosts]\nqjump = {{ epoch = \"100us\", levels = [\"3000B\"] }}\n");
+    let gated = format!(
+        "{INCAST}\n[hosts]\nqjump = {{ epoch = \"100us\", excess = \"hold\", levels = [\"3000B\"] }}\n"
+    );
     write(&directory, "gated.toml", &gated);
     let args = ["run", "gated.toml", "--out", "out"];
     shallows(&directory).args(args).assert().success();
@@ -208,12 +209,7 @@ fn a_metric_of_a_sweep_can_be_drawn_against_an_axis() {
         "out",
     ];
     shallows(&directory).args(args).assert().success();
-    let axes = [
-        "--x",
-        "workload.incast.rounds",
-        "--curves",
-        "ports.switch.buffer.shared.size",
-    ];
+    let axes = ["--x", "rounds", "--curves", "size"];
     let plot = ["plot", "out", "--metric", "all.p95"];
     let output = shallows(&directory).args(plot).args(axes).output().unwrap();
     assert!(
@@ -221,10 +217,7 @@ fn a_metric_of_a_sweep_can_be_drawn_against_an_axis() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let data = read_text(
-        &directory,
-        "out/plots/all.p95-by-workload.incast.rounds.csv",
-    );
+    let data = read_text(&directory, "out/plots/all.p95-by-rounds.csv");
     assert_eq!(data.lines().count(), 1 + 2 * 3, "{data}");
 }
 
@@ -358,7 +351,7 @@ marker = { scheme = { per-queue = { threshold = "30KB" } } }
 [workload.poisson]
 load = 0.5
 duration = "200ms"
-size.fixed = "100KB"
+size.cdf = "cache"
 "#;
     let directory = directory();
     write(&directory, "steady.toml", scenario);
@@ -389,7 +382,7 @@ size.fixed = "100KB"
         .skip(1)
         .map(|row| row.split(',').nth(1).unwrap().parse().unwrap())
         .collect();
-    assert!(starts.len() > 50 && starts.iter().all(|start| (0.05..0.1).contains(start)));
+    assert!(starts.len() > 5 && starts.iter().all(|start| (0.05..0.1).contains(start)));
     let summary: Value = serde_json::from_str(&read_text(&directory, "out/summary.json")).unwrap();
     assert!(
         summary["simulated_s"].as_f64().unwrap() < 0.15,
@@ -397,7 +390,7 @@ size.fixed = "100KB"
     );
     assert_eq!(summary["classes"]["all"]["unfinished"], 0);
     let carried = summary["loads"][0]["carried"].as_f64().unwrap();
-    assert!((0.4..0.7).contains(&carried), "{carried}");
+    assert!((0.1..0.7).contains(&carried), "{carried}");
 
     let (well, text) = run(&["--set", "measure={ from = \"1s\" }"]);
     assert!(
