@@ -314,7 +314,11 @@ fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// The hash of a regular file; what a link leads to may have no end.
 fn hash(path: &Path) -> io::Result<String> {
+    if !path.symlink_metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let mut hash = Sha256::new();
     io::copy(&mut File::open(path)?, &mut HashWriter(&mut hash))?;
     let mut text = String::new();

@@ -88,19 +88,21 @@ pub fn read_text(path: &Path) -> Result<Cow<'static, str>, Diagnostic> {
     if let Some(example) = Example::at(path) {
         return Ok(Cow::Borrowed(example.text));
     }
-    let text = read_file(path).map_err(|error| {
-        let diagnostic = unreadable(path, &error);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        match Example::find(&stem) {
-            Some(Example { name, .. }) if error.kind() == ErrorKind::NotFound => {
-                diagnostic.help(format!(
-                    "{name}, without path and ending, is one that is built in; \
+    let text =
+        read_file(path).map_err(|error| {
+            let diagnostic = unreadable(path, &error);
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            match Example::find(&stem) {
+                Some(Example { name, .. }) if error.kind() == ErrorKind::NotFound => diagnostic
+                    .help(format!(
+                        "{name}, without path and ending, is one that is built in; \
                      `shallows new {name} > {name}.toml` writes it to a file"
-                ))
+                    )),
+                None if error.kind() == ErrorKind::NotFound && !diagnostic.has_help() => diagnostic
+                    .help("`shallows examples` lists scenarios and studies that are built in"),
+                _ => diagnostic,
             }
-            _ => diagnostic,
-        }
-    });
+        });
     text.map(Cow::Owned)
 }
 

@@ -59,7 +59,7 @@ pub use driver::{Observer, Step, Ticks, drive};
 pub use failure::Failure;
 pub use measure::Measure;
 pub use plan::RunPlan;
-pub use platform::{program, read_file};
+pub use platform::{program, read_bytes, read_file};
 pub use run::save;
 pub use shallows_model::Interrupt;
 pub use shallows_results::RunRecord;

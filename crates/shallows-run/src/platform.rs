@@ -63,3 +63,35 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     }
     Ok(text)
 }
+
+/// The bytes of a file that may be long, such as a capture. A device is refused, and a pipe that
+/// brings more than half of the memory that is free.
+pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if is_device(&file.metadata()?) {
+        return Err(io::Error::other("it is a device and not a file"));
+    }
+    let most = available_memory().map_or(u64::MAX - 1, |free| free / 2);
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let problem = format!(
+            "it has more than {} MB, half of the free memory",
+            most >> 20
+        );
+        return Err(io::Error::other(problem));
+    }
+    Ok(bytes)
+}
+
+#[cfg(unix)]
+fn is_device(of: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = of.file_type();
+    kind.is_char_device() || kind.is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &std::fs::Metadata) -> bool {
+    false
+}

@@ -19,11 +19,48 @@ pub fn schema() -> Schema {
     schema
 }
 
+/// Paths of the keys whose last part is a name, such as `workload.poisson.load` for `load`, a few
+/// tables deep.
+pub(crate) fn paths_to(name: &str) -> Vec<String> {
+    let root = root();
+    let mut paths = Vec::new();
+    find_paths((root, root), (name, ""), 3, &mut paths);
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+fn find_paths(
+    (root, schema): (&'static Value, &'static Value),
+    (name, before): (&str, &str),
+    depth: usize,
+    paths: &mut Vec<String>,
+) {
+    for table in alternatives(root, schema) {
+        for (key, inside) in table["properties"].as_object().into_iter().flatten() {
+            let path = match before {
+                "" => key.clone(),
+                before => format!("{before}.{key}"),
+            };
+            if depth > 1 {
+                find_paths((root, inside), (name, &path), depth - 1, paths);
+            }
+            if key == name {
+                paths.push(path);
+            }
+        }
+    }
+}
+
+fn root() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| schema().to_value())
+}
+
 /// Whether the value at a path of keys is one of several alternatives, of which each has a name: then
 /// it has one key at a time.
 pub(crate) fn is_choice(path: &[&str]) -> bool {
-    static SCHEMA: OnceLock<Value> = OnceLock::new();
-    let root = SCHEMA.get_or_init(|| schema().to_value());
+    let root = root();
     let mut found = alternatives(root, root);
     for name in path {
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit());

@@ -132,6 +132,12 @@ pub(crate) enum Command {
     },
 }
 
+/// Reads a seed.
+fn seed(text: &str) -> Result<u64, String> {
+    let problem = |_| "a seed is a whole number, 0 or more".to_owned();
+    text.parse().map_err(problem)
+}
+
 // Each is a flag of its own on the command line.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Args)]
@@ -142,7 +148,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Seed of all random choices; overrides the scenario's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Threads of the run (default 1), at most one per CPU. Results do not depend on it. With --vary,
     /// the number of parallel runs (default: one per core).
@@ -280,8 +286,13 @@ pub(crate) struct StudyArgs {
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) look: crate::plot::LookArgs,
+    // Not flattened: clap takes an optional group with another one in it for absent.
+    /// Width of figures: of a screen, or of one or two columns of a paper.
+    #[arg(long, value_enum, value_name = "WIDTH", default_value_t = crate::plot::FigureWidth::Screen)]
+    pub(crate) width: crate::plot::FigureWidth,
+    /// Leave out title and note, for a figure that has a caption.
+    #[arg(long)]
+    pub(crate) no_title: bool,
 }
 
 #[derive(Debug, Args)]

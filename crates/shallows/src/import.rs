@@ -11,6 +11,8 @@ use shallows_operate::traffic::{
     self, Format, HostMap, ServiceMap, Traffic, TrafficError, Workload,
 };
 
+use shallows_run::read_bytes;
+
 use crate::failure::Failure;
 use crate::output;
 
@@ -112,8 +114,8 @@ fn parsed<T>(
     parse: impl FnOnce(&[u8]) -> Result<T, TrafficError>,
 ) -> Result<T, Failure> {
     let name = path.display();
-    let bytes =
-        fs::read(path).map_err(|error| Failure::File(anyhow!("cannot read {name}: {error}")))?;
+    let failed = |error| Failure::File(anyhow!("cannot read {name}: {error}"));
+    let bytes = read_bytes(path).map_err(failed)?;
     parse(&bytes).map_err(|error| Failure::File(anyhow!("{name}: {error}")))
 }
 

@@ -82,6 +82,9 @@ pub fn command(arguments: impl IntoIterator<Item = OsString>, registry: &Registr
         Err(said) => {
             // There is nobody to tell that it cannot be told.
             let _ = said.print();
+            if said.to_string().contains("subcommand 'simulate'") {
+                output::note("  tip: `shallows run SCENARIO` simulates a scenario");
+            }
             return said.exit_code() as u8;
         }
     };

@@ -63,6 +63,12 @@ pub enum Error {
         /// In which way it is another one.
         problem: &'static str,
     },
+    /// What a second trial would return to is not clear.
+    #[error(
+        "{0} has limits on trial already: run `shallows qjump confirm` or `remove` first, or apply \
+         without --for"
+    )]
+    OnTrial(Device),
     /// There is nothing to confirm.
     #[error("the limiter of {0} is not on trial")]
     NotOnTrial(Device),

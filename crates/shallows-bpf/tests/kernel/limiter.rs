@@ -2,8 +2,12 @@
 
 use std::fs::File;
 use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use nix::fcntl::Flock;
+use nix::fcntl::{Flock, FlockArg};
 use shallows_bpf::qjump::{
     self, Allotment, Device, Error, Hook, LevelStatus, Limits, Options, Status, priority_of,
 };
@@ -305,8 +309,19 @@ fn a_trial_ends_unless_it_is_confirmed() {
     let status = host.status().unwrap();
     assert_eq!((status.limits.epoch, status.trial), (limits().epoch, None));
 
-    // Nobody stands guard: the program lets everything pass.
+    // A second trial could only return to the first one, which nobody has confirmed.
+    qjump::remove(&device).unwrap();
     let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    let second = qjump::apply(&device, &wider, &trial);
+    assert!(matches!(second, Err(Error::OnTrial(_))), "{second:?}");
+    guard(&report);
+    assert_eq!(host.status(), None, "nothing stays that was not confirmed");
+
+    // Nobody stands guard: the program lets everything pass, and the next trial returns to nothing.
+    qjump::apply(&device, &limits(), &trial).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(450));
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    assert_eq!(report.replaced, None);
     std::thread::sleep(std::time::Duration::from_millis(450));
     assert_eq!(host.status().unwrap().trial, Some(Time::ZERO));
     let dropped = host.status().unwrap().levels[2].dropped_packets;
@@ -315,6 +330,28 @@ fn a_trial_ends_unless_it_is_confirmed() {
     let late = qjump::confirm(&device);
     assert!(matches!(late, Err(Error::TrialEnded(_))), "{late:?}");
     drop(report);
+}
+
+/// One change at a time: pins that another process is just making look like those of a dead one.
+#[test]
+fn changes_wait_for_each_other() {
+    let Some(host) = Host::new("wait") else {
+        return;
+    };
+    apply(&host.device(), &limits()).unwrap();
+    let held = File::options().append(true).open("/run/shallows/bpf.lock");
+    let held = Flock::lock(held.unwrap(), FlockArg::LockExclusive).unwrap();
+    let (device, changed) = (host.device(), Arc::new(AtomicBool::new(false)));
+    let is_changed = changed.clone();
+    let change = thread::spawn(move || {
+        qjump::remove(&device).unwrap();
+        is_changed.store(true, Ordering::SeqCst);
+    });
+    thread::sleep(Duration::from_millis(300));
+    assert!(!changed.load(Ordering::SeqCst), "it has not waited");
+    drop(held);
+    change.join().unwrap();
+    assert_eq!(host.status(), None);
 }
 
 #[test]

@@ -142,9 +142,13 @@ pub(crate) fn address(name: &str) -> Result<Mac, IoError> {
     Ok(Mac(std::array::from_fn(byte)))
 }
 
-/// Refuses a device that is down.
+/// Refuses a device that is down, and one that leads nowhere.
 pub(super) fn check_up(name: &str) -> Result<(), IoError> {
-    if flags(name)? & libc::IFF_UP == 0 {
+    let flags = flags(name)?;
+    if flags & libc::IFF_LOOPBACK != 0 {
+        return Err(IoError::Loopback(name.to_owned()));
+    }
+    if flags & libc::IFF_UP == 0 {
         return Err(IoError::Down(name.to_owned()));
     }
     Ok(())
@@ -200,4 +204,15 @@ pub fn set_offload(name: &str, offload: Offload, on: bool) -> Result<(), IoError
     };
     // SAFETY: the commands of offloads take this structure.
     unsafe { ethtool(name, &mut value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_no_port() {
+        let refused = check_up("lo");
+        assert!(matches!(refused, Err(IoError::Loopback(_))), "{refused:?}");
+    }
 }

@@ -78,6 +78,9 @@ pub enum IoError {
     /// The device is down.
     #[error("the device {0} is down: ip link set {0} up")]
     Down(String),
+    /// The device leads to this machine alone.
+    #[error("the device {0} is the loopback, which leads nowhere: choose a network device")]
+    Loopback(String),
     /// Frames of several queues would need as many sockets.
     #[error(
         "the device {device} has {queues} receive queues, and io = \"xdp\" serves one: \

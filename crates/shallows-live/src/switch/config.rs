@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use shallows_core::host::qjump::{AutomaticConfig, AutomaticError, LimiterConfig, LimiterError};
@@ -226,6 +227,11 @@ pub struct SampleConfig {
     pub every: Time,
 }
 
+/// Whether the machine has a CPU of this number.
+fn has_cpu(cpu: usize) -> bool {
+    Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
+}
+
 /// Why a switch cannot be built.
 #[derive(Debug, Error)]
 pub enum SwitchError {
@@ -235,6 +241,11 @@ pub enum SwitchError {
     /// A switch needs ports.
     #[error("the switch has no ports: write [[port]] with a device and a rate for each")]
     NoPorts,
+    /// The machine has fewer CPUs.
+    #[error(
+        "there is no CPU {0} to keep to: /sys/devices/system/cpu/online has those that there are"
+    )]
+    NoCpu(usize),
     /// Two ports name one device.
     #[error("the device {0} is given twice")]
     TwiceTheDevice(String),
@@ -325,7 +336,10 @@ impl SwitchConfig {
         if self.sample.is_some_and(|sample| sample.every == Time::ZERO) {
             return Err(SwitchError::Period);
         }
-        Ok(())
+        match self.cpu {
+            Some(cpu) if !has_cpu(cpu) => Err(SwitchError::NoCpu(cpu)),
+            _ => Ok(()),
+        }
     }
 
     fn check_delays(&self) -> Result<(), SwitchError> {

@@ -496,10 +496,10 @@ impl Cluster {
             on_demand: self.on_demand,
         };
         let coordinator = Coordinator::new(config, key, now)?;
-        Ok(match self.learn_places {
-            true => coordinator.with_places(),
-            false => coordinator,
-        })
+        if self.learn_places {
+            return Ok(coordinator.with_places());
+        }
+        Ok(coordinator)
     }
 }
 

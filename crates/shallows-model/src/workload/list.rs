@@ -88,7 +88,10 @@ impl ReadError {
 
 #[derive(Debug, Error)]
 enum Problem {
-    #[error(transparent)]
+    #[error("{}", match .0.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => .0.to_string(),
+    })]
     Io(io::Error),
     #[error(transparent)]
     List(ListError),

@@ -268,6 +268,16 @@ impl Figure {
         legend
     }
 
+    /// Panels have legends of their own where curves of different names look the same.
+    fn has_own_legends(&self) -> bool {
+        let legend = self.legend();
+        let (count, mut styles) = (legend.len(), Vec::new());
+        styles.extend(legend.into_iter().map(|(_, style)| style));
+        styles.sort_unstable();
+        styles.dedup();
+        self.panels.len() > 1 && styles.len() < count
+    }
+
     /// The figure as a file of its own, for print.
     pub fn to_svg(&self) -> String {
         self.to_svg_with(&Words::default())

@@ -24,18 +24,23 @@ pub(super) const VALUES: f64 = 40.0;
 
 /// The whole figure.
 pub(super) fn document(figure: &Figure, words: &Words) -> String {
-    let sizes: Vec<(f64, f64)> = figure.panels.iter().map(size).collect();
+    let own = figure.has_own_legends();
+    let sizes: Vec<(f64, f64)> = figure
+        .panels
+        .iter()
+        .map(|panel| full_size(panel, own))
+        .collect();
     let rows: Vec<&[(f64, f64)]> = sizes.chunks(words.width.panels()).collect();
     let panels = rows
         .iter()
         .map(|row| row.iter().map(|size| size.0).sum::<f64>());
     let room = |height: f64, is_there: bool| if is_there { height } else { 0.0 };
     let title = room(TITLE, !words.title.is_empty());
-    let legend = room(LEGEND, figure.legend().len() > 1);
+    let legend = room(LEGEND, figure.legend().len() > 1 && !own);
     let note = room(NOTE, !words.note.is_empty());
     let width = panels
         .fold(0.0, f64::max)
-        .max(legend_width(figure))
+        .max(if own { 0.0 } else { legend_width(figure) })
         .max(16.0 + text_width(&words.title) * 1.4)
         .max(16.0 + text_width(&words.note));
     let heights: Vec<f64> = rows
@@ -78,6 +83,9 @@ pub(super) fn document(figure: &Figure, words: &Words) -> String {
         for (panel, size) in panels.by_ref().take(row.len()) {
             let _ = write!(out, "<g transform=\"translate({left:.1} {top:.1})\">");
             draw(panel, &mut out);
+            if own {
+                draw_own_legend(figure, panel, &mut out);
+            }
             out += "</g>";
             left += size.0;
         }
@@ -88,17 +96,21 @@ pub(super) fn document(figure: &Figure, words: &Words) -> String {
 
 /// One panel for a page.
 pub(super) fn inline_panel(figure: &Figure, index: usize, panel: &Panel) -> String {
-    let (width, height) = size(panel);
+    let own = figure.has_own_legends();
+    let (width, height) = full_size(panel, own);
     let name = format!("{}-{index}", figure.name);
     let mut out = open(&name, &describe(panel), width, height);
     draw(panel, &mut out);
+    if own {
+        draw_own_legend(figure, panel, &mut out);
+    }
     out + "</svg>"
 }
 
 /// The legend for a page; empty if there is nothing to tell apart.
 pub(super) fn inline_legend(figure: &Figure) -> String {
     let legend = figure.legend();
-    if legend.len() < 2 {
+    if legend.len() < 2 || figure.has_own_legends() {
         return String::new();
     }
     let item = |(label, style): &(&str, usize)| {
@@ -177,6 +189,37 @@ pub(super) fn short(value: f64) -> String {
         millions if millions >= 999_500.0 => digits(value / 1e6) + "M",
         thousands if thousands >= 9_999.5 => digits(value / 1e3) + "k",
         _ => digits(value),
+    }
+}
+
+/// Height of a line of a panel's own legend.
+const LEGEND_LINE: f64 = 15.0;
+
+/// The size of a panel with its own legend, if panels have their own.
+fn full_size(panel: &Panel, own: bool) -> (f64, f64) {
+    let (width, height) = size(panel);
+    if !own {
+        return (width, height);
+    }
+    let labels = panel.curves().iter();
+    let labels = labels.map(|curve| 68.0 + text_width(&curve.label));
+    let lines = panel.curves().len() as f64;
+    (labels.fold(width, f64::max), height + LEGEND_LINE * lines)
+}
+
+/// The legend of one panel, below it.
+fn draw_own_legend(figure: &Figure, panel: &Panel, out: &mut String) {
+    let (_, mut y) = size(panel);
+    for curve in panel.curves() {
+        *out += &key(figure, curve.style, 24.0, y);
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            60.0,
+            y + 4.0,
+            escape(&curve.label)
+        );
+        y += LEGEND_LINE;
     }
 }
 

@@ -3,8 +3,7 @@
 //! Both have the same [`COLUMNS`](crate::record::COLUMNS). CSV has times as decimal text with every
 //! picosecond. Parquet has them as doubles, because that is what every reader computes with:
 //! each is the double nearest to the decimal text, and it leads back to the same picosecond as long
-//! as the time is below 2^51 ps (37 minutes). A longer one that would lose a picosecond is refused
-//! when it is written, so what is read is always what was.
+//! as the time is below 2^51 ps (37 minutes). Longer ones are rounded.
 //!
 //! Parquet also says whether the run was interrupted, in its metadata under [`PARTIAL_KEY`]. CSV
 //! has no place for that which would not disturb its readers.

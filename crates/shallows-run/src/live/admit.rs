@@ -216,3 +216,35 @@ fn refuse_streams(plan: &RunPlan) -> Result<(), Diagnostic> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(rest: &str) -> Option<String> {
+        let text = format!(
+            r#"
+until = "100ms"
+topology.star = {{ hosts = 4, rate = "100Mbps", delay = "50us" }}
+ports.switch = {{ buffer = "unlimited", scheduler = "fifo" }}
+hosts.stages = ["20KB", "1MB"]
+{rest}"#
+        );
+        let scenario: Scenario = text.parse().unwrap();
+        let built = scenario.build().unwrap();
+        let refused = refuse(&scenario, &built, None);
+        refused.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn stages_are_those_of_tcp_flows() {
+        let flows = r#"workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]"#;
+        assert_eq!(refusal(flows), None);
+        let udp = r#"workload.udp = { src = 0, dst = 1, stop = "10ms", stream = { send = { message = { size = "16KB", interval = "1ms" } } } }"#;
+        let refused = refusal(udp).unwrap();
+        assert!(refused.contains("not of UDP flows"), "{refused}");
+        let application = r#"application = [{ clients = 0, servers = 1, run = { ping = { interval = "1ms" } } }]"#;
+        let refused = refusal(application).unwrap();
+        assert!(refused.contains("message of an application"), "{refused}");
+    }
+}

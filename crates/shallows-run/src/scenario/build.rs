@@ -18,7 +18,9 @@ use shallows_model::{
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::Control;
 
-use super::{Diagnostic, Faults, Scenario, ScenarioConfig, TransportFor, link_name, value};
+use super::{
+    Diagnostic, Faults, HostPort, Scenario, ScenarioConfig, TransportFor, link_name, value,
+};
 use crate::failure::Failure;
 use crate::plan::RunPlan;
 
@@ -356,6 +358,9 @@ impl Scenario {
                         self.error_in(&format!("ports.special.{index}.port"), &error)
                     }
                     (None, Node::Switch(_)) => self.error_in("ports.switch", &error),
+                    (None, Node::Host(_)) if ports.host == HostPort::AsSwitch => {
+                        self.error_in("ports.switch", &error)
+                    }
                     (None, Node::Host(_)) => self.error_in("ports.host", &error),
                 })?;
             }

@@ -90,6 +90,18 @@ impl Diagnostic {
         }
     }
 
+    /// The same error with the part of a larger work that it is about, such as a point of a study.
+    #[must_use]
+    pub fn about(mut self, part: &str) -> Self {
+        self.message = format!("{} (in {part})", self.message);
+        self
+    }
+
+    /// Returns whether it has advice.
+    pub(crate) fn has_help(&self) -> bool {
+        self.help.is_some()
+    }
+
     /// The same with advice.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -148,6 +160,9 @@ impl Explanation {
             None => String::new(),
         };
         let message = format!("unknown {noun} {name:?}{suggestion}");
+        if let Some(help) = other_file(name, known).or_else(|| elsewhere(name, known)) {
+            return Self::new(message, help);
+        }
         match known {
             [] => Self::new(message, "nothing is expected here"),
             [one] => Self::new(message, format!("expected {one}")),
@@ -156,16 +171,43 @@ impl Explanation {
     }
 }
 
+/// Advice for a study that is read as a scenario, or the other way round.
+fn other_file(name: &str, known: &[&str]) -> Option<String> {
+    let is_study = ["axis", "scenario", "metrics", "figure"].contains(&name);
+    let is_scenario = ["topology", "ports", "workload", "transport"].contains(&name);
+    if known.contains(&"topology") && is_study {
+        Some("this is a study, which varies a scenario: shallows sweep FILE".to_owned())
+    } else if known.contains(&"axis") && is_scenario {
+        Some("this is a scenario: shallows run FILE".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Advice for the last part of a key that stands at the top of a scenario.
+fn elsewhere(name: &str, known: &[&str]) -> Option<String> {
+    if !known.contains(&"topology") || nearest(name, known).is_some() {
+        return None;
+    }
+    let mut paths = crate::schema::paths_to(name);
+    paths.sort_by_key(|path| (path.matches('.').count(), path.clone()));
+    paths.truncate(3);
+    (!paths.is_empty()).then(|| format!("did you mean {}?", paths.join(" or ")))
+}
+
 impl Problem {
     /// The problem in the words of a scenario.
     pub(crate) fn explained(&self) -> Explanation {
         match self {
             Self::UnknownKey { name, known } => unknown("key", name, known),
             Self::UnknownName { name, known } => unknown("name", name, known),
-            Self::MissingKey(name) => Explanation::new(
-                format!("missing key {name:?}"),
-                format!("add {name} = ... to this table"),
-            ),
+            Self::MissingKey(name) => {
+                let help = match name.as_str() {
+                    "rest" => "add rest = \"dwrr\", or rest = \"wrr\", to this table".to_owned(),
+                    name => format!("add {name} = ... to this table"),
+                };
+                Explanation::new(format!("missing key {name:?}"), help)
+            }
             Self::NoParameters => Explanation::new(
                 "this has parameters, and none are given",
                 "write a table such as { name = { parameter = value } }",

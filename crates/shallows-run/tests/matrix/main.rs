@@ -96,8 +96,12 @@ fn simulate(
     Ok((flows.collect(), simulation.progress().packet_hops))
 }
 
+/// A flow that starts later may still be under way at the end of the run: sparse arrivals go on for
+/// long.
+const LAST_START: Time = Time::from_secs(1);
+
 fn check_flow(case: &Case, number: usize, flow: &FlowSpec, outcome: &FlowOutcome) {
-    if case.finishes {
+    if case.finishes && flow.start < LAST_START {
         assert!(
             outcome.fct.is_some(),
             "flow {number} never ends: {flow:?} {outcome:?}"

@@ -7,7 +7,7 @@ mod text;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -242,6 +242,14 @@ pub fn check(
     let artifact = read()
         .with_context(|| format!("{} is not an artifact", directory.display()))
         .map_err(Failure::File)?;
+    let is_inside = |run: &Path| {
+        run.components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    };
+    if let Some(outside) = artifact.runs.iter().find(|run| !is_inside(&run.path)) {
+        let problem = anyhow!("{} is outside of the bundle", outside.path.display());
+        return Err(Failure::File(problem));
+    }
     let changed = changed_files(directory)?;
     let mut checked = Checked {
         equal: changed.is_empty(),

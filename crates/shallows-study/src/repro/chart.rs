@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use shallows_core::units::Time;
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Row, Spacing};
+use shallows_results::figure::{
+    Axis, Curve, Extent, Figure, Heat, HeatRow, Panel, Plot, Point, Row, Spacing,
+};
 use shallows_results::latencies::Operation;
 use shallows_results::statistics::PercentileRule;
 
@@ -83,6 +85,7 @@ impl Chart<'_> {
                 )
             }
             PanelKind::Rows => (Plot::Rows(self.rows(panel)), (value_extent, Extent::Data)),
+            PanelKind::Heat => (Plot::Heat(self.heat(panel)), (Extent::Data, Extent::Data)),
         };
         let sweep = self.plan.spec.x.as_ref().map(|sweep| sweep.label.clone());
         let mut x = Axis::new(panel.x.clone().or(sweep).unwrap_or_default(), extents.0);
@@ -90,7 +93,7 @@ impl Chart<'_> {
         if panel.logarithmic {
             let values = match panel.kind {
                 PanelKind::Distribution | PanelKind::Rows => &mut x,
-                PanelKind::BySweep | PanelKind::OverTime => &mut y,
+                PanelKind::BySweep | PanelKind::OverTime | PanelKind::Heat => &mut y,
             };
             values.spacing = Spacing::Logarithmic;
         }
@@ -266,6 +269,43 @@ impl Chart<'_> {
             })
         };
         variants.filter_map(row).collect()
+    }
+
+    fn heat(&self, panel: &PanelSpec) -> Heat {
+        let (mut columns, mut rows): (Vec<String>, Vec<HeatRow>) = (Vec::new(), Vec::new());
+        let cells: Vec<(String, String, f64)> = self
+            .rows(panel)
+            .into_iter()
+            .map(|row| {
+                let (column, label) = row.label.split_once(", ").unwrap_or((&row.label, ""));
+                (column.to_owned(), label.to_owned(), row.value)
+            })
+            .collect();
+        for (column, _, _) in &cells {
+            if !columns.contains(column) {
+                columns.push(column.clone());
+            }
+        }
+        for (column, label, value) in cells {
+            let place = columns.iter().position(|known| *known == column);
+            let row = match rows.iter().position(|row| row.label == label) {
+                Some(row) => row,
+                None => {
+                    let values = vec![f64::NAN; columns.len()];
+                    rows.push(HeatRow { label, values });
+                    rows.len() - 1
+                }
+            };
+            if let Some(place) = place {
+                rows[row].values[place] = value;
+            }
+        }
+        Heat {
+            columns,
+            rows,
+            neutral: panel.normalise.as_ref().map(|_| 1.0),
+            label: String::new(),
+        }
     }
 }
 

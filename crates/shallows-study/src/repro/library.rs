@@ -20,6 +20,7 @@ macro_rules! files {
 const BUILT_IN: &[(&str, &str)] = &files![
     "mq-ecn/paper.toml",
     "mq-ecn/deviations.toml",
+    "mq-ecn/results/quick.csv",
     "mq-ecn/motivation.toml",
     "mq-ecn/testbed.toml",
     "mq-ecn/simulation.toml",
@@ -38,6 +39,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "mq-ecn/beyond-100g.toml",
     "ear/paper.toml",
     "ear/deviations.toml",
+    "ear/results/quick.csv",
     "ear/as-published.toml",
     "ear/case1.toml",
     "ear/case2.toml",
@@ -57,6 +59,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "ear/two-datacenters.toml",
     "ml-ecn/paper.toml",
     "ml-ecn/deviations.toml",
+    "ml-ecn/results/quick.csv",
     "ml-ecn/cache-dwrr.toml",
     "ml-ecn/cache-wrr.toml",
     "ml-ecn/data-mining-dwrr.toml",
@@ -173,7 +176,14 @@ impl Library {
     pub(super) fn paper(&self, id: &str) -> anyhow::Result<(Paper, Vec<String>)> {
         let papers = self.papers()?;
         if !papers.iter().any(|paper| paper == id) {
-            bail!("there is no paper {id:?}; there are: {}", papers.join(", "));
+            let meant = papers
+                .iter()
+                .find(|paper| paper.replace('-', "") == id.replace('-', ""));
+            let meant = meant.map_or_else(String::new, |paper| format!(" (did you mean {paper}?)"));
+            bail!(
+                "there is no paper {id:?}{meant}; there are: {}",
+                papers.join(", ")
+            );
         }
         let PaperSpec { mut paper, figures } = self.parse(&format!("{id}/paper.toml"))?;
         id.clone_into(&mut paper.id);

@@ -83,7 +83,7 @@ pub fn reproduce(
         set: request.set.clone(),
         registry: request.registry.clone(),
     };
-    let (paper, figures) = targets(&library, &request.targets)?;
+    let (paper, figures) = targets(&library, &request.targets).map_err(Failure::File)?;
     let figures = possible(request.size, &library, &paper, figures, observer)?;
     let plans: Result<Vec<Plan>, Failure> = figures
         .iter()

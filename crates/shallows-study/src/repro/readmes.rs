@@ -35,6 +35,50 @@ fn verdicts_and_counts_are_those_of_the_values_in_the_tables() {
     }
 }
 
+/// Of papers with recorded results the top README has the counts at reduced size.
+#[test]
+fn the_top_readme_has_the_counts_of_recorded_results() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let mut text = fs::read_to_string(&path).unwrap();
+    let library = Library::new(None);
+    for paper in library.papers().unwrap() {
+        if library.recorded(&paper, Size::Quick).unwrap().is_empty() {
+            continue;
+        }
+        let row = text.find(&format!("](repro/{paper}/README.md)")).unwrap();
+        let begin = row + text[row..].find(REDUCED).unwrap();
+        let end = begin + text[begin..].find(';').unwrap();
+        text.replace_range(begin..end, &reduced(&library, &paper));
+    }
+    if env::var_os("UPDATE").is_some() {
+        return fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+const REDUCED: &str = "reduced size: ";
+
+/// Reproduced, same direction, not reproduced, and the rest.
+fn reduced(library: &Library, paper: &str) -> String {
+    let (of_paper, figures) = library.paper(paper).unwrap();
+    let outcomes = figures
+        .iter()
+        .filter_map(|figure| recorded_outcome(library, &of_paper, figure, Size::Quick).unwrap());
+    let claims: Vec<_> = outcomes.flat_map(|outcome| outcome.claims).collect();
+    let count = |verdict| claims.iter().filter(|of| of.verdict == verdict).count();
+    let is_marked = |of: &&shallows_results::report::ClaimOutcome| {
+        of.verdict == Verdict::Reproduced && !of.marks.is_empty()
+    };
+    format!(
+        "{REDUCED}{} / {} / {} / {} ({} of the reproduced marked)",
+        count(Verdict::Reproduced),
+        count(Verdict::SameDirection),
+        count(Verdict::NotReproduced),
+        count(Verdict::Undecided) + count(Verdict::NotMeasured),
+        claims.iter().filter(is_marked).count()
+    )
+}
+
 fn rewritten(library: &Library, paper: &str, text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut at = 0;

@@ -213,6 +213,8 @@ pub(super) enum PanelKind {
     Distribution,
     /// A metric of each variant, at one x.
     Rows,
+    /// A metric of each variant at one x, as a grid: the label of a variant is "column, row".
+    Heat,
 }
 
 #[derive(Debug, Deserialize)]

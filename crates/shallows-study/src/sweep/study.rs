@@ -247,12 +247,22 @@ impl Study {
             for point in 0..axis.points.len() {
                 let mut points = vec![0; self.axes.len()];
                 points[index] = point;
-                jobs[self.combination(&points) * self.seeds.len()]
-                    .scenario
-                    .build()?;
+                let job = &jobs[self.combination(&points) * self.seeds.len()];
+                job.scenario
+                    .build()
+                    .map_err(|error| self.at_point(error, axis, point))?;
             }
         }
         Ok(())
+    }
+
+    /// An error of a scenario, with the point of the study that it is about.
+    fn at_point(&self, error: Diagnostic, axis: &Axis, point: usize) -> Diagnostic {
+        if self.places.is_empty() || axis.points.len() < 2 {
+            return error;
+        }
+        let (label, name) = (&axis.points[point].label, &axis.name);
+        error.about(&format!("point {label:?} of axis {name}"))
     }
 
     /// In the order in which they are applied: a later one wins.

@@ -39,11 +39,11 @@ fn a_bundle_gives_the_same_bytes_in_another_directory() {
     let check = ["artifact", "check", "moved"];
     let assert = shallows(&elsewhere).args(check).assert();
     assert.success().stdout_eq(str![[r#"
-listed: equal (5 files)
-varied/runs/[..]: equal (4 files)
-varied/runs/[..]: equal (4 files)
-varied/runs/[..]: equal (4 files)
-varied/runs/[..]: equal (4 files)
+listed: equal (6 files)
+varied/runs/[..]: equal (5 files)
+varied/runs/[..]: equal (5 files)
+varied/runs/[..]: equal (5 files)
+varied/runs/[..]: equal (5 files)
 
 "#]]);
 
@@ -79,6 +79,23 @@ listed/flows.csv: changed or missing
 listed: different: flows.csv
 ...
 "#]]);
+
+    // A bundle of somebody else: a link to a file without end, and a run that is elsewhere.
+    let moved = elsewhere.path().join("moved");
+    fs::remove_file(moved.join("listed/flows.csv")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", moved.join("listed/flows.csv")).unwrap();
+    let assert = shallows(&elsewhere).args(check).assert();
+    assert.code(1).stdout_eq(str![[r#"
+listed/flows.csv: changed or missing
+...
+"#]]);
+    let index = read_text(&elsewhere, "moved/artifact.json");
+    let index = index.replace("\"listed\"", "\"../../listed\"");
+    write(&elsewhere, "moved/artifact.json", &index);
+    let assert = shallows(&elsewhere).args(check).assert();
+    assert
+        .code(2)
+        .stderr_eq("error: ../../listed is outside of the bundle\n");
 }
 
 #[test]

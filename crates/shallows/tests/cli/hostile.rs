@@ -75,6 +75,11 @@ fn a_device_without_end_is_no_file_of_ours() {
             "{command:?}: {error}"
         );
     }
+    // A capture may be longer than that, and is read as a whole.
+    let run = shallows(&directory).args(["import", "/dev/zero"]);
+    run.assert()
+        .code(2)
+        .stderr_eq("error: cannot read /dev/zero: it is a device and not a file\n");
 }
 
 /// What `linux` prints is run by a shell.
@@ -136,6 +141,7 @@ fn a_directory_holds_one_run() {
         [
             "flows.csv",
             "notes.txt",
+            "ports.csv",
             "run.sha256",
             "scenario.toml",
             "summary.json"

@@ -115,6 +115,11 @@ fn a_switch_says_what_is_missing() {
             "there is no network device nowhere0",
             1,
         ),
+        (
+            &format!("cpu = 9999999999\n{egress}port = [{{ device = \"lo\", rate = \"1Gbps\" }}]"),
+            "there is no CPU 9999999999",
+            2,
+        ),
     ] {
         write(&directory, "switch.toml", text);
         let output = shallows(&directory)

@@ -3,6 +3,7 @@
 mod artifact;
 mod errors;
 mod examples;
+mod explain;
 mod hostile;
 mod import;
 mod interrupt;

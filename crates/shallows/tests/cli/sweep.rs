@@ -128,8 +128,7 @@ fn every_run_is_a_row_with_its_axis_values() {
             .iter()
             .all(|&marks| marks == 0.0)
     );
-    let png = cfg!(feature = "png").then_some("fct.png");
-    for file in ["fct.svg", "fct.csv", "study.json"].into_iter().chain(png) {
+    for file in ["fct.svg", "fct.pdf", "fct.png", "fct.csv", "study.json"] {
         assert!(
             directory.path().join("out/study").join(file).exists(),
             "{file}"
@@ -212,6 +211,70 @@ fn what_is_broken_is_made_again() {
     sweep(&directory, &["--store", "store"]);
     assert!(run.join("summary.json").exists());
     assert_eq!(read(&directory, "out/study/runs.parquet"), before);
+}
+
+/// What a process that was killed has left half made, and nothing else.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_killed_sweep_has_left_is_removed() {
+    let directory = with_study();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let host = host.trim();
+    // No process has this number.
+    let gone = format!("store/.abc-{host}-4194305-0/flows.parquet");
+    let alive = format!("store/.abc-{host}-{}-0/flows.parquet", std::process::id());
+    let elsewhere = "store/.abc-another.machine-4194305-0/flows.parquet";
+    let of_user = "store/.notes-4194305/text";
+    for file in [&gone, &alive, elsewhere, of_user] {
+        let parent = directory.path().join(file);
+        fs::create_dir_all(parent.parent().unwrap()).unwrap();
+        write(&directory, file, "half");
+    }
+    sweep(&directory, &["--store", "store", "--seeds", "1"]);
+    let is_there = |file: &str| directory.path().join(file).exists();
+    assert!(!is_there(&gone));
+    for file in [&alive, elsewhere, of_user] {
+        assert!(is_there(file), "{file}");
+    }
+}
+
+#[test]
+fn an_axis_without_end_is_refused() {
+    let directory = with_study();
+    let range = "range = { from = 0.1, to = 0.9, count = 1000000000 }";
+    let study = STUDY.replace("values = [0.3, 0.9]", range);
+    write(&directory, "study.toml", &study);
+    let error = problem(&directory, &["sweep", "study.toml"]);
+    assert!(error.contains("write a number from 2 to 100000"), "{error}");
+}
+
+/// A legend has the number of seeds that have run.
+#[test]
+fn seeds_that_failed_are_not_counted() {
+    let directory = with_study();
+    // Whether a flow is over by then depends on the seed; a run without any fails.
+    const UNTIL: &str = "60us";
+    let study = STUDY.replace("values = [0.3, 0.9]", "values = [0.3]");
+    write(&directory, "study.toml", &study);
+    let starts = |seed: u64| {
+        let until = ["--until", UNTIL, "--out", "one"];
+        let run = shallows(&directory).args(["run", "tiny.toml", "--set"]);
+        let run = run.arg("workload.poisson.load=0.3").args(until);
+        let run = run.args(["--seed", &seed.to_string()]);
+        run.output().unwrap().status.success()
+    };
+    let seeds: Vec<u64> = (1..40).collect();
+    let (some, none): (Vec<u64>, Vec<u64>) = seeds.into_iter().partition(|&seed| starts(seed));
+    assert!(some.len() >= 2 && !none.is_empty(), "{some:?}");
+    let seeds = format!("seeds = [{}, {}, {}]", some[0], some[1], none[0]);
+    let study = study.replace("seeds = 3", &format!("{seeds}\nset = [\"until={UNTIL}\"]"));
+    write(&directory, "study.toml", &study);
+    let output = shallows(&directory).args(["sweep", "study.toml"]);
+    let output = output.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(words.contains("over 2 seeds"), "{words}");
+    assert!(!words.contains("over 3 seeds"), "{words}");
 }
 
 #[test]

@@ -52,6 +52,31 @@ fn a_controller_is_loaded_set_listed_shown_and_unloaded() {
     assert!(cc(&["unload", "ear"]).unwrap_err().contains("not loaded"));
 }
 
+/// Whoever mounts the BPF file system decides who may put pins there.
+#[test]
+fn the_bpf_file_system_is_mounted_for_root_alone() {
+    if !nix::unistd::geteuid().is_root() {
+        skip!("it needs root");
+    }
+    // In a mount namespace of its own, where nothing is mounted there.
+    let script = "while umount /sys/fs/bpf 2> /dev/null; do :; done; \"$0\" cc list > /dev/null; \
+                  stat -fc %T /sys/fs/bpf; stat -c %a /sys/fs/bpf";
+    let program = env!("CARGO_BIN_EXE_shallows");
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "sh", "-c", script, program])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !text.contains("bpf") {
+        skip!(
+            "no BPF file system: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    // The kernel may add the sticky bit.
+    assert!(text.trim_end().ends_with("700"), "{text}");
+}
+
 #[test]
 fn settings_are_checked_before_anything_is_loaded() {
     let load = ["cc", "load", "dctcp", "threshold=144us"];

@@ -362,8 +362,7 @@ fn both_worlds_agree_on_dctcp() {
         println!("{of}, {what}: {:+.1}%", 100.0 * difference);
         assert!(difference.abs() < most, "{of}, {what}: {difference}");
     }
-    let png = cfg!(feature = "png").then_some("png");
-    for file in ["svg", "csv", "json"].into_iter().chain(png) {
+    for file in ["svg", "pdf", "png", "csv", "json"] {
         let path = format!("out/compare-static/compare.{file}");
         assert!(directory.path().join(&path).exists(), "{path}");
     }

@@ -35,6 +35,11 @@ pub fn apply(device: &Device, limits: &Limits, options: &Options) -> Result<Repo
     limits.validate()?;
     check_readable()?;
     let _lock = lock::exclusive()?;
+    apply_alone(device, limits, options)
+}
+
+/// [`apply`] for whoever has the lock.
+fn apply_alone(device: &Device, limits: &Limits, options: &Options) -> Result<Report, Error> {
     sweep()?;
     let (found, pins, there) = look(device, limits, options)?;
     within(device, || {
@@ -54,7 +59,7 @@ pub fn apply(device: &Device, limits: &Limits, options: &Options) -> Result<Repo
             hook: Some(hook),
             frame: found.frame(),
             queue: service.queue,
-            replaced: there.map(|there| there.limits),
+            replaced: confirmed(there),
             until: until.map(Time::from_ns),
         })
     })?
@@ -68,9 +73,15 @@ pub fn check(device: &Device, limits: &Limits, options: &Options) -> Result<Repo
         hook: there.as_ref().map_or(options.hook, |there| there.hook),
         frame: found.frame(),
         queue: service.queue,
-        replaced: there.map(|there| there.limits),
+        replaced: confirmed(there),
         until: None,
     })
+}
+
+/// The limits to return to after a trial. Those of a trial that has ended never counted.
+fn confirmed(there: Option<Status>) -> Option<Limits> {
+    let there = there.filter(|there| there.trial.is_none());
+    there.map(|there| there.limits)
 }
 
 /// Finds a device and the limiter that it has, and refuses what is impossible there.
@@ -100,6 +111,10 @@ fn look(
         Some(there) if there.side != options.side => Err(other("of the other direction")),
         Some(there) if options.hook.is_some() && options.hook != there.hook => {
             Err(other("at the other hook"))
+        }
+        // Which limits to return to would be anybody's guess.
+        Some(there) if options.trial.is_some() && there.trial > Some(Time::ZERO) => {
+            Err(Error::OnTrial(device.clone()))
         }
         _ => Ok((found, pins, there)),
     }
@@ -214,6 +229,11 @@ fn pins_of(device: &Device) -> Result<Pins, Error> {
 pub fn remove(device: &Device) -> Result<(), Error> {
     check_readable()?;
     let _lock = lock::exclusive()?;
+    remove_alone(device)
+}
+
+/// [`remove`] for whoever has the lock.
+fn remove_alone(device: &Device) -> Result<(), Error> {
     let namespace = device::inode(device)?;
     let mut removed = false;
     for pins in Pins::all()?

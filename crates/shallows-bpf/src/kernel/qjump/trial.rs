@@ -6,7 +6,7 @@ use std::time::Duration;
 use shallows_core::units::Time;
 
 use super::layout::RawLimits;
-use super::{apply, check_readable, now_ns, pins_of, remove, value, write};
+use super::{apply_alone, check_readable, lock, now_ns, pins_of, remove_alone, value, write};
 use crate::qjump::{Device, Error, Limits, Options};
 
 /// The end of a trial on the program's clock.
@@ -17,6 +17,8 @@ pub(super) fn deadline(trial: Time) -> Result<u64, Error> {
 /// Ends the trial of a limiter: it stays.
 pub fn confirm(device: &Device) -> Result<(), Error> {
     check_readable()?;
+    // Nobody undoes it meanwhile.
+    let _lock = lock::exclusive()?;
     let pins = pins_of(device)?;
     let map = pins.open("limits")?;
     let mut limits: RawLimits = value(&map, 0, 0)?;
@@ -46,13 +48,14 @@ pub fn guard(
     let now = Time::from_ns(now_ns()?);
     let wait = until.saturating_sub(now).as_secs_f64();
     thread::sleep(Duration::from_secs_f64(wait));
+    let _lock = lock::exclusive()?;
     let pins = pins_of(device)?;
     let limits: RawLimits = value(&pins.open("limits")?, 0, 0)?;
     if Time::from_ns(limits.until_ns) != until {
         return Ok(());
     }
     match before {
-        Some(before) => apply(device, before, options).map(drop),
-        None => remove(device),
+        Some(before) => apply_alone(device, before, options).map(drop),
+        None => remove_alone(device),
     }
 }
