@@ -31,3 +31,4 @@ pub mod validate;
 pub use diff::diff;
 pub use executor::Observer;
 pub use measured::Keep;
+pub use metric::{Row as MetricRow, metrics};

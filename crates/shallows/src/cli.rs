@@ -111,6 +111,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// List the built-in scenarios and studies.
     Examples,
+    /// List the metrics of runs: names, units and needs.
+    Metrics,
     /// Print a built-in scenario or study, to change it: shallows new quickstart > my.toml.
     New {
         /// Name from `shallows examples`.

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Simulate",
         &[
             "run", "explain", "plot", "sweep", "tune", "import", "diff", "artifact", "examples",
-            "new", "schema",
+            "metrics", "new", "schema",
         ],
     ),
     ("Papers", &["repro", "report", "validate"]),

@@ -22,6 +22,7 @@ mod interrupt;
 mod linux;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
+mod metrics;
 mod notes;
 mod output;
 mod overall;
@@ -156,6 +157,7 @@ fn perform(command: Command, registry: &Registry) -> Result<(), Failure> {
         }
         Command::Man { directory } => man(&directory),
         Command::Examples => examples::list(),
+        Command::Metrics => metrics::list(),
         Command::New { name } => examples::write(&name),
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn compare(args: &CompareArgs, registry: &Registry) -> Result<(), Fai
     let mut scenario = load(&args.scenario, &set(&args.set), registry)?;
     choose_commands(&mut scenario.config, &args.scenario, args.no_commands);
     let interrupted = watch_for_ctrl_c()?;
-    let compared = compare::compare(scenario, args.scale, args.out.as_deref(), &interrupted)?;
+    let compared = compare::compare(&scenario, args.scale, args.out.as_deref(), &interrupted)?;
     output::print(if args.json {
         &compared.json
     } else {

@@ -114,9 +114,8 @@ impl<'a> Traffic<'a> {
         };
         let connected = || {
             let numbered = (0..).zip(flows);
-            let is_stream = |number| workload.stream(number).is_some();
-            let of_tcp = numbered.filter(move |&(number, _)| !is_stream(number));
-            of_tcp.map(|(_, flow)| pair(flow))
+            let connected = numbered.filter(|&(number, _)| workload.stream(number).is_none());
+            connected.map(|(_, flow)| pair(flow))
         };
         let servers: BTreeSet<usize> = connected().map(|(src, _)| src).collect();
         for host in servers {

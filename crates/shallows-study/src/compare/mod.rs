@@ -57,7 +57,7 @@ pub struct Compared {
 /// Runs a scenario live and simulated, both slower by `scale`, and writes both side by side into
 /// `out`, or a directory with the scenario's name under it if none is given.
 pub fn compare(
-    scenario: Scenario,
+    scenario: &Scenario,
     scale: Option<f64>,
     out: Option<&Path>,
     interrupted: &AtomicBool,

@@ -171,7 +171,7 @@ impl Chart<'_> {
     fn over_time(&self, panel: &PanelSpec) -> Vec<Curve> {
         let variant = panel.variant.as_deref().unwrap_or_default();
         let x = panel.at.unwrap_or(self.results.xs()[0]);
-        if let Some(Metric::Latency(operation, _)) = &panel.metric {
+        if let Some((operation, _)) = panel.metric.as_ref().and_then(Metric::latency) {
             let variants = self.plan.spec.variant.iter().enumerate();
             let curve = |(style, variant): (usize, &super::spec::Variant)| {
                 let run = self.results.runs(&variant.id, x).first()?;
@@ -208,12 +208,10 @@ impl Chart<'_> {
         let curve = |(index, spec): (usize, &CurveSpec)| Curve {
             label: spec.label.clone(),
             style: OTHER_CURVES + index,
-            points: match &spec.metric {
-                Metric::Goodput(queue) => goodput(*queue),
-                Metric::Latency(operation, statistic) => {
-                    latency(operation, *statistic).unwrap_or_default()
-                }
-                _ => Vec::new(),
+            points: match spec.metric.latency() {
+                Some((operation, statistic)) => latency(operation, statistic).unwrap_or_default(),
+                None if spec.metric.is_goodput() => goodput(spec.metric.queue_number()),
+                None => Vec::new(),
             },
         };
         panel.curves.iter().enumerate().map(curve).collect()
@@ -224,12 +222,15 @@ impl Chart<'_> {
     fn distributions(&self, panel: &PanelSpec) -> Vec<Curve> {
         let spec = &self.plan.spec;
         let x = panel.at.unwrap_or(self.results.xs()[0]);
-        let values = |run: &Measured| match &panel.metric {
-            Some(Metric::Queue(port, _)) => {
+        let metric = panel.metric.as_ref();
+        let port = metric.and_then(Metric::queue);
+        let operation = metric.and_then(Metric::latency);
+        let values = |run: &Measured| match (port, operation) {
+            (Some(port), _) => {
                 let record = run.record();
                 record.and_then(|record| queue_kb(&record, port))
             }
-            Some(Metric::Latency(operation, _)) => {
+            (_, Some((operation, _))) => {
                 let record = run.record();
                 record.and_then(|record| latencies_us(&record, operation))
             }

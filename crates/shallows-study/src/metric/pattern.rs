@@ -1,0 +1,192 @@
+//! Names of metrics: patterns of words and arguments.
+
+use std::str::FromStr;
+
+use shallows_core::units::Bytes;
+use shallows_results::latencies::Operation;
+use shallows_results::record::FlowRecord;
+use shallows_results::size_class::{ClassCounts, SizeClass};
+use shallows_results::statistics::{Percentile, PercentileRule};
+use shallows_results::summary::Summary;
+
+/// What the name of a metric gives to it. A part that the pattern lacks has its default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    pub(crate) class: Class,
+    pub(crate) statistic: Statistic,
+    /// A number, from 0.
+    pub(crate) number: Option<u64>,
+    pub(crate) port: String,
+    pub(crate) operation: Option<Operation>,
+    pub(crate) size: Bytes,
+}
+
+/// Flows of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Class {
+    #[default]
+    All,
+    Only(SizeClass),
+    /// The number that the scenario has for it.
+    Service(u16),
+}
+
+/// A statistic of values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Statistic {
+    #[default]
+    Mean,
+    Max,
+    Rms,
+    Percentile(Percentile),
+}
+
+/// The arguments of `name`, if it follows `pattern`: words and arguments with dots between them.
+///
+/// | argument | text |
+/// |---|---|
+/// | `CLASS` | `all`, `small`, `medium`, `large` or `service.26` |
+/// | `STATISTIC` | `mean`, `max`, `rms` or a percentile; the last part |
+/// | `NUMBER` | a number from 0 |
+/// | `ORDINAL` | a number from 1 |
+/// | `PORT` | the name of a port |
+/// | `OPERATION` | an application and its operation |
+/// | `SIZE` | a size; the last part |
+///
+/// A last argument with a question mark may be left out.
+pub(super) fn read(pattern: &str, name: &str) -> Option<Arguments> {
+    let mut arguments = Arguments::default();
+    let mut rest = Some(name);
+    for part in pattern.split('.') {
+        let (part, is_optional) = match part.strip_suffix('?') {
+            Some(part) => (part, true),
+            None => (part, false),
+        };
+        if is_optional && rest.is_none() {
+            continue;
+        }
+        let text = rest?;
+        let (word, after) = match text.split_once('.') {
+            Some((word, after)) => (word, Some(after)),
+            None => (text, None),
+        };
+        rest = after;
+        match part {
+            "CLASS" if word == "service" => {
+                let (number, after) = match after?.split_once('.') {
+                    Some((number, after)) => (number, Some(after)),
+                    None => (after?, None),
+                };
+                arguments.class = Class::Service(number.parse().ok()?);
+                rest = after;
+            }
+            "CLASS" => arguments.class = word.parse().ok()?,
+            "STATISTIC" => {
+                arguments.statistic = text.parse().ok()?;
+                rest = None;
+            }
+            "NUMBER" => arguments.number = Some(word.parse().ok()?),
+            "ORDINAL" => arguments.number = Some(word.parse::<u64>().ok()?.checked_sub(1)?),
+            "PORT" => word.clone_into(&mut arguments.port),
+            "OPERATION" => {
+                let (operation, after) = match after?.split_once('.') {
+                    Some((operation, after)) => (operation, Some(after)),
+                    None => (after?, None),
+                };
+                arguments.operation = Some(Operation {
+                    application: word.to_owned(),
+                    name: operation.to_owned(),
+                });
+                rest = after;
+            }
+            "SIZE" => {
+                arguments.size = text.parse().ok()?;
+                rest = None;
+            }
+            literal => {
+                if word != literal {
+                    return None;
+                }
+            }
+        }
+    }
+    rest.is_none().then_some(arguments)
+}
+
+impl FromStr for Class {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "all" => Ok(Self::All),
+            "small" => Ok(Self::Only(SizeClass::Small)),
+            "medium" => Ok(Self::Only(SizeClass::Medium)),
+            "large" => Ok(Self::Only(SizeClass::Large)),
+            _ => {
+                let number = name.strip_prefix("service.").ok_or(())?;
+                number.parse().map(Self::Service).map_err(|_| ())
+            }
+        }
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        match name {
+            "mean" => return Ok(Self::Mean),
+            "max" => return Ok(Self::Max),
+            "rms" => return Ok(Self::Rms),
+            _ => {}
+        }
+        let percent: f64 = name.strip_prefix('p').ok_or(())?.parse().map_err(|_| ())?;
+        // Percentiles are exact to tenths.
+        let per_mille = (percent * 10.0).round();
+        let is_exact = (per_mille - percent * 10.0).abs() < 1e-9;
+        if !is_exact || !(0.0..=1000.0).contains(&per_mille) {
+            return Err(());
+        }
+        Ok(Self::Percentile(Percentile::from_per_mille(
+            per_mille as u16,
+        )))
+    }
+}
+
+impl Class {
+    pub(super) fn has(self, flow: &FlowRecord, summary: &Summary) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(class) => summary.size_classes.class_of(flow.bytes) == class,
+            Self::Service(service) => flow.service == service,
+        }
+    }
+
+    /// What the summary counts; it has no counts by service.
+    pub(super) fn count(self, counts: &ClassCounts) -> Option<f64> {
+        let count = match self {
+            Self::All => counts.total(),
+            Self::Only(SizeClass::Small) => counts.small,
+            Self::Only(SizeClass::Medium) => counts.medium,
+            Self::Only(SizeClass::Large) => counts.large,
+            Self::Service(_) => return None,
+        };
+        Some(count as f64)
+    }
+}
+
+impl Statistic {
+    /// Of values that are sorted.
+    pub(crate) fn of(self, sorted: &[f64], rule: PercentileRule) -> Option<f64> {
+        let count = sorted.len() as f64;
+        match self {
+            _ if sorted.is_empty() => None,
+            Self::Mean => Some(sorted.iter().sum::<f64>() / count),
+            Self::Rms => {
+                Some((sorted.iter().map(|value| value * value).sum::<f64>() / count).sqrt())
+            }
+            Self::Max => sorted.last().copied(),
+            Self::Percentile(percentile) => rule.select(sorted, percentile),
+        }
+    }
+}

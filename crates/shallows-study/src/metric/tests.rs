@@ -1,0 +1,204 @@
+use shallows_core::units::Rate;
+use shallows_results::ports::{LinkRole, PortRecord};
+use shallows_results::probes::{QueueSample, RttSample, SampleWriter};
+use shallows_results::record::Completeness;
+use shallows_results::size_class::SizeClasses;
+use shallows_results::summary::RunFacts;
+
+use shallows_core::units::Time;
+use shallows_results::RunRecord;
+use shallows_results::probes::GoodputSample;
+use shallows_results::record::FlowRecord;
+use shallows_results::statistics::PercentileRule;
+use shallows_results::summary::Summary;
+
+use super::*;
+
+fn flow(id: u64, bytes: u64, fct_us: u64, sent: u32, dropped: u32) -> FlowRecord {
+    FlowRecord {
+        id,
+        start: Time::ZERO,
+        src: 0,
+        dst: 1,
+        bytes,
+        service: 0,
+        fct: Some(Time::from_us(fct_us)),
+        ideal_fct: Time::from_us(10),
+        retransmits: 0,
+        timeouts: 0,
+        marks: dropped + 1,
+        sent: Some(sent),
+        dropped: Some(dropped),
+    }
+}
+
+/// Two small flows of 10 KB and a large one of 20 MB.
+fn record() -> RunRecord {
+    let flows = vec![
+        flow(0, 10_000, 30, 10, 0),
+        flow(1, 10_000, 40, 10, 1),
+        FlowRecord {
+            service: 3,
+            timeouts: 2,
+            ..flow(2, 20_000_000, 20_000, 100, 7)
+        },
+    ];
+    let facts = RunFacts {
+        simulated: Time::from_ms(50),
+        ..RunFacts::default()
+    };
+    let rule = PercentileRule::NearestRank;
+    let whole = Completeness::Complete;
+    let summary = Summary::new(&flows, whole, SizeClasses::default(), rule, facts).unwrap();
+    let mut record = RunRecord::new(flows, Some(summary));
+    let mut queues = SampleWriter::in_memory();
+    for (us, queue, bytes) in [(1, 0, 500), (1, 1, 1_500), (2, 0, 0), (2, 1, 1_000)] {
+        let time = Time::from_us(us);
+        let sample = QueueSample {
+            time,
+            port: 1,
+            queue,
+            bytes,
+            packets: 0,
+            threshold: None,
+        };
+        queues.write(&sample).unwrap();
+    }
+    record.insert("queues", queues.finish().unwrap().unwrap());
+    let mut rtts = SampleWriter::in_memory();
+    for us in [10, 30] {
+        let rtt = Time::from_us(us);
+        rtts.write(&RttSample {
+            time: rtt,
+            flow: 0,
+            rtt,
+        })
+        .unwrap();
+    }
+    record.insert("flows-rtt", rtts.finish().unwrap().unwrap());
+    // The first sample is before anything has arrived, and does not count.
+    let mut goodput = SampleWriter::in_memory();
+    for (ms, service, bytes) in [
+        (0, 0, 0),
+        (1, 0, 1_000),
+        (1, 1, 0),
+        (3, 0, 251_000),
+        (3, 1, 125_000),
+    ] {
+        let time = Time::from_ms(ms);
+        goodput
+            .write(&GoodputSample {
+                time,
+                service,
+                bytes,
+            })
+            .unwrap();
+    }
+    record.insert("goodput", goodput.finish().unwrap().unwrap());
+    let port = |name: &str, role| PortRecord {
+        name: name.to_owned(),
+        role,
+        rate: Rate::from_gbps(1),
+        counters: None,
+    };
+    record.ports = vec![
+        port("h0->s", LinkRole::HostUp),
+        port("s->h0", LinkRole::HostDown),
+    ];
+    record
+}
+
+#[test]
+fn metrics_are_functions_over_a_record() {
+    let run = Measured::of_record(record(), None);
+    for (name, expected) in [
+        ("small.mean", 0.035),
+        ("small.p99.9", 0.04),
+        ("all.max", 20.0),
+        // sqrt((0.03^2 + 0.04^2) / 2) ms
+        ("small.rms", 0.035_355_339_059_327_38),
+        ("all.slowdown.max", 2000.0),
+        ("small.slowdown.mean", 3.5),
+        // 20 MB in 20 ms.
+        ("throughput.large", 8_000.0),
+        ("fct.host.0", 0.03),
+        ("drops.small", 1.0),
+        ("drops.service.0", 1.0),
+        ("service.3.mean", 20.0),
+        ("service.3.slowdown.max", 2000.0),
+        ("throughput.service.3", 8_000.0),
+        ("timeouts.service.3", 2.0),
+        ("drop-rate.small", 5.0),
+        ("drop-rate.large", 7.0),
+        ("marks.small", 3.0),
+        ("queue.s->h0.max", 2.0),
+        ("queue.s->h0.p50", 1.0),
+        ("rtt.data.mean", 20.0),
+        ("goodput.flow.2", 8_000.0),
+        // 20,020,000 bytes in 50 ms.
+        ("delivered", 3_203.2),
+        // 10 KB in 30 and 40 us: (1/3 + 1/4)^2 / (2 (1/9 + 1/16)) = 49/50.
+        ("fairness.small", 0.98),
+        // 250 and 125 KB in 2 ms.
+        ("received.1", 1_000.0),
+        ("received.2", 500.0),
+        ("received", 1_500.0),
+        ("received.1+received.2+drops.small", 1_501.0),
+    ] {
+        let metric = Metric::try_from(name.to_owned()).unwrap();
+        let value = metric
+            .of(&run)
+            .unwrap_or_else(|| panic!("{name} has no value"));
+        assert!(
+            (value - expected).abs() < 1e-9 * expected,
+            "{name}: {value}"
+        );
+    }
+    for name in ["queue.nowhere.p99", "goodput.flow.9"] {
+        assert_eq!(
+            Metric::try_from(name.to_owned()).unwrap().of(&run),
+            None,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn names_that_mean_nothing_are_refused() {
+    for name in [
+        "",
+        "all",
+        "all.p",
+        "all.p101",
+        "all.p99.99",
+        "tiny.mean",
+        "goodput.0",
+        "goodput.flow",
+        "received.0",
+        "rate.read.block",
+        "rtt.mean+",
+        "queue.p99",
+        "drops.p99",
+        "mice.small",
+        "service.p99",
+        "service.3",
+        "service.x.p99",
+        "rtt",
+        "slowdown.mean",
+    ] {
+        assert!(Metric::try_from(name.to_owned()).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn every_row_is_found_by_its_example() {
+    for row in table::ROWS {
+        let metric = Metric::try_from(row.example.to_owned()).unwrap();
+        assert!(
+            matches!(metric, Metric::Of(found, _) if found == row),
+            "{}: {metric:?}",
+            row.example
+        );
+        assert!(!row.about.is_empty() && !row.about.ends_with('.'));
+    }
+}

@@ -1,0 +1,152 @@
+//! Values that metrics take from a run's record and summary.
+
+use shallows_core::units::Time;
+use shallows_results::RunRecord;
+use shallows_results::probes::{GoodputSample, Sample as _};
+use shallows_results::record::FlowRecord;
+use shallows_results::series::{Series, Values};
+use shallows_results::size_class::SizeClass;
+use shallows_results::statistics::Percentile;
+use shallows_results::summary::{LevelSummary, ReasonCounts, Summary};
+
+use super::pattern::{Class, Statistic};
+
+/// Flow completion time in ms.
+pub(super) fn ms(flow: &FlowRecord) -> Option<f64> {
+    Some(flow.fct?.as_secs_f64() * 1e3)
+}
+
+/// A value of each flow of a class, sorted.
+pub(super) fn of_flows(
+    record: &RunRecord,
+    summary: &Summary,
+    class: Class,
+    value: impl Fn(&FlowRecord) -> Option<f64>,
+) -> Vec<f64> {
+    let flows = record.flows.iter().filter(|flow| class.has(flow, summary));
+    let mut values: Vec<f64> = flows.filter_map(value).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// The sum of a count of each flow of a class, if all have one.
+pub(super) fn sum(
+    record: &RunRecord,
+    summary: &Summary,
+    class: Class,
+    count: fn(&FlowRecord) -> Option<u32>,
+) -> Option<f64> {
+    let flows = record.flows.iter().filter(|flow| class.has(flow, summary));
+    let counts: Option<Vec<u32>> = flows.map(count).collect();
+    Some(counts?.into_iter().map(f64::from).sum())
+}
+
+/// Jain's index of fairness: the square of the sum over the sum of squares and their number. It is
+/// 1 if all are equal and 1/n if one has all.
+pub(super) fn jain(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+pub(super) fn levels(summary: &Summary, service: u32) -> Option<&LevelSummary> {
+    let mut levels = summary.facts.levels.iter();
+    levels.find(|of| of.service == service)
+}
+
+/// What the summary has of flow completion times, in ms.
+pub(super) fn fct_in_summary(summary: &Summary, class: Class, statistic: Statistic) -> Option<f64> {
+    let classes = &summary.classes;
+    let of_class = match class {
+        Class::All => &classes.all,
+        Class::Only(SizeClass::Small) => &classes.small,
+        Class::Only(SizeClass::Medium) => &classes.medium,
+        Class::Only(SizeClass::Large) => &classes.large,
+        Class::Service(_) => return None,
+    };
+    let fct = of_class.fct?.map(|time| time.as_secs_f64() * 1e3);
+    match statistic {
+        Statistic::Mean => Some(fct.mean),
+        Statistic::Max => Some(fct.max),
+        Statistic::Percentile(Percentile::P50) => Some(fct.p50),
+        Statistic::Percentile(Percentile::P95) => Some(fct.p95),
+        Statistic::Percentile(Percentile::P99) => Some(fct.p99),
+        Statistic::Percentile(Percentile::P99_9) => Some(fct.p99_9),
+        Statistic::Percentile(_) | Statistic::Rms => None,
+    }
+}
+
+/// Packets of all reasons.
+pub(super) fn total(counts: &[ReasonCounts]) -> f64 {
+    counts.iter().map(|of| of.counts.total() as f64).sum()
+}
+
+pub(super) fn mbps(bytes: u64, time: Time) -> Option<f64> {
+    (time > Time::ZERO).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
+}
+
+pub(crate) fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
+    match table.column(column)? {
+        Values::Times(times) => Some(times),
+        _ => None,
+    }
+}
+
+/// What has arrived of a service or of all, in Mbps, from the first sample at which there was
+/// anything to the last.
+pub(super) fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> {
+    let table = record.table(GoodputSample::FILE).ok()??;
+    let at = times(&table, "time_us")?;
+    let (Values::Integers(services), Values::Integers(bytes)) =
+        (table.column("service")?, table.column("bytes")?)
+    else {
+        return None;
+    };
+    // Instant, bytes of all services, and of those asked for.
+    let mut samples: Vec<(Time, i64, i64)> = Vec::new();
+    for ((&time, &of), &bytes) in at.iter().zip(services).zip(bytes) {
+        let wanted = service.is_none_or(|service| i64::from(service) == of);
+        let counted = if wanted { bytes } else { 0 };
+        match samples.last_mut() {
+            Some((last, all, some)) if *last == time => {
+                (*all, *some) = (*all + bytes, *some + counted);
+            }
+            _ => samples.push((time, bytes, counted)),
+        }
+    }
+    let (start, _, before) = samples.iter().find(|(_, all, _)| *all > 0)?;
+    let (end, _, after) = samples.last()?;
+    mbps(
+        u64::try_from(after - before).ok()?,
+        end.saturating_sub(*start),
+    )
+}
+
+/// Lengths of a port's queues together, at each instant, sorted.
+pub(crate) fn queue_kb(record: &RunRecord, port: &str) -> Option<Vec<f64>> {
+    let number = record.ports.iter().position(|of| of.name == port)?;
+    let number = i64::try_from(number).ok()?;
+    let table = record.table("queues").ok()??;
+    let at = times(&table, "time_us")?;
+    let (Values::Integers(ports), Values::Integers(bytes)) =
+        (table.column("port")?, table.column("bytes")?)
+    else {
+        return None;
+    };
+    let mut lengths: Vec<(Time, f64)> = Vec::new();
+    for ((&time, _), &bytes) in at
+        .iter()
+        .zip(ports)
+        .zip(bytes)
+        .filter(|((_, of), _)| **of == number)
+    {
+        let kb = bytes as f64 / 1e3;
+        match lengths.last_mut() {
+            Some((last, sum)) if *last == time => *sum += kb,
+            _ => lengths.push((time, kb)),
+        }
+    }
+    let mut lengths: Vec<f64> = lengths.into_iter().map(|(_, kb)| kb).collect();
+    lengths.sort_unstable_by(f64::total_cmp);
+    Some(lengths)
+}
