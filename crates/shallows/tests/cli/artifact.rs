@@ -84,11 +84,10 @@ listed: different: flows.csv
     let moved = elsewhere.path().join("moved");
     fs::remove_file(moved.join("listed/flows.csv")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", moved.join("listed/flows.csv")).unwrap();
-    let assert = shallows(&elsewhere).args(check).assert();
-    assert.code(1).stdout_eq(str![[r#"
-listed/flows.csv: changed or missing
-...
-"#]]);
+    let output = shallows(&elsewhere).args(check).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("flows.csv"), "{error}");
     let index = read_text(&elsewhere, "moved/artifact.json");
     let index = index.replace("\"listed\"", "\"../../listed\"");
     write(&elsewhere, "moved/artifact.json", &index);
