@@ -39,6 +39,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "mq-ecn/beyond-100g.toml",
     "ear/paper.toml",
     "ear/deviations.toml",
+    "ear/results/full.csv",
     "ear/results/quick.csv",
     "ear/as-published.toml",
     "ear/case1.toml",
