@@ -20,6 +20,7 @@ macro_rules! files {
 const BUILT_IN: &[(&str, &str)] = &files![
     "mq-ecn/paper.toml",
     "mq-ecn/deviations.toml",
+    "mq-ecn/results/full.csv",
     "mq-ecn/results/quick.csv",
     "mq-ecn/motivation.toml",
     "mq-ecn/testbed.toml",
