@@ -20,6 +20,7 @@ macro_rules! files {
 const BUILT_IN: &[(&str, &str)] = &files![
     "mq-ecn/paper.toml",
     "mq-ecn/deviations.toml",
+    "mq-ecn/results/full.csv",
     "mq-ecn/results/quick.csv",
     "mq-ecn/motivation.toml",
     "mq-ecn/testbed.toml",
@@ -39,6 +40,7 @@ const BUILT_IN: &[(&str, &str)] = &files![
     "mq-ecn/beyond-100g.toml",
     "ear/paper.toml",
     "ear/deviations.toml",
+    "ear/results/full.csv",
     "ear/results/quick.csv",
     "ear/as-published.toml",
     "ear/case1.toml",
