@@ -10,9 +10,9 @@ pub(super) fn render(drawing: &Drawing, scale: f32) -> Vec<u8> {
     let content = content(drawing, scale);
     let (width, height) = (drawing.width * scale, drawing.height * scale);
     let mut file = File::default();
-    file.object("<< /Type /Catalog /Pages 2 0 R >>".into());
-    file.object("<< /Type /Pages /Kids [3 0 R] /Count 1 >>".into());
-    file.object(format!(
+    file.object("<< /Type /Catalog /Pages 2 0 R >>");
+    file.object("<< /Type /Pages /Kids [3 0 R] /Count 1 >>");
+    file.object(&format!(
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width:.2} {height:.2}] /Contents 4 0 R \
          /Resources << /Font << /F0 5 0 R /F1 10 0 R >> \
          /ExtGState << /G0 << /CA 1 >> /G1 << /CA 0.45 >> >> >> >>"
@@ -33,7 +33,7 @@ fn embed(file: &mut File, first: usize, bold: bool) {
         "DejaVuSans"
     };
     let [cid, descriptor, data, unicode] = [1, 2, 3, 4].map(|after| first + after);
-    file.object(format!(
+    file.object(&format!(
         "<< /Type /Font /Subtype /Type0 /BaseFont /{name} /Encoding /Identity-H \
          /DescendantFonts [{cid} 0 R] /ToUnicode {unicode} 0 R >>"
     ));
@@ -42,12 +42,12 @@ fn embed(file: &mut File, first: usize, bold: bool) {
         format!("{width:.0}")
     });
     let widths = widths.collect::<Vec<_>>().join(" ");
-    file.object(format!(
+    file.object(&format!(
         "<< /Type /Font /Subtype /CIDFontType2 /BaseFont /{name} /CIDToGIDMap /Identity \
          /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> \
          /FontDescriptor {descriptor} 0 R /W [0 [{widths}]] >>"
     ));
-    file.object(format!(
+    file.object(&format!(
         "<< /Type /FontDescriptor /FontName /{name} /Flags 32 /FontBBox [-1000 -400 1600 1100] \
          /ItalicAngle 0 /Ascent 928 /Descent -236 /CapHeight 729 /StemV {} /FontFile2 {data} 0 R >>",
         if bold { 140 } else { 80 }
@@ -130,10 +130,10 @@ fn content(drawing: &Drawing, scale: f32) -> String {
             } => {
                 let font = font(*bold);
                 let before = anchor * font.width(text, *size);
-                let glyphs: String = text
-                    .chars()
-                    .map(|c| format!("{:04x}", font.glyph(c)))
-                    .collect();
+                let mut glyphs = String::new();
+                for character in text.chars() {
+                    let _ = write!(glyphs, "{:04x}", font.glyph(character));
+                }
                 let (x, y) = at;
                 let matrix = match upwards {
                     true => format!("0 -1 -1 0 {:.2} {:.2}", x, y + before),
@@ -187,7 +187,7 @@ impl File {
         self.bytes.extend(format!("{number} 0 obj\n").bytes());
     }
 
-    fn object(&mut self, text: String) {
+    fn object(&mut self, text: &str) {
         self.begin();
         self.bytes.extend(text.bytes());
         self.bytes.extend(b"\nendobj\n");
