@@ -284,8 +284,13 @@ pub(crate) struct StudyArgs {
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) look: crate::plot::LookArgs,
+    // Not flattened: clap loses an optional group that has another one in it.
+    /// Width of figures: of a screen, or of one or two columns of a paper.
+    #[arg(long, value_enum, value_name = "WIDTH")]
+    pub(crate) width: Option<crate::plot::FigureWidth>,
+    /// Leave out title and note of figures, for those that have a caption.
+    #[arg(long)]
+    pub(crate) no_title: bool,
 }
 
 #[derive(Debug, Args)]

@@ -80,7 +80,10 @@ fn request(args: &StudyArgs, registry: &Registry) -> Result<(Study, Request), Fa
         out,
         threads: args.threads.map_or_else(cores, usize::from),
         fresh: false,
-        look: args.look.look(),
+        look: Look {
+            width: args.width.unwrap_or_default().width(),
+            no_title: args.no_title,
+        },
     };
     Ok((study, request))
 }
