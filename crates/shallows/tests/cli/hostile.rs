@@ -136,6 +136,7 @@ fn a_directory_holds_one_run() {
         [
             "flows.csv",
             "notes.txt",
+            "ports.csv",
             "run.sha256",
             "scenario.toml",
             "summary.json"
