@@ -111,8 +111,6 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// List the built-in scenarios and studies.
     Examples,
-    /// List the metrics of runs: names, units and needs.
-    Metrics,
     /// Print a built-in scenario or study, to change it: shallows new quickstart > my.toml.
     New {
         /// Name from `shallows examples`.
@@ -177,7 +175,7 @@ pub(crate) struct RunArgs {
     /// Print the summary as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Explain the columns of the summary, and name the engine and the reason for it.
+    /// Explain the columns of the summary.
     #[arg(long, conflicts_with_all = ["json", "vary"])]
     pub(crate) explain: bool,
     /// Write a trace for ui.perfetto.dev: flows as slices, queues and windows as counters, marks and
@@ -286,11 +284,11 @@ pub(crate) struct StudyArgs {
     /// Print means and intervals as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    // Not flattened: clap takes an optional group with another one in it for absent.
+    // Not flattened: clap loses an optional group that has another one in it.
     /// Width of figures: of a screen, or of one or two columns of a paper.
-    #[arg(long, value_enum, value_name = "WIDTH", default_value_t = crate::plot::FigureWidth::Screen)]
-    pub(crate) width: crate::plot::FigureWidth,
-    /// Leave out title and note, for a figure that has a caption.
+    #[arg(long, value_enum, value_name = "WIDTH")]
+    pub(crate) width: Option<crate::plot::FigureWidth>,
+    /// Leave out title and note of figures, for those that have a caption.
     #[arg(long)]
     pub(crate) no_title: bool,
 }

@@ -7,7 +7,6 @@ use shallows_core::registry::Registry;
 use shallows_results::figure::Width;
 use shallows_run::Interrupt;
 use shallows_study::plot::{RunPlot, SweepPlot, plot_run, plot_sweep};
-use shallows_study::sweep::Look;
 
 use crate::failure::Failure;
 use crate::interrupt::watch_for_ctrl_c;
@@ -66,15 +65,6 @@ pub(crate) enum FigureWidth {
     Screen,
     OneColumn,
     TwoColumns,
-}
-
-impl LookArgs {
-    pub(crate) fn look(self) -> Look {
-        Look {
-            width: self.width.width(),
-            no_title: self.no_title,
-        }
-    }
 }
 
 impl FigureWidth {

@@ -12,7 +12,6 @@ use crate::failure::Failure;
 use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
 use crate::overall::Overall;
-use crate::plot::LookArgs;
 use crate::repro::cores;
 use crate::run;
 
@@ -81,11 +80,10 @@ fn request(args: &StudyArgs, registry: &Registry) -> Result<(Study, Request), Fa
         out,
         threads: args.threads.map_or_else(cores, usize::from),
         fresh: false,
-        look: LookArgs {
-            width: args.width,
+        look: Look {
+            width: args.width.unwrap_or_default().width(),
             no_title: args.no_title,
-        }
-        .look(),
+        },
     };
     Ok((study, request))
 }

@@ -481,7 +481,7 @@ error: [..]/flows.csv: line 2: dst is 9, the fabric has hosts 0 to 3
 "#]]);
     let assert = shallows(&directory).args(run).arg("none.csv").assert();
     assert.code(2).stderr_eq(str![[r#"
-error: [..]/none.csv: No such file or directory (os error 2)
+error: [..]/none.csv: there is no such file
  --> --flows none.csv
 
 "#]]);

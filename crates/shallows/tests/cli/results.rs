@@ -16,7 +16,7 @@ fn a_table_is_printed_and_files_are_written() {
     let directory = with_tiny();
     let assert = shallows(&directory).args(["run", "tiny.toml"]).assert();
     assert.success().stderr_eq("").stdout_eq(str![[r#"
-load: 50.0% requested, 42.9% offered of 40 Gbps
+load: 50.0% requested, 42.9% offered of 40 Gbps; [..]% carried by the hosts' links
 
 [..] flow completion time [..] slowdown[..]
 class   flows  unfinished [..] p99.9 [..] throughput
@@ -50,6 +50,7 @@ results: out/tiny
         files,
         [
             "flows.parquet",
+            "ports.csv",
             "run.sha256",
             "scenario.toml",
             "summary.json"
