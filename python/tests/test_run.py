@@ -80,7 +80,7 @@ def test_metrics_are_those_of_the_summary(tiny):
     run = shallows.run(tiny)
     mean_us = run.summary["classes"]["all"]["fct_us"]["mean"]
     assert run.metric("all.mean") == pytest.approx(mean_us / 1e3, rel=1e-12)
-    with pytest.raises(ValueError, match="is no metric"):
+    with pytest.raises(ValueError, match="is not a metric"):
         run.metric("all.men")
 
 

@@ -372,7 +372,7 @@ error: there is no axis "laod"; there are: scheme, load
     refused(
         &STUDY.replace("metric = \"all.mean\"", "metric = \"all.men\""),
         str![[r#"
-error: "all.men" is no metric; write one such as all.mean, small.p99, rtt.mean, goodput.1, timeouts
+error: "all.men" is not a metric; write one such as all.mean, small.p99, rtt.mean, goodput.1, timeouts (`shallows metrics` lists all)
   --> study.toml:23:10
    |
 23 | metric = "all.men"
