@@ -319,10 +319,10 @@ fn a_trial_ends_unless_it_is_confirmed() {
 
     // Nobody stands guard: the program lets everything pass, and the next trial returns to nothing.
     qjump::apply(&device, &limits(), &trial).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(450));
+    thread::sleep(Duration::from_millis(450));
     let report = qjump::apply(&device, &limits(), &trial).unwrap();
     assert_eq!(report.replaced, None);
-    std::thread::sleep(std::time::Duration::from_millis(450));
+    thread::sleep(Duration::from_millis(450));
     assert_eq!(host.status().unwrap().trial, Some(Time::ZERO));
     let dropped = host.status().unwrap().levels[2].dropped_packets;
     host.send(2, 1514, 5);
@@ -373,7 +373,7 @@ fn limiters_of_dead_namespaces_go_by_themselves() {
             run(&format!("ip netns add {}", host.name));
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(50));
     }
     panic!("it is still there");
 }
