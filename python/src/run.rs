@@ -57,6 +57,7 @@ impl NativeRun {
     }
 
     /// Writes the run into a directory, as the command does.
+    #[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
     fn save(&self, py: Python<'_>, directory: PathBuf, format: &str) -> PyResult<()> {
         if let Some(from) = &self.directory {
             let message = format!("the run was read from {}: copy that", from.display());

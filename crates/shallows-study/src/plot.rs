@@ -89,9 +89,10 @@ pub fn plot_run(
                 probes.throughput = Some(Sampled { of, interval });
                 Ok(())
             };
-            let throughput = match hottest.is_empty() {
-                true => None,
-                false => again(&sampled, progress)?,
+            let throughput = if hottest.is_empty() {
+                None
+            } else {
+                again(&sampled, progress)?
             };
             let mut panels = vec![completion_panel(&record), tail_panel(&record)];
             if let Some(table) = throughput.and_then(|of| of.table("throughput").ok().flatten()) {
@@ -114,12 +115,10 @@ pub fn plot_run(
                 .table("queues")
                 .map_err(anyhow::Error::from)?;
             let table = table.context("the run has no samples of queues")?;
-            let panel = queues(port, link as i64, &table).context("the port was not sampled")?;
-            (
-                "queue".to_owned(),
-                vec![panel],
-                format!("Sampled every {interval}."),
-            )
+            let number = i64::try_from(link).context("ports are numbered by 32 bits")?;
+            let panel = queues(port, number, &table).context("the port was not sampled")?;
+            let note = format!("Sampled every {interval}.");
+            ("queue".to_owned(), vec![panel], note)
         }
         RunPlot::Flows(flows) => {
             let interval = every(SAMPLES);
@@ -139,11 +138,8 @@ pub fn plot_run(
             let table = again.table("flows-cwnd").map_err(anyhow::Error::from)?;
             let table = table.context("the flows had no windows")?;
             let panel = windows(flows, &table).context("the flows had no windows")?;
-            (
-                "cwnd".to_owned(),
-                vec![panel],
-                format!("Sampled every {interval}."),
-            )
+            let note = format!("Sampled every {interval}.");
+            ("cwnd".to_owned(), vec![panel], note)
         }
     };
     let figure = Figure {
@@ -361,7 +357,7 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
     let curves = plot.curves.as_deref().map(axis).transpose()?;
     let metric = Metric::try_from(plot.metric.clone()).map_err(|problem| anyhow!(problem))?;
     let values = values(directory, &runs, &plot.metric, &metric)?;
-    let mut groups: Vec<(String, Vec<(f64, Vec<f64>)>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<PointValues>)> = Vec::new();
     for (row, value) in values.iter().enumerate() {
         let Some(value) = value else { continue };
         let at = position(x, row).with_context(|| {
@@ -371,13 +367,11 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
             )
         })?;
         let label = curves.map_or_else(|| plot.metric.clone(), |cells| text(cells, row));
-        let group = match groups.iter().position(|(known, _)| *known == label) {
-            Some(group) => group,
-            None => {
-                groups.push((label, Vec::new()));
-                groups.len() - 1
-            }
-        };
+        let known = groups.iter().position(|(known, _)| *known == label);
+        let group = known.unwrap_or_else(|| {
+            groups.push((label, Vec::new()));
+            groups.len() - 1
+        });
         let points = &mut groups[group].1;
         match points.iter().position(|(known, _)| *known == at) {
             Some(point) => points[point].1.push(*value),
@@ -387,7 +381,7 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
     if groups.is_empty() {
         return Err(anyhow!("no run has a value of {}", plot.metric).into());
     }
-    let curve = |(style, (label, mut points)): (usize, (String, Vec<(f64, Vec<f64>)>))| {
+    let curve = |(style, (label, mut points)): (usize, (String, Vec<PointValues>))| {
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         let points = points.into_iter().filter_map(|(x, values)| {
             let Interval {
@@ -418,13 +412,11 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
         panels: vec![Panel {
             title: plot.metric.clone(),
             x: Axis::new(plot.x.clone(), Extent::Data),
-            y: match plot.logarithmic {
-                true => Axis {
-                    extent: Extent::Data,
-                    ..y
-                }
-                .logarithmic(),
-                false => y,
+            y: if plot.logarithmic {
+                let extent = Extent::Data;
+                Axis { extent, ..y }.logarithmic()
+            } else {
+                y
             },
             plot: Plot::Points(groups.into_iter().enumerate().map(curve).collect()),
         }],
@@ -435,6 +427,9 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
     };
     Ok((figure, words))
 }
+
+/// The place of a point on the x axis and the values of its runs.
+type PointValues = (f64, Vec<f64>);
 
 /// A metric of every run: from the table, or else from the kept runs.
 fn values(

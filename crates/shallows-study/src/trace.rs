@@ -157,18 +157,17 @@ impl<'a> Tracer<'a> {
             if (bytes, marks, drops) == (port.bytes, port.marks, port.drops) {
                 continue;
             }
-            let (queue, events) = match port.tracks {
-                Some(tracks) => tracks,
-                None => {
-                    let name = format!("queue {}", port.name);
-                    let queue = writer.byte_counter(&name, None)?;
-                    let events = writer.track(&format!("marks and drops {}", port.name), None)?;
-                    port.tracks = Some((queue, events));
-                    (queue, events)
-                }
+            let (queue, events) = if let Some(tracks) = port.tracks {
+                tracks
+            } else {
+                let name = format!("queue {}", port.name);
+                let queue = writer.byte_counter(&name, None)?;
+                let events = writer.track(&format!("marks and drops {}", port.name), None)?;
+                port.tracks = Some((queue, events));
+                (queue, events)
             };
             if bytes != port.bytes {
-                writer.count(queue, now, bytes as i64)?;
+                writer.count(queue, now, bytes.cast_signed())?;
             }
             for (name, after, before) in
                 [("marks", marks, port.marks), ("drops", drops, port.drops)]
@@ -242,13 +241,12 @@ impl<'a> Tracer<'a> {
                     continue;
                 }
                 let free = lanes.iter().position(|&(_, until)| until <= start);
-                let lane = match free {
-                    Some(lane) => lane,
-                    None => {
-                        let track = self.writer()?.track("flows", Some(parent))?;
-                        lanes.push((track, end));
-                        lanes.len() - 1
-                    }
+                let lane = if let Some(lane) = free {
+                    lane
+                } else {
+                    let track = self.writer()?.track("flows", Some(parent))?;
+                    lanes.push((track, end));
+                    lanes.len() - 1
                 };
                 lanes[lane].1 = end;
                 let (spec, outcome) = simulation.flow(number);

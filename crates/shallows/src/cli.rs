@@ -111,6 +111,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// List the built-in scenarios and studies.
     Examples,
+    /// List the metrics of runs: names, units and needs.
+    Metrics,
     /// Print a built-in scenario or study, to change it: shallows new quickstart > my.toml.
     New {
         /// Name from `shallows examples`.
@@ -175,7 +177,7 @@ pub(crate) struct RunArgs {
     /// Print the summary as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Explain the columns of the summary.
+    /// Explain the columns of the summary, and name the engine and the reason for it.
     #[arg(long, conflicts_with_all = ["json", "vary"])]
     pub(crate) explain: bool,
     /// Write a trace for ui.perfetto.dev: flows as slices, queues and windows as counters, marks and

@@ -1,5 +1,6 @@
 //! `shallows run`: from a scenario to results.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -80,10 +81,10 @@ fn described(args: &RunArgs, of: Sampling) -> String {
         of.interval
     );
     if let Some(until) = of.until {
-        text += &format!(", none after {until}");
+        let _ = write!(text, ", none after {until}");
     }
     if of.flows_left_out > 0 {
-        text += &format!(", {} flows left out", of.flows_left_out);
+        let _ = write!(text, ", {} flows left out", of.flows_left_out);
     }
     text + ")\n"
 }

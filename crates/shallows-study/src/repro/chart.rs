@@ -288,14 +288,12 @@ impl Chart<'_> {
         }
         for (column, label, value) in cells {
             let place = columns.iter().position(|known| *known == column);
-            let row = match rows.iter().position(|row| row.label == label) {
-                Some(row) => row,
-                None => {
-                    let values = vec![f64::NAN; columns.len()];
-                    rows.push(HeatRow { label, values });
-                    rows.len() - 1
-                }
-            };
+            let known = rows.iter().position(|row| row.label == label);
+            let row = known.unwrap_or_else(|| {
+                let values = vec![f64::NAN; columns.len()];
+                rows.push(HeatRow { label, values });
+                rows.len() - 1
+            });
             if let Some(place) = place {
                 rows[row].values[place] = value;
             }

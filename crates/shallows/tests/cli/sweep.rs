@@ -251,9 +251,9 @@ fn an_axis_without_end_is_refused() {
 /// A legend has the number of seeds that have run.
 #[test]
 fn seeds_that_failed_are_not_counted() {
-    let directory = with_study();
     // Whether a flow is over by then depends on the seed. A run in which none has started fails.
     const UNTIL: &str = "40us";
+    let directory = with_study();
     let study = STUDY.replace("values = [0.3, 0.9]", "values = [0.3]");
     write(&directory, "study.toml", &study);
     let run = |seed: u64| {
