@@ -103,16 +103,13 @@ fn segments() -> Vec<(u64, u32, u64)> {
                 }
             }
             now += Time::from_us(10);
-            match flight.pop_front() {
-                Some(segment) => {
-                    for ack in receiver.on_segment(now, &segment, Ecn::Ect0) {
-                        sender.on_ack(now, &ack);
-                    }
+            if let Some(segment) = flight.pop_front() {
+                for ack in receiver.on_segment(now, &segment, Ecn::Ect0) {
+                    sender.on_ack(now, &ack);
                 }
-                None => {
-                    now = now.max(sender.deadline().expect("something is outstanding"));
-                    sender.on_deadline(now);
-                }
+            } else {
+                now = now.max(sender.deadline().expect("something is outstanding"));
+                sender.on_deadline(now);
             }
         }
     }
