@@ -3,12 +3,12 @@
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::workload::Barrier;
 
-/// Which flows each barrier still waits for.
+/// The flows that each barrier still waits for.
 #[derive(Debug, Default)]
 pub struct Barriers {
     /// The flows that barriers wait for, each with such a barrier, in the order of both.
     waiting: Vec<(u32, u32)>,
-    /// How many flows each barrier waits for.
+    /// Number of flows that each barrier waits for.
     missing: Vec<u32>,
 }
 

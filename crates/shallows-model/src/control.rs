@@ -3,7 +3,7 @@
 use shallows_core::units::Time;
 use thiserror::Error;
 
-/// How control messages travel.
+/// The path of control messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
     /// As packets of the fabric, which queue and can be lost. They enter the NIC past the gates of
@@ -40,7 +40,7 @@ pub struct Channel {
     pub to: u32,
 }
 
-/// Why agents cannot work.
+/// The reason why agents cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
     /// An agent at a host that does not exist.

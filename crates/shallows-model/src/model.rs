@@ -49,7 +49,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Whether some flows end by themselves: not those that are UDP or last as long as the run.
+    /// Returns true if some flows end by themselves: not those that are UDP or last as long as the run.
     pub fn has_finite_flows(&self) -> bool {
         let workload = &self.workload;
         let mut flows = (0..).zip(&workload.flows);

@@ -8,7 +8,7 @@ use shallows_core::units::{Bytes, Time};
 
 use crate::topology::{Fabric, Node};
 
-/// How the ports of a fabric are made.
+/// Configuration of the ports of a fabric.
 #[derive(Clone, Debug)]
 pub struct PortSetup {
     /// Ports of switches.
@@ -42,7 +42,7 @@ impl PortSetup {
         }
     }
 
-    /// What the port of a link is made of.
+    /// Configuration of the port of one link.
     pub fn config(&self, fabric: &Fabric, link: u32) -> &PortConfig {
         if let Some(special) = self.special.get(&link) {
             return special;

@@ -74,7 +74,7 @@ impl Keyed for RoutingError {
     }
 }
 
-/// Why paths cannot be set up.
+/// The reason why paths cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RoutingError {
     /// More than should be kept in memory.
@@ -82,7 +82,7 @@ pub enum RoutingError {
         "the routing table would take {bytes}, at most {most} are allowed; put more hosts at each switch"
     )]
     TooLarge {
-        /// What it would take.
+        /// The amount that it would take.
         bytes: Bytes,
         /// The limit.
         most: Bytes,

@@ -1,4 +1,4 @@
-//! Which links a packet takes: shortest paths, and one of several that are equally short.
+//! Paths of packets: shortest paths, and one of several that are equally short.
 //!
 //! Hosts behind one switch are reached alike, so the table has a row for each switch that has hosts
 //! and two bytes in it for every switch ([`Router::table_bytes`]): 576 B for 12 x 12 x 12
@@ -45,7 +45,7 @@ pub struct Router {
     states: Vec<LinkState>,
 }
 
-/// How one of several next hops is taken.
+/// Choice among several next hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Hash(Selection),
@@ -54,7 +54,7 @@ enum Choice {
     TtlHash,
 }
 
-/// What the selector of [`Router::path`] must be.
+/// Meaning of the selector of [`Router::path`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// A number of the flow: its packets take one path.
@@ -67,7 +67,7 @@ pub enum Selection {
     Connection,
 }
 
-/// Which connection of two hosts one is.
+/// Number of a connection among those of two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The one that they have from the start.
@@ -119,7 +119,7 @@ impl Router {
         edges * u64::from(fabric.switches()) * size_of::<u16>() as u64
     }
 
-    /// What [`Router::path`] must be given as a selector.
+    /// The selector that [`Router::path`] expects.
     pub fn selection(&self) -> Selection {
         match self.choice {
             Choice::Hash(selection) => selection,

@@ -7,7 +7,7 @@ use super::{Fabric, Link, Node, Place, TopologyError};
 /// More directed links than this are refused: their ports would take 17 GB, a kilobyte each.
 pub(super) const MOST_LINKS: u64 = 1 << 24;
 
-/// What the cables of a regular fabric are like.
+/// Rates and delays of a regular fabric.
 #[derive(Clone, Copy)]
 pub(super) struct Cabling {
     host: (Rate, Time),

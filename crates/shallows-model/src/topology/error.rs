@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::{LONGEST_DELAY, nearest};
 
-/// Why a fabric cannot be built.
+/// The reason why a fabric cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TopologyError {
     /// Something must not be zero.
@@ -121,7 +121,7 @@ impl Keyed for TopologyError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no node {name:?}{}", .nearest.as_ref().map(|n| format!(", did you mean {n:?}?")).unwrap_or_default())]
 pub struct UnknownNode {
-    /// What was written.
+    /// The text as written.
     pub name: String,
     /// The most similar name, if one is close.
     pub nearest: Option<String>,

@@ -65,7 +65,7 @@ pub struct Link {
     pub propagation: Time,
 }
 
-/// Where a host stands. Two hosts share a group if the numbers are equal.
+/// Location of a host. Two hosts share a group if the numbers are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The switch that its cable goes to.
@@ -130,7 +130,7 @@ impl Fabric {
         link ^ 1
     }
 
-    /// Where `host` stands.
+    /// The location of `host`.
     ///
     /// # Panics
     /// If there is no such host.

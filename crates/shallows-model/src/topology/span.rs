@@ -1,4 +1,4 @@
-//! How far it is from one side of a fabric to the other.
+//! Distances between the hosts of a fabric.
 
 use std::collections::VecDeque;
 

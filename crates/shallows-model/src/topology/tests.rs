@@ -43,7 +43,7 @@ fn fat_tree(tiers: u32, radix: u32, oversubscription: u32) -> TopologyConfig {
     }
 }
 
-/// What every fabric promises.
+/// Checks the promises of every fabric.
 fn check_invariants(fabric: &Fabric) {
     for host in 0..fabric.hosts() {
         let up = fabric.link(fabric.uplink(host));

@@ -1,4 +1,4 @@
-//! Where flows go: to any host, or more to those nearby (EAR §3.2).
+//! Destinations of flows: any host, or more often those nearby (EAR §3.2).
 //!
 //! EAR has four cases: all traffic within a rack, within a two-level pod, within a three-level pod,
 //! or evenly over the fabric. We read "within" as any other host of that part, near ones included,

@@ -260,7 +260,7 @@ impl IncastConfig {
     }
 }
 
-/// What is sent in a round.
+/// The flows of one round.
 enum Amount {
     Each(Sizes),
     Block(u64),

@@ -1,4 +1,4 @@
-//! How large flows are.
+//! Flow sizes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl<'de> Deserialize<'de> for CdfConfig {
     }
 }
 
-/// What to draw for each service.
+/// Distribution of each service.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes(Vec<Size>);
 

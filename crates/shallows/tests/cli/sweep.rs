@@ -384,7 +384,7 @@ error: "all.men" is not a metric; write one such as all.mean, small.p99, rtt.mea
     refused(
         &STUDY.replace("[0.3, 0.9]", "[0.3, -1.0]"),
         str![[r#"
-error: load is -1, it must be a positive number
+error: load is -1, it must be a positive number (in point "-1.0" of axis load)
  --> study.toml:16: workload.poisson.load=-1.0
 
 "#]],

@@ -44,7 +44,7 @@ star, load = 0.3  held out, as is the scenario[..]
 
 use it: --set 'ports.switch.marker.scheme.per-queue.threshold="[..]KB"'
 runs: [..] in the search; a grid takes 12
-results: out/star-tune/candidates.parquet, out/star-tune/tune.json, out/star-tune/front.svg, out/star-tune/front.csv
+results: out/star-tune/candidates.parquet, out/star-tune/tune.json, out/star-tune/front.svg, out/star-tune/front.pdf, out/star-tune/front.png, out/star-tune/front.csv
 
 "#]]);
     let json = read_text(&directory, "out/star-tune/tune.json");
