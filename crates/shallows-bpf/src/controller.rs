@@ -44,17 +44,17 @@ impl Controller {
         }
     }
 
-    /// Whether it listens to marks, and so needs ECN between both ends.
+    /// Returns whether it listens to marks, and so needs ECN between both ends.
     pub const fn hears_marks(self) -> bool {
         !matches!(self, Self::DelayDctcp)
     }
 
-    /// Whether it listens to delay.
+    /// Returns whether it listens to delay.
     pub const fn hears_delay(self) -> bool {
         matches!(self, Self::Ear | Self::DelayDctcp)
     }
 
-    /// Whether it reduces its window by a fraction, alpha, that follows the signals.
+    /// Returns whether it reduces its window by a fraction, alpha, that follows the signals.
     pub const fn has_alpha(self) -> bool {
         !matches!(self, Self::EcnStar)
     }

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::Controller;
 
-/// Why the kernel does not do what it was asked for.
+/// The reason why the kernel does not do what it was asked for.
 #[derive(Debug, Error)]
 pub enum Error {
     /// Not root.
@@ -51,7 +51,7 @@ pub enum Error {
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason why not.
         source: io::Error,
     },
     /// The kernel refused something.
@@ -59,7 +59,7 @@ pub enum Error {
     Kernel {
         /// What was to be done.
         doing: &'static str,
-        /// Why not.
+        /// The reason why not.
         source: io::Error,
     },
 }

@@ -46,7 +46,7 @@ impl Mark {
     }
 }
 
-/// Why a program is not run with a level.
+/// The reason why a program is not run with a level.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// BPF is not possible here.
@@ -59,7 +59,7 @@ pub enum Error {
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason why not.
         source: io::Error,
     },
     /// The program does not start.
@@ -67,7 +67,7 @@ pub enum Error {
     Program {
         /// Its name.
         program: OsString,
-        /// Why not.
+        /// The reason why not.
         source: io::Error,
     },
     /// The library that is injected is not there.
@@ -81,7 +81,7 @@ pub enum Error {
     Process {
         /// Its number.
         pid: u32,
-        /// Why not.
+        /// The reason why not.
         source: io::Error,
     },
 }

@@ -68,7 +68,7 @@ impl Default for Parameters {
     }
 }
 
-/// Why a setting is refused.
+/// The reason why a setting is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
     /// Not of the form key=value.

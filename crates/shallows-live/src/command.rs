@@ -49,7 +49,7 @@ pub struct CommandPlan {
     /// A line for the shell. `{h3}` is the address of host 3, `{netns}` the name of its own host's
     /// namespace, `{shallows}` this program.
     pub line: String,
-    /// Whether the run waits for its end. What still runs then is terminated.
+    /// True if the run waits for its end. What still runs then is terminated.
     pub awaited: bool,
     /// Time limit.
     pub timeout: Time,
@@ -57,7 +57,7 @@ pub struct CommandPlan {
     pub user: CommandUser,
     /// Whether it runs inside the host.
     pub place: CommandPlace,
-    /// Whether the run is worth as much if it fails.
+    /// True if the run is worth as much if it fails.
     pub may_fail: bool,
 }
 
@@ -121,7 +121,7 @@ pub struct Captured {
 }
 
 impl CommandOutcome {
-    /// Whether it did not do what it was for.
+    /// Returns whether it did not do what it was for.
     pub fn failed(&self) -> bool {
         match self.ending {
             Ending::Exited(status) => status != 0,

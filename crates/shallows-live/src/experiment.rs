@@ -86,7 +86,7 @@ pub struct Observed {
     pub xco: Option<XcoObserved>,
 }
 
-/// Why an experiment cannot run.
+/// The reason why an experiment cannot run.
 #[derive(Debug, Error)]
 pub enum ExperimentError {
     /// The lab.

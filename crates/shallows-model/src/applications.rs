@@ -77,7 +77,7 @@ impl ApplicationSetup {
     }
 }
 
-/// Why an application cannot be built.
+/// The reason why an application cannot be built.
 #[derive(Debug, Error)]
 pub enum ApplicationEntryError {
     /// Hosts that do not exist.
@@ -156,7 +156,7 @@ impl ApplicationEntry {
         self.name.as_deref().unwrap_or(self.run.name())
     }
 
-    /// Whether it ends by itself.
+    /// Returns whether it ends by itself.
     pub fn ends(&self) -> bool {
         self.stop.is_some() || self.run.count().is_some()
     }

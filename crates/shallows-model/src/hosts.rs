@@ -114,7 +114,7 @@ pub struct NetworkConfig {
     pub processing: Time,
 }
 
-/// Why QJUMP's limits make no sense.
+/// The reason why QJUMP's limits make no sense.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum QjumpError {
     /// The limits as such.

@@ -25,7 +25,7 @@ pub enum Interrupt<'a> {
 pub struct Interrupted;
 
 impl Interrupt<'_> {
-    /// Whether to give up.
+    /// Returns whether to give up.
     pub fn is_set(self) -> bool {
         match self {
             Self::Never => false,

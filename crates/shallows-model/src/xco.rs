@@ -49,7 +49,7 @@ pub struct XcoConfig {
     /// Hosts whose slots are longer than the others'.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<Weight>,
-    /// Whether a standby controller takes over if the first one fails. Messages are out of band.
+    /// True if a standby controller takes over if the first one fails. Messages are out of band.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub standby: bool,
     /// Outages of controllers.
@@ -219,7 +219,7 @@ impl Default for XcoConfig {
     }
 }
 
-/// Why hosts cannot be coordinated.
+/// The reason why hosts cannot be coordinated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum XcoError {
     /// The settings as such.

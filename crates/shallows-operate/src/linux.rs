@@ -52,7 +52,7 @@ impl Command {
     }
 }
 
-/// Why a port has no commands.
+/// The reason why a port has no commands.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LinuxError {
     /// More queues than a qdisc has bands.

@@ -127,7 +127,7 @@ fn in_namespace(script: &str) -> Option<Output> {
     }
 }
 
-/// Whether `tc` and `ip` know the words, in one namespace. The kernel may not know the qdisc.
+/// Returns whether `tc` and `ip` know the words, in one namespace. The kernel may not know the qdisc.
 fn accepted(commands: &[String]) {
     if let Some(reason) = missing_program(&["tc", "ip"]) {
         skip!("{reason}");

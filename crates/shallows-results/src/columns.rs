@@ -122,7 +122,7 @@ impl Column {
         }
     }
 
-    /// Whether the cell of a row is not empty.
+    /// Returns whether the cell of a row is not empty.
     pub(crate) fn is_there(&self, row: usize) -> bool {
         self.is_there.as_ref().is_none_or(|is_there| is_there[row])
     }

@@ -40,7 +40,7 @@ pub struct ResultDirectory {
     unfinished: PathBuf,
     /// What the run before has left.
     before: Files,
-    /// Whether the directory was not there before.
+    /// True if the directory was not there before.
     created: bool,
     keep_unfinished: bool,
     _lock: Option<File>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use shallows_core::units::Bytes;
 use thiserror::Error;
 
-/// Why results could not be summarized, written or read.
+/// The reason why results could not be summarized, written or read.
 #[derive(Debug, Error)]
 pub enum ResultsError {
     /// A run without flows says nothing; a script must not take it for a good one.

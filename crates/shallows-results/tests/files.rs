@@ -191,7 +191,7 @@ fn results_are_as_readable_as_any_new_file() {
     assert_eq!(mode(&ours), mode(&plain));
 }
 
-/// Why a CSV file with this text cannot be read.
+/// The reason why a CSV file with this text cannot be read.
 fn csv_error(text: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flows.csv");

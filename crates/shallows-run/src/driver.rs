@@ -86,7 +86,7 @@ impl Ticks {
         self.next
     }
 
-    /// Whether `now` is one; then the next one is later.
+    /// Returns whether `now` is one; then the next one is later.
     pub fn is_due(&mut self, now: Time) -> bool {
         let due = self.next == now;
         if due {

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::scenario::Diagnostic;
 
-/// Why a run, or several, did not come to an end.
+/// The reason why a run, or several, did not come to an end.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// The scenario cannot be run.

@@ -180,7 +180,7 @@ impl Train {
         }
     }
 
-    /// Whether full packets come as fast as the link can send them, or faster.
+    /// Returns whether full packets come as fast as the link can send them, or faster.
     fn is_slowed_by(&self, hop: &Hop) -> bool {
         let (bytes, rate) = self.pace;
         u128::from(hop.full) * u128::from(rate.bps())

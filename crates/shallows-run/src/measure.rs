@@ -32,12 +32,12 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Whether a flow that starts at a time is counted.
+    /// Returns whether a flow that starts at a time is counted.
     pub fn counts(&self, start: Time) -> bool {
         start >= self.from && self.to.is_none_or(|to| start < to)
     }
 
-    /// Whether a record is of a counted flow.
+    /// Returns whether a record is of a counted flow.
     pub(crate) fn has(&self, record: &FlowRecord) -> bool {
         self.counts(record.start)
     }

@@ -57,7 +57,7 @@ fn root() -> &'static Value {
     SCHEMA.get_or_init(|| schema().to_value())
 }
 
-/// Whether the value at a path of keys is one of several alternatives, of which each has a name: then
+/// Returns whether the value at a path of keys is one of several alternatives, of which each has a name: then
 /// it has one key at a time.
 pub(crate) fn is_choice(path: &[&str]) -> bool {
     let root = root();

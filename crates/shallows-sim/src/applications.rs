@@ -48,12 +48,12 @@ pub(crate) struct Lane {
     /// The member that receives.
     pub(crate) receiver: u32,
     pub(crate) protocol: Protocol,
-    /// Whether it leads from the member that opens the connection.
+    /// True if it leads from the member that opens the connection.
     pub(crate) is_forth: bool,
 }
 
 impl ApplicationPlan {
-    /// Whether a number stands for a connection of an application.
+    /// Returns whether a number stands for a connection of an application.
     #[inline]
     pub(crate) fn has(&self, slot: u32) -> bool {
         (slot.wrapping_sub(self.first_slot) as usize) < 2 * self.connections.len()

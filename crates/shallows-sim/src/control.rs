@@ -92,7 +92,7 @@ impl Control {
         }
     }
 
-    /// Whether messages are so fast that all events have to keep their order.
+    /// Returns whether messages are so fast that all events have to keep their order.
     pub(crate) fn is_immediate(&self) -> bool {
         self.delay().is_some_and(|delay| delay < SHORT)
     }

@@ -39,7 +39,7 @@ struct Port {
     /// The last slot in which an event concerned it, and the number of that event.
     last_slot: u32,
     last_event: u32,
-    /// Whether an event that the port is ready is set.
+    /// True if an event that the port is ready is set.
     awaited: bool,
     /// When the port sends the next of the packets that it holds; the greatest time if it has none.
     due: Time,
@@ -301,7 +301,7 @@ impl Network {
         port.due
     }
 
-    /// Whether a port has dropped packets that are to be [taken](Self::take_dropped).
+    /// Returns whether a port has dropped packets that are to be [taken](Self::take_dropped).
     #[inline]
     pub(crate) fn has_dropped(&self, port: u32) -> bool {
         self.ports[port as usize].egress.has_dropped()
@@ -348,12 +348,12 @@ impl Network {
         self.ports[port as usize].egress.read_ahead(&packet.ticket);
     }
 
-    /// Whether the ports are too many for a cache of some megabyte.
+    /// Returns whether the ports are too many for a cache of some megabyte.
     pub(crate) fn is_large(&self) -> bool {
         size_of_val(&self.ports[..]) > 1 << 20
     }
 
-    /// Whether nothing that happens at a port matters at another within a slot.
+    /// Returns whether nothing that happens at a port matters at another within a slot.
     pub(crate) fn is_loose(&self) -> bool {
         !self.shares_memory && self.ports.iter().all(|port| port.delay >= SLOT)
     }

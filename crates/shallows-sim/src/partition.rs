@@ -110,7 +110,7 @@ impl Partition {
     }
 }
 
-/// Whether the shortest cable of a host is much longer than the shortest between switches.
+/// Returns whether the shortest cable of a host is much longer than the shortest between switches.
 fn hosts_are_far(fabric: &Fabric) -> bool {
     let shortest = |of_hosts: bool| {
         let links = fabric.links().iter();

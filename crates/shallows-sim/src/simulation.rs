@@ -57,7 +57,7 @@ impl Default for Settings {
     }
 }
 
-/// Why a run cannot start.
+/// The reason why a run cannot start.
 #[derive(Clone, Debug, Error)]
 pub enum SetupError {
     /// Somebody gave up waiting for it.

@@ -139,7 +139,7 @@ pub(crate) struct Watched {
     pub(crate) state: LinkState,
     pub(crate) sojourn: bool,
     pub(crate) captured: bool,
-    /// Whether its host must know when datagrams leave it.
+    /// True if its host must know when datagrams leave it.
     pub(crate) departures: bool,
     pub(crate) order: Order,
     fault: Fault,

@@ -105,7 +105,7 @@ fn weight(scenario: &Scenario) -> u64 {
 pub(crate) struct Executor<'a> {
     pub(crate) store: &'a Path,
     pub(crate) threads: usize,
-    /// Whether finished runs are made again.
+    /// True if finished runs are made again.
     pub(crate) fresh: bool,
     pub(crate) interrupted: &'a AtomicBool,
     pub(crate) observer: &'a dyn Observer,

@@ -338,7 +338,7 @@ pub struct SweepPlot {
     pub x: String,
     /// Axis of the curves, if there are several.
     pub curves: Option<String>,
-    /// Whether values are on a logarithmic axis.
+    /// True if values are on a logarithmic axis.
     pub logarithmic: bool,
 }
 

@@ -216,7 +216,7 @@ impl Submission<'_> {
         Ok(())
     }
 
-    /// Whether the store has a run with what is to be kept of it.
+    /// Returns whether the store has a run with what is to be kept of it.
     fn is_done(&self, key: &str, keep: Keep) -> bool {
         let run = self.store.join(key);
         let flows = || run.join("flows.parquet").is_file();

@@ -151,7 +151,7 @@ pub fn fuzz(what: &str, mut batch: impl FnMut(u64) -> u64) {
     );
 }
 
-/// Whether `PATH` has this program.
+/// Returns whether `PATH` has this program.
 pub fn has_program(name: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| {

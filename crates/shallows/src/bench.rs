@@ -91,7 +91,7 @@ struct Speedup {
     /// The work that as many independent runs at once do, over that of one alone in the same time:
     /// the median.
     ceiling: f64,
-    /// Whether all flows had the same fate as on one thread.
+    /// True if all flows had the same fate as on one thread.
     identical: bool,
 }
 

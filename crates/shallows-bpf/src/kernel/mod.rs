@@ -22,7 +22,7 @@ use layout::RawParameters;
 use pins::Pins;
 pub use sockets::sockets;
 
-/// Whether controllers can be loaded: whether this is root, and whether the kernel has what it
+/// Returns whether controllers can be loaded: whether this is root, and whether the kernel has what it
 /// takes.
 pub fn check() -> Result<(), Error> {
     types_with_struct_ops().map(drop)
@@ -124,7 +124,7 @@ pub fn unload(controller: Controller) -> Result<(), Error> {
     pins.clear()
 }
 
-/// Whether a controller is loaded.
+/// Returns whether a controller is loaded.
 pub fn is_loaded(controller: Controller) -> Result<bool, Error> {
     check_readable()?;
     Ok(Pins::of(controller)?.are_complete())

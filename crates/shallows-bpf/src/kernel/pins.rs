@@ -37,7 +37,7 @@ impl Pins {
         })
     }
 
-    /// Whether the controller is loaded.
+    /// Returns whether the controller is loaded.
     pub(super) fn are_complete(&self) -> bool {
         self.link.exists()
     }

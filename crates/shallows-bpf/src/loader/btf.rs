@@ -40,7 +40,7 @@ pub(super) struct Type {
     pub(super) kind: u32,
     /// A struct's members or the like; of a FUNC, its linkage.
     count: u32,
-    /// Whether the offsets of members have the widths of bit fields with them.
+    /// True if the offsets of members have the widths of bit fields with them.
     with_bits: bool,
     name: u32,
     /// A size, or the type that it refers to.
@@ -166,7 +166,7 @@ impl Btf {
         }
     }
 
-    /// Whether a type is a signed integer.
+    /// Returns whether a type is a signed integer.
     pub(super) fn is_signed(&self, id: u32) -> bool {
         const SIGNED: u32 = 1 << 24;
         self.bare(id).is_some_and(|(_, found)| {

@@ -32,7 +32,7 @@ impl Kernel {
         btf.map(Self).ok_or_else(|| malformed("the kernel's BTF"))
     }
 
-    /// Whether it has a struct of this name.
+    /// Returns whether it has a struct of this name.
     pub(crate) fn has_struct(&self, name: &str) -> bool {
         self.0.named(btf::STRUCT, name).next().is_some()
     }

@@ -49,7 +49,7 @@ impl Record {
         }
     }
 
-    /// Whether it accesses a bit field; clang and the kernel differ in the words that they take.
+    /// Returns whether it accesses a bit field; clang and the kernel differ in the words that they take.
     pub(super) fn is_of_bits(&self, local: &Btf) -> Option<bool> {
         let steps = steps(local, self.root, local.string(self.access)?)?;
         Some(find(local, self.root, &steps)?.bits != 0)
@@ -289,7 +289,7 @@ fn member<'a>(btf: &'a Btf, id: u32, name: &str, depth: u32) -> Option<Member<'a
     })
 }
 
-/// Whether two fields may stand for each other: both numbers, both pointers and so on.
+/// Returns whether two fields may stand for each other: both numbers, both pointers and so on.
 fn are_alike(local: &Btf, ours: u32, kernel: &Btf, theirs: u32) -> bool {
     let (Some((_, one)), Some((_, other))) = (local.bare(ours), kernel.bare(theirs)) else {
         return false;

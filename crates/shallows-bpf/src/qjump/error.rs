@@ -6,7 +6,7 @@ use thiserror::Error as ThisError;
 
 use super::{Device, LimitsError};
 
-/// Why a limiter is not applied, found or removed.
+/// The reason why a limiter is not applied, found or removed.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// The limits are impossible.
@@ -26,7 +26,7 @@ pub enum Error {
     NoNamespace {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason why not.
         source: io::Error,
     },
     /// No such device.
@@ -52,7 +52,7 @@ pub enum Error {
         device: Device,
         /// Its qdiscs.
         qdisc: String,
-        /// Why not.
+        /// The reason why not.
         problem: String,
     },
     /// A limiter that cannot be changed in place.

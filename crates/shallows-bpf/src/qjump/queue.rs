@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Queue {
     /// Its qdiscs, such as `pfifo_fast` or `tbf, pfifo_fast`.
     pub qdisc: String,
-    /// Why it does not serve levels in strict priority; none if it does.
+    /// The reason why it does not serve levels in strict priority; none if it does.
     pub problem: Option<String>,
 }
 

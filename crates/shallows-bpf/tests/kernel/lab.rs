@@ -265,7 +265,7 @@ impl Pair {
         self.server.local_addr().unwrap()
     }
 
-    /// Whether `socket` is an end of this connection.
+    /// Returns whether `socket` is an end of this connection.
     pub(crate) fn is_between(&self, socket: &Seen) -> bool {
         [self.client_address(), self.server_address()].contains(&socket.remote)
     }

@@ -133,7 +133,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether something new may begin.
+    /// Returns whether something new may begin.
     fn is_open(&self, now: Time) -> bool {
         self.stop.is_none_or(|stop| now < stop)
     }
@@ -196,7 +196,7 @@ pub enum ApplicationConfig {
     TwoPhaseCommit(TwoPhaseCommitConfig),
 }
 
-/// Why an application cannot run.
+/// The reason why an application cannot run.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum ApplicationError {
     /// Nobody to ask.

@@ -35,7 +35,7 @@ pub trait Gate<P: Packet> {
         let _ = (now, size, from);
     }
 
-    /// Whether the gate would pass or hold this packet rather than drop it for want of room.
+    /// Returns whether the gate would pass or hold this packet rather than drop it for want of room.
     ///
     /// A transport that can wait asks before it sends, and again after the gate has released
     /// something.
@@ -79,7 +79,7 @@ pub enum Release<P> {
     Idle,
 }
 
-/// Why a gate drops a packet.
+/// The reason why a gate drops a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
     /// Over the limit of its level or rate, where the excess is not held.

@@ -64,7 +64,7 @@ pub struct StagesTable {
     pub acks: Vec<u8>,
 }
 
-/// Why a list of thresholds makes no sense.
+/// The reason why a list of thresholds makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StageError {
     /// Not one tag of ACKs for each stage.

@@ -33,7 +33,7 @@ pub enum BufferConfig {
 }
 
 impl BufferConfig {
-    /// Whether what the other ports of the switch hold matters.
+    /// Returns whether what the other ports of the switch hold matters.
     pub(crate) fn uses_pool(&self) -> bool {
         matches!(self, Self::Dynamic { .. })
     }
@@ -174,7 +174,7 @@ impl Buffer {
         !matches!(self.queue_rule, QueueRule::Dynamic { .. })
     }
 
-    /// Why a packet finds no room in a port with a buffer of its own, if it does not: the lengths
+    /// The reason why a packet finds no room in a port with a buffer of its own, if it does not: the lengths
     /// of its queue and of the port are with the packet.
     #[inline(always)]
     pub(crate) fn own_refusal(
@@ -194,7 +194,7 @@ impl Buffer {
         }
     }
 
-    /// Why a packet of `size` bytes finds no room in `queue`, if it does not.
+    /// The reason why a packet of `size` bytes finds no room in `queue`, if it does not.
     #[inline]
     pub(crate) fn refusal<P: Packet>(
         &self,

@@ -85,7 +85,7 @@ impl PortConfig {
         }
     }
 
-    /// Whether what the other ports of the switch hold matters to the port.
+    /// Returns whether what the other ports of the switch hold matters to the port.
     pub fn uses_pool(&self) -> bool {
         self.buffer.uses_pool() || self.marker.scheme.uses_pool()
     }
@@ -143,7 +143,7 @@ impl Keyed for ConfigError {
     }
 }
 
-/// Why a port cannot be built.
+/// The reason why a port cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// The number of queues is out of range.

@@ -2,7 +2,7 @@
 
 use crate::tally::Tally;
 
-/// Why a packet was marked.
+/// The reason why a packet was marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum MarkReason {
@@ -29,7 +29,7 @@ impl MarkReason {
     ];
 }
 
-/// Why a packet was dropped.
+/// The reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DropReason {

@@ -156,14 +156,14 @@ impl<P: Packet> EgressPort<P> {
         self.port.classify(packet)
     }
 
-    /// Whether queued packets were given up for one that came later, and are to be
+    /// Returns whether queued packets were given up for one that came later, and are to be
     /// [taken](Self::take_dropped).
     #[inline]
     pub fn has_evicted(&self) -> bool {
         self.port.has_evicted()
     }
 
-    /// Whether packets were dropped since they were last [taken](Self::take_dropped).
+    /// Returns whether packets were dropped since they were last [taken](Self::take_dropped).
     #[inline]
     pub fn has_dropped(&self) -> bool {
         match &self.ahead {

@@ -96,7 +96,7 @@ impl Waiting {
 pub(super) struct Rules {
     /// Bytes that the queue may hold.
     pub(super) limit: u64,
-    /// Why packets beyond them are dropped.
+    /// The reason why packets beyond them are dropped.
     pub(super) full: DropReason,
     pub(super) marking: ArrivalRule,
     pub(super) not_ect: NotEct,

@@ -35,7 +35,7 @@ impl Meter {
         }
     }
 
-    /// Whether lengths are in bytes, with the packet itself and without the one in service.
+    /// Returns whether lengths are in bytes, with the packet itself and without the one in service.
     pub(crate) fn is_plain(&self) -> bool {
         self.special.is_none()
     }

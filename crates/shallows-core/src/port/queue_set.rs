@@ -39,13 +39,13 @@ impl QueueSet {
         self.0 &= !Self::one(queue).0;
     }
 
-    /// Whether a queue is in the set.
+    /// Returns whether a queue is in the set.
     #[inline]
     pub fn contains(self, queue: usize) -> bool {
         self.0 & Self::one(queue).0 != 0
     }
 
-    /// Whether no queue is in the set.
+    /// Returns whether no queue is in the set.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0

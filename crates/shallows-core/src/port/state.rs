@@ -32,7 +32,7 @@ pub(super) struct HotState<P> {
     pub(super) direct: bool,
     /// The port is [plain](super::plain) while it is not paused and its pool has no limit.
     pub(super) plain: bool,
-    /// Whether a full buffer gives up queued packets.
+    /// True if a full buffer gives up queued packets.
     pub(super) evicts: bool,
     pub(super) not_ect: NotEct,
     pub(super) framing: Framing,

@@ -47,15 +47,15 @@ pub struct TcpConfig {
     pub delayed_ack: Option<DelayedAck>,
     /// ECN feedback from the receiver; the controller's native mode if not given.
     pub ecn: Option<EcnEcho>,
-    /// Whether pure ACKs are ECN-capable too, as in the MQ-ECN authors' simulation.
+    /// True if pure ACKs are ECN-capable too, as in the MQ-ECN authors' simulation.
     pub ect_acks: bool,
     /// Growth of the window on marked ACKs.
     pub marked_growth: MarkedGrowth,
-    /// Whether a connection starts with a SYN.
+    /// True if a connection starts with a SYN.
     pub handshake: bool,
     /// Loss recovery before a timeout.
     pub recovery: Recovery,
-    /// Whether the first two duplicate ACKs release a new segment each (RFC 3042).
+    /// True if the first two duplicate ACKs release a new segment each (RFC 3042).
     pub limited_transmit: bool,
     /// Duplicate ACKs that signal a loss (DupThresh). A number larger than any window leaves all
     /// losses to the timeout.
@@ -223,7 +223,7 @@ impl Keyed for ConfigError {
     }
 }
 
-/// Why a transport cannot work.
+/// The reason why a transport cannot work.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ConfigError {
     /// A name that no congestion controller has.
@@ -317,7 +317,7 @@ impl TcpConfig {
         self.ecn.unwrap_or(self.controller.native_echo())
     }
 
-    /// Whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
+    /// Returns whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
     /// it.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (count, name) in [

@@ -71,7 +71,7 @@ impl SackBlocks {
     /// As many as one ACK can carry.
     pub const MOST: usize = 3;
 
-    /// Whether there is no block.
+    /// Returns whether there is no block.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0[0].len == 0

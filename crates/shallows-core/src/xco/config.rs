@@ -96,7 +96,7 @@ impl OnDemand {
 /// The most that small packets may take of a link, in percent.
 pub(super) const MOST_SMALL_SHARE: u32 = 50;
 
-/// Why settings make no sense.
+/// The reason why settings make no sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// A time that must not be zero.

@@ -37,7 +37,7 @@ pub struct Fabric<R> {
     pub(super) routes: R,
 }
 
-/// Why a fabric cannot be coordinated.
+/// The reason why a fabric cannot be coordinated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FabricError {
     /// There is nobody to coordinate.

@@ -33,7 +33,7 @@ pub struct Pods {
     hosts: Vec<Vec<u32>>,
 }
 
-/// Why a fabric cannot have a hierarchy.
+/// The reason why a fabric cannot have a hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HierarchyError {
     /// Nobody would schedule inside or between pods.

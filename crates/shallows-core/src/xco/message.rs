@@ -165,9 +165,9 @@ pub enum Body {
 pub struct Report {
     /// What the host is doing.
     pub standing: Standing,
-    /// Whether the controller is to answer even if it has nothing to say.
+    /// True if the controller is to answer even if it has nothing to say.
     pub wants_answer: bool,
-    /// Whether the slot of `grant` is still in use.
+    /// True if the slot of `grant` is still in use.
     pub is_sending: bool,
     /// The epoch that the host follows.
     pub epoch: Epoch,
@@ -211,7 +211,7 @@ pub struct Places {
 }
 
 impl Report {
-    /// Whether it proves that its host followed this incarnation of the leader.
+    /// Returns whether it proves that its host followed this incarnation of the leader.
     pub(super) fn vouches_for(&self, incarnation: u64) -> bool {
         self.echo.0 == incarnation && self.echo.1 > Time::ZERO
     }
@@ -236,7 +236,7 @@ pub struct Directive {
     pub epoch: Epoch,
     /// The incarnation of the host that it is for; 0 asks any to report.
     pub incarnation: u64,
-    /// Whether the controller gives permits at present. One that has just been elected does not
+    /// True if the controller gives permits at present. One that has just been elected does not
     /// yet.
     pub is_granting: bool,
     /// The controller's clock.
@@ -322,11 +322,11 @@ pub enum PermitKind {
 pub struct Beat {
     /// Its epoch, or the highest that it knows.
     pub epoch: Epoch,
-    /// Whether it leads.
+    /// True if it leads.
     pub leads: bool,
 }
 
-/// Why a message was refused.
+/// The reason why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refused {
     /// Too short, too long, or not of the form that its kind has.

@@ -195,7 +195,7 @@ impl Reference {
         self.estimate = 0.75 * self.estimate + 0.25 * sample;
     }
 
-    /// Whether a packet is marked when its queue, port and pool are this long with it.
+    /// Returns whether a packet is marked when its queue, port and pool are this long with it.
     fn marks(&self, queue: usize, length: u64, port: u64, pool: u64) -> bool {
         let sum: f64 = (0..QUEUES).map(|q| self.setup.weight(q)).sum();
         match self.setup.marker {

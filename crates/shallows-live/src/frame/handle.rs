@@ -11,7 +11,7 @@ pub struct Frame {
     pub length: u32,
     /// What the classifier sees: DSCP, or the priority of a VLAN tag.
     pub class: u8,
-    /// Whether its bytes have still to be marked.
+    /// True if its bytes have still to be marked.
     pub marked: bool,
     /// The host that it goes to, if its sender wants to know when it leaves.
     pub stream: Option<u8>,

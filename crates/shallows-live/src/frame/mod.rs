@@ -29,12 +29,12 @@ const IPV6: u16 = 0x86dd;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Whether it names a group of stations: broadcast or multicast.
+    /// Returns whether it names a group of stations: broadcast or multicast.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 == 1
     }
 
-    /// Whether a bridge must keep it to one link (802.1D, 01-80-C2-00-00-0X): pause frames,
+    /// Returns whether a bridge must keep it to one link (802.1D, 01-80-C2-00-00-0X): pause frames,
     /// spanning tree, LLDP.
     pub fn is_link_local(self) -> bool {
         self.0[..5] == [0x01, 0x80, 0xc2, 0x00, 0x00] && self.0[5] < 0x10

@@ -72,7 +72,7 @@ impl FrameStore {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether no frame is in store.
+    /// Returns whether no frame is in store.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

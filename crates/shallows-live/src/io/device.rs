@@ -154,7 +154,7 @@ pub(super) fn check_up(name: &str) -> Result<(), IoError> {
     Ok(())
 }
 
-/// Whether the device is there and up.
+/// Returns whether the device is there and up.
 pub(crate) fn is_up(name: &str) -> bool {
     flags(name).is_ok_and(|flags| flags & libc::IFF_UP != 0)
 }

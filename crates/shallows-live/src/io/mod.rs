@@ -54,9 +54,9 @@ pub struct Received<'a> {
     pub bytes: &'a [u8],
     /// The VLAN tag that the kernel took out of it: its type and control information.
     pub tag: Option<(u16, u16)>,
-    /// Whether the kernel cut it off: it is longer than the device's MTU allows.
+    /// True if the kernel cut it off: it is longer than the device's MTU allows.
     pub cut: bool,
-    /// Whether its transport checksum has still to be computed: the sender's offloads are on.
+    /// True if its transport checksum has still to be computed: the sender's offloads are on.
     pub unfinished: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct Sent {
     pub refused: u64,
 }
 
-/// Why a device cannot be used.
+/// The reason why a device cannot be used.
 #[derive(Debug, Error)]
 pub enum IoError {
     /// There is no device of this name.

@@ -29,7 +29,7 @@ pub struct PacketSocket {
     longest: usize,
     iovecs: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
-    /// Whether the slot before `ring.next` is still ours.
+    /// True if the slot before `ring.next` is still ours.
     holding: bool,
 }
 

@@ -65,7 +65,7 @@ pub struct LabPlan {
     pub cpus: Cpus,
 }
 
-/// Why a lab cannot be built.
+/// The reason why a lab cannot be built.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// Not allowed.

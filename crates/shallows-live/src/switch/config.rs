@@ -227,12 +227,12 @@ pub struct SampleConfig {
     pub every: Time,
 }
 
-/// Whether the machine has a CPU of this number.
+/// Returns whether the machine has a CPU of this number.
 fn has_cpu(cpu: usize) -> bool {
     Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists()
 }
 
-/// Why a switch cannot be built.
+/// The reason why a switch cannot be built.
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// The file is not what a switch's file is.

@@ -121,7 +121,7 @@ impl<S: Clone> Control<S> {
         self.0.stop.load(Ordering::Acquire)
     }
 
-    /// Whether somebody has asked since the last time.
+    /// Returns whether somebody has asked since the last time.
     pub(crate) fn take_request(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed) && self.0.wanted.swap(false, Ordering::AcqRel)
     }

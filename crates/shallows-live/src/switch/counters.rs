@@ -35,6 +35,6 @@ pub struct IngressCounters {
     pub refused: u64,
     /// How often the device went away or down.
     pub losses: u64,
-    /// Whether it is away now.
+    /// True if it is away now.
     pub lost: bool,
 }

@@ -72,7 +72,7 @@ impl Destinations {
 }
 
 impl IpNetwork {
-    /// Whether it has this address.
+    /// Returns whether it has this address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {

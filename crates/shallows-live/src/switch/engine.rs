@@ -59,7 +59,7 @@ pub struct Delivery {
     pub due: Time,
 }
 
-/// Why a frame was not taken in.
+/// The reason why a frame was not taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// It is too short for an Ethernet header.
@@ -77,7 +77,7 @@ pub(super) struct Link {
     pool: usize,
     delay: Time,
     end: End,
-    /// Whether the agenda says when to ask the port again.
+    /// True if the agenda says when to ask the port again.
     scheduled: bool,
     /// What holds frames back before the port.
     coordinator: Option<usize>,

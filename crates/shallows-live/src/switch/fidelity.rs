@@ -101,7 +101,7 @@ impl Fidelity {
         Lateness::of(&self.gaps)
     }
 
-    /// Whether the run can be believed.
+    /// Returns whether the run can be believed.
     pub fn verdict(&self) -> Verdict {
         let count = self.lateness.len().max(1);
         let late_share = self.late as f64 / count as f64;

@@ -115,7 +115,7 @@ enum Trust {
     Network,
 }
 
-/// Whether a client at `peer` that has reached the address `own` is at this machine.
+/// Returns whether a client at `peer` that has reached the address `own` is at this machine.
 fn is_local(peer: IpAddr, own: IpAddr) -> bool {
     let peer = peer.to_canonical();
     peer.is_loopback() || peer == own.to_canonical()

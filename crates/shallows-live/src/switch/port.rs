@@ -194,7 +194,7 @@ impl Port {
     }
 }
 
-/// Whether a file says that its device is gone.
+/// Returns whether a file says that its device is gone.
 pub(super) fn has_failed(file: &PollFd<'_>) -> bool {
     let failures = PollFlags::POLLERR | PollFlags::POLLHUP | PollFlags::POLLNVAL;
     file.revents()

@@ -76,7 +76,7 @@ struct End {
     header: Vec<u8>,
     /// The message whose header has come, and how many bytes it still lacks.
     coming: Option<(Message, u64)>,
-    /// Whether the other end hangs up when it is done.
+    /// True if the other end hangs up when it is done.
     is_short: bool,
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Done {
     pub(super) flow: usize,
     pub(super) connection: usize,
     pub(super) outcome: Outcome,
-    /// Whether the connection can carry another flow.
+    /// True if the connection can carry another flow.
     pub(super) reusable: bool,
 }
 

@@ -157,7 +157,7 @@ impl Datagrams {
 }
 
 impl Running {
-    /// Whether a flow has still to stop.
+    /// Returns whether a flow has still to stop.
     pub(super) fn goes_on(&self, now: Time) -> bool {
         now < self.last_stop
     }

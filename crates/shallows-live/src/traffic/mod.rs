@@ -49,7 +49,7 @@ pub struct Outcome {
     pub marks: u32,
 }
 
-/// Why traffic cannot run.
+/// The reason why traffic cannot run.
 #[derive(Debug, Error)]
 pub enum TrafficError {
     /// A namespace cannot be entered.

@@ -35,7 +35,7 @@ const BUFFER: Bytes = Bytes::new(1_000_000);
 /// The rate towards devices inside, which have no wire.
 const INSIDE: Rate = Rate::from_gbps(100);
 
-/// Why an agent cannot run.
+/// The reason why an agent cannot run.
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// Its file.

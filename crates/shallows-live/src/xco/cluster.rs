@@ -78,7 +78,7 @@ pub struct Cluster {
     /// Whether only what crosses links near congestion is coordinated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_demand: Option<OnDemand>,
-    /// Whether agents learn from frames which VM is at which host, and follow migrations. What is
+    /// True if agents learn from frames which VM is at which host, and follow migrations. What is
     /// learned counts more than `stations`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_places: bool,
@@ -198,7 +198,7 @@ fn one() -> u32 {
     1
 }
 
-/// Why a cluster's file makes no sense.
+/// The reason why a cluster's file makes no sense.
 #[derive(Debug, Error)]
 pub enum ClusterError {
     /// It is not what such a file is.
@@ -503,7 +503,7 @@ impl Cluster {
     }
 }
 
-/// Whether this can be the name of a machine: one word, which does not begin like an option.
+/// Returns whether this can be the name of a machine: one word, which does not begin like an option.
 fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     let first = letters.next();

@@ -28,7 +28,7 @@ const LONGEST_LATENCY: u64 = 10_000_000_000;
 /// Messages taken before timers have their turn again.
 const MESSAGES_AT_A_TURN: usize = 64;
 
-/// Why a controller cannot run.
+/// The reason why a controller cannot run.
 #[derive(Debug, Error)]
 pub enum ControllerError {
     /// Its file.

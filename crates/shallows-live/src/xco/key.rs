@@ -41,7 +41,7 @@ impl fmt::Debug for KeyFile {
     }
 }
 
-/// Why a key cannot be used.
+/// The reason why a key cannot be used.
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// It cannot be read or written.

@@ -51,7 +51,7 @@ pub struct XcoPlan {
     pub forger: Option<(usize, Forgery)>,
 }
 
-/// Why the run cannot be coordinated.
+/// The reason why the run cannot be coordinated.
 #[derive(Debug, Error)]
 pub enum XcoLabError {
     /// The lab.

@@ -19,7 +19,7 @@ pub enum Reader {
     Agent(usize),
 }
 
-/// Why a new file is not taken over.
+/// The reason why a new file is not taken over.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ReloadError {
     /// A setting that all machines must change together.

@@ -37,7 +37,7 @@ fn turns(switch: &Running) -> u64 {
     count() - before
 }
 
-/// Whether host `from` can open a connection to host `to`.
+/// Returns whether host `from` can open a connection to host `to`.
 fn reaches(lab: &Lab, from: usize, to: usize) -> bool {
     let address = SocketAddr::from((lab::address(to), 7000));
     let server = lab.host(to).enter(|| TcpListener::bind(address));

@@ -216,7 +216,7 @@ impl Knot {
 /// A petabyte: every whole number up to it is a double.
 const LARGEST: f64 = 1e15;
 
-/// Why there is no such distribution.
+/// The reason why there is no such distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CdfError {
     /// A name that is not shipped.

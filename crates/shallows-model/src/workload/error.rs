@@ -52,7 +52,7 @@ impl From<list::ReadError> for WorkloadError {
     }
 }
 
-/// Why a workload cannot be generated.
+/// The reason why a workload cannot be generated.
 #[derive(Debug, Error)]
 pub enum WorkloadError {
     /// Somebody gave up waiting for it.

@@ -71,7 +71,7 @@ pub(super) fn read(
     flows.map_err(|error| named(Problem::List(error)))
 }
 
-/// Why a file cannot be read.
+/// The reason why a file cannot be read.
 #[derive(Debug, Error)]
 #[error("{path}: {problem}")]
 pub struct ReadError {
@@ -80,7 +80,7 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// Whether it was given up, and nothing is wrong with the file.
+    /// Returns whether it was given up, and nothing is wrong with the file.
     pub(super) fn is_interrupted(&self) -> bool {
         matches!(self.problem, Problem::List(ListError::Interrupted(_)))
     }
@@ -97,7 +97,7 @@ enum Problem {
     List(ListError),
 }
 
-/// Why a text is not a list of flows.
+/// The reason why a text is not a list of flows.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ListError {
     /// Somebody gave up waiting for it.

@@ -204,7 +204,7 @@ fn read_error(file: &str, text: &str, problems: Problems) -> ReadError {
     }
 }
 
-/// Why no table is where it should be, if that is so.
+/// The reason why no table is where it should be, if that is so.
 fn misplaced(raw: &Map<String, Value>) -> Option<String> {
     if TABLES.iter().any(|table| raw.contains_key(*table)) {
         return None;

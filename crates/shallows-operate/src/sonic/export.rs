@@ -82,7 +82,7 @@ impl Display for Statement {
     }
 }
 
-/// Why a scenario cannot be exported.
+/// The reason why a scenario cannot be exported.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExportError {
     /// The configuration has no ports.

@@ -66,7 +66,7 @@ impl Display for Note {
     }
 }
 
-/// Why a configuration has no ports for a scenario.
+/// The reason why a configuration has no ports for a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImportError {
     /// No table says anything about queues of ports.
@@ -415,7 +415,7 @@ fn quanta(
     per_index(unused.chain(quanta).collect())
 }
 
-/// Whether no packet joins a queue, which has no row either.
+/// Returns whether no packet joins a queue, which has no row either.
 fn is_unused(group: &PortGroup<'_>, queue: u8) -> bool {
     group.queues[usize::from(queue)].row.is_none() && group.dscps(queue).is_empty()
 }

@@ -74,7 +74,7 @@ pub struct Problem {
     pub place: Option<Place>,
     /// Its line, from 1.
     pub line: Option<usize>,
-    /// Why it cannot be read, and what to write instead.
+    /// The reason why it cannot be read, and what to write instead.
     pub reason: String,
 }
 

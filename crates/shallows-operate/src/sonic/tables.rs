@@ -20,7 +20,7 @@ pub struct WredProfile {
     pub red: Curve,
     /// The colours whose ECN-capable packets are marked rather than dropped.
     pub ecn: EcnColors,
-    /// Whether the row has the field `ecn`.
+    /// True if the row has the field `ecn`.
     pub ecn_given: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Whether marking or dropping is on.
+    /// Returns whether marking or dropping is on.
     pub fn is_on(&self) -> bool {
         self.enable == Some(true)
     }
@@ -132,15 +132,15 @@ pub struct Scheduler {
     pub kind: SchedulerKind,
     /// Its share in a round robin.
     pub weight: u32,
-    /// Whether the row has the field `weight`.
+    /// True if the row has the field `weight`.
     pub weight_given: bool,
     /// Bytes per second that it may send at most; packets where `meter_type` says so.
     pub pir: Option<u64>,
     /// Bytes that it may send at once.
     pub pbs: Option<u64>,
-    /// Whether rates are in packets.
+    /// True if rates are in packets.
     pub in_packets: bool,
-    /// Whether `cir`, `cbs` or `priority` are given, which nothing here follows.
+    /// True if `cir`, `cbs` or `priority` are given, which nothing here follows.
     pub more: bool,
 }
 
@@ -292,7 +292,7 @@ fn members(key: &str) -> Result<(Vec<PortName>, RangeInclusive<u8>), String> {
 pub struct BufferPool {
     /// Bytes; a dynamic buffer model computes it at run time if it is not given.
     pub size: Option<u64>,
-    /// Whether packets are counted as they leave.
+    /// True if packets are counted as they leave.
     pub egress: bool,
 }
 
@@ -320,7 +320,7 @@ pub struct BufferProfile {
     pub reserved: u64,
     /// The limit beyond them, if it is given.
     pub threshold: Option<Threshold>,
-    /// Whether packets that find no room are cut rather than dropped.
+    /// True if packets that find no room are cut rather than dropped.
     pub trims: bool,
 }
 

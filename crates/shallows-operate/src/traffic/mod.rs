@@ -52,7 +52,7 @@ pub struct Traffic {
     pub conversations: Vec<Conversation>,
     /// Packets of which one was sampled; 1 if all were seen.
     pub sampling: u64,
-    /// Whether bytes are already multiplied by that.
+    /// True if bytes are already multiplied by that.
     pub is_corrected: bool,
     /// What the source leaves out.
     pub notes: Vec<String>,

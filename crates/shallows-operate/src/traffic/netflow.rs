@@ -45,7 +45,7 @@ struct Message {
     boot: Option<u64>,
 }
 
-/// Whether a message starts here.
+/// Returns whether a message starts here.
 pub(super) fn is_message(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     matches!(reader.u16(), Some(9 | 10)) && bytes.len() >= 16

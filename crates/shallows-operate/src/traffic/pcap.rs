@@ -47,7 +47,7 @@ const ENHANCED: u32 = 6;
 /// Option of an interface: the unit of its times.
 const TIME_RESOLUTION: u16 = 9;
 
-/// Whether these are the first bytes of a capture.
+/// Returns whether these are the first bytes of a capture.
 pub(super) fn is_capture(bytes: &[u8]) -> bool {
     let Some(first) = bytes.first_chunk::<4>() else {
         return false;

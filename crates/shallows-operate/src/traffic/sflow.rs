@@ -20,7 +20,7 @@ pub(super) struct Collector {
     samples: u64,
 }
 
-/// Whether a datagram starts here.
+/// Returns whether a datagram starts here.
 pub(super) fn is_datagram(bytes: &[u8]) -> bool {
     let mut reader = Reader(bytes);
     reader.u32() == Some(VERSION) && matches!(reader.u32(), Some(1 | 2))

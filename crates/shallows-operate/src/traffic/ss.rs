@@ -19,7 +19,7 @@ struct Seen {
     now: [u64; 2],
 }
 
-/// Whether this looks like such a log.
+/// Returns whether this looks like such a log.
 pub(super) fn is_log(text: &str) -> bool {
     text.contains("bytes_acked:") || text.contains("bytes_received:")
 }

@@ -16,7 +16,7 @@ const COLUMNS: [&str; 8] = [
     "resp_bytes",
 ];
 
-/// Whether this is the first line of a conn.log.
+/// Returns whether this is the first line of a conn.log.
 pub(super) fn is_log(text: &str) -> bool {
     text.starts_with("#separator") || (text.starts_with('{') && text.contains("\"id.orig_h\""))
 }

@@ -215,7 +215,7 @@ fn normal(port: &PortConfig, pool: Option<Bytes>) -> PortConfig {
     ports.switch
 }
 
-/// Whether two ports behave the same, by what they say of each queue.
+/// Returns whether two ports behave the same, by what they say of each queue.
 fn same(a: &PortConfig, b: &PortConfig) {
     let queue = |port: &PortConfig, dscp: usize| match &port.classifier {
         shallows_core::port::ClassifierConfig::DscpMap { map, other } => {

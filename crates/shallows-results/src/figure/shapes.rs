@@ -24,7 +24,7 @@ pub(super) enum Shape {
     Text {
         /// Position of the anchor on the baseline.
         at: (f32, f32),
-        /// Whether it runs upwards.
+        /// True if it runs upwards.
         upwards: bool,
         size: f32,
         bold: bool,

@@ -204,7 +204,7 @@ fn ip_header(packet: &Packet, payload: u32) -> Ipv4Header {
     }
 }
 
-/// Whether the simulated header is large enough for them.
+/// Returns whether the simulated header is large enough for them.
 fn has_timestamps(packet: &Packet, len: u32) -> bool {
     packet.size >= len + WITH_TIMESTAMPS
 }

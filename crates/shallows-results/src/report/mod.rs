@@ -199,7 +199,7 @@ pub struct ClaimOutcome {
     /// What the authors' own simulator gives, where somebody has run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authors_code: Option<String>,
-    /// Why ours differs, where that was found out.
+    /// The reason why ours differs, where that was found out.
     pub explanation: Option<String>,
     /// The same on a machine, where it was run on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -326,7 +326,7 @@ impl Display for Size {
     }
 }
 
-/// Why a report could not be made.
+/// The reason why a report could not be made.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// There is nothing to report on.

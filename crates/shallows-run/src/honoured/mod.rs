@@ -44,7 +44,7 @@ struct World {
     plan: fn(&Scenario) -> Result<String, Diagnostic>,
     /// Keys, or tables of keys, that change nothing here, with the reason.
     without_effect: &'static [(&'static str, &'static str)],
-    /// Whether it may refuse keys of the other.
+    /// True if it may refuse keys of the other.
     refuses: bool,
 }
 

@@ -75,7 +75,7 @@ impl Chosen {
         }
     }
 
-    /// Whether a namespace may have it as its default.
+    /// Returns whether a namespace may have it as its default.
     pub(super) fn may_be_default(&self) -> bool {
         controllers("allowed").contains(&self.name)
     }

@@ -91,7 +91,7 @@ impl Scenario {
 }
 
 impl LinkConfig {
-    /// Whether it makes sense by itself; if not, which key does not.
+    /// Returns whether it makes sense by itself; if not, which key does not.
     fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, share) in [("loss", self.loss), ("corruption", self.corruption)] {
             if !(0.0..=1.0).contains(&share) {

@@ -184,7 +184,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
 /// The end that the driver gives a run without one.
 const END: Time = Time::from_secs(200 * 24 * 3600);
 
-/// Whether there may be flows or hosts by the million, which is sound; more than that is refused.
+/// Returns whether there may be flows or hosts by the million, which is sound; more than that is refused.
 fn takes_long(text: &str) -> bool {
     tokens(text).iter().any(|token| {
         (5..10).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_digit())

@@ -88,7 +88,7 @@ fn unknown(fabric: &Fabric, wanted: &str) -> String {
     }
 }
 
-/// Whether a name is what a pattern says, in which a star is any text.
+/// Returns whether a name is what a pattern says, in which a star is any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

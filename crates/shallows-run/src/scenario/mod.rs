@@ -286,7 +286,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Whether it names a marker, scheduler or congestion controller of another crate.
+    /// Returns whether it names a marker, scheduler or congestion controller of another crate.
     pub fn has_custom_schemes(&self) -> bool {
         let mut ports = self.config.ports.clone();
         let mut ports = ports.configs_mut();
@@ -403,7 +403,7 @@ impl Scenario {
         Err(self.error("name", problem).help(help))
     }
 
-    /// Whether the file or a setting says anything at `path`, such as `"ports.switch"`.
+    /// Returns whether the file or a setting says anything at `path`, such as `"ports.switch"`.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.source.has(path)
     }

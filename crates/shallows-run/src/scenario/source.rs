@@ -118,7 +118,7 @@ impl Source {
         0..self.text.len()
     }
 
-    /// Whether the scenario says anything at `path`.
+    /// Returns whether the scenario says anything at `path`.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.spans.contains_key(path)
     }

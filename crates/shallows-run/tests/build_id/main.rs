@@ -68,7 +68,7 @@ impl Copy {
         Covered::of(&here, SIMULATED).unwrap().id("1")
     }
 
-    /// Whether replacing a text in a file changes the id.
+    /// Returns whether replacing a text in a file changes the id.
     fn changes_with(&self, file: &str, old: &str, new: &str) -> bool {
         let path = self.root.path().join(file);
         let text = fs::read_to_string(&path).unwrap();

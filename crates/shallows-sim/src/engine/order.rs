@@ -78,7 +78,7 @@ impl Key {
         }
     }
 
-    /// Whether it is of this class; cheaper than to find out which.
+    /// Returns whether it is of this class; cheaper than to find out which.
     #[inline]
     pub(crate) fn is(self, class: Class) -> bool {
         self.0 >> IDENTITY_BITS == class as u32

@@ -60,7 +60,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// Why a run has no layers.
+/// The reason why a run has no layers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoLayers {

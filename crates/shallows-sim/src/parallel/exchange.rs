@@ -69,7 +69,7 @@ struct Barrier {
 pub(super) struct Decision {
     /// The time of the earliest event of all, or the greatest time.
     pub(super) earliest: Time,
-    /// Whether some part wants to stop.
+    /// True if some part wants to stop.
     pub(super) stop: bool,
 }
 
@@ -163,7 +163,7 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
         });
     }
 
-    /// Whether the clocks of all other parts have come to `end`.
+    /// Returns whether the clocks of all other parts have come to `end`.
     pub(super) fn are_others_at(&self, part: usize, end: Time) -> bool {
         let mut others = self.others(part).map(|other| &self.clocks[other].0);
         others.all(|clock| clock.load(Ordering::Acquire) >= end.ps())
@@ -235,7 +235,7 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
         self.broken.load(Ordering::Acquire) != 0
     }
 
-    /// Whether there is no mail that nobody has taken.
+    /// Returns whether there is no mail that nobody has taken.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         let mut mail = self.mail.iter();

@@ -43,7 +43,7 @@ pub(super) struct Limit {
     pub(super) events: u64,
 }
 
-/// Why a run has stopped.
+/// The reason why a run has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// There are no more events before the end.

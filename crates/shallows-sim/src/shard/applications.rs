@@ -62,7 +62,7 @@ pub(super) struct Announcement {
     /// Where it ends in its stream, or its number among datagrams.
     mark: u64,
     message: Message,
-    /// Whether the connection was made anew for it.
+    /// True if the connection was made anew for it.
     opens: bool,
 }
 

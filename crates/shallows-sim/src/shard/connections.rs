@@ -78,7 +78,7 @@ pub(super) struct Source {
     timer: Option<Time>,
     /// Packets sent by a path of their own.
     sprayed: u32,
-    /// Whether the next message is the first on a connection made anew.
+    /// True if the next message is the first on a connection made anew.
     pub(super) opens: bool,
 }
 
@@ -487,7 +487,7 @@ impl Shard {
         }
     }
 
-    /// Whether the gates of the sending host have room for a full segment.
+    /// Returns whether the gates of the sending host have room for a full segment.
     #[inline(never)]
     fn gates_have_room(&mut self, connection: u32) -> bool {
         let Some(source) = &mut self.tcp.sources[connection as usize] else {

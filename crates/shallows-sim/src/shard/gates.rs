@@ -117,7 +117,7 @@ impl Shard {
         }
     }
 
-    /// Whether the gates have room for a packet of a connection; if not, the connection is resumed
+    /// Returns whether the gates have room for a packet of a connection; if not, the connection is resumed
     /// when they have released something.
     pub(super) fn has_room(&mut self, connection: u32, route: u32, packet: &Ticket) -> bool {
         let port = self.paths.link(route);

@@ -80,7 +80,7 @@ pub(crate) struct ControlPlan {
     /// The first of the numbers that stand for channels where connections have theirs.
     pub(crate) first_slot: u32,
     pub(crate) slots: FxHashMap<Channel, u32>,
-    /// Whether messages are so fast that all events have to keep their order.
+    /// True if messages are so fast that all events have to keep their order.
     pub(crate) is_immediate: bool,
 }
 
@@ -152,11 +152,11 @@ pub(crate) struct Shard {
     pauses: Option<Box<Pauses>>,
     /// Windows and layers instead of the event queue.
     layers: Option<Box<Layers>>,
-    /// Whether all events have to keep their order.
+    /// True if all events have to keep their order.
     is_strict: bool,
-    /// Whether the fabric is so large that prefetching all that events need pays.
+    /// True if the fabric is so large that prefetching all that events need pays.
     is_large: bool,
-    /// Whether packets of one connection differ in more than what they carry.
+    /// True if packets of one connection differ in more than what they carry.
     adapts: bool,
     /// For each part, what goes there.
     pub(crate) outbox: Vec<Mail>,

@@ -18,9 +18,9 @@ use crate::workload::FlowSpec;
 pub(super) struct Observer {
     /// Links with faults or probes.
     pub(super) watched: FxHashMap<u32, Watched>,
-    /// Whether round-trip times are kept.
+    /// True if round-trip times are kept.
     pub(super) keeps_rtt: bool,
-    /// Whether drops are kept.
+    /// True if drops are kept.
     keeps_drops: bool,
     seen: Vec<Observation>,
 }

@@ -91,7 +91,7 @@ impl World {
         self.try_start(control).expect("the test's world is sound")
     }
 
-    /// Why it cannot run.
+    /// The reason why it cannot run.
     pub(crate) fn refusal(self) -> String {
         let refusal = self.try_start(Control::default()).err();
         refusal.expect("it must not run").to_string()

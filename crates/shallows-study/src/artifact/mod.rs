@@ -220,7 +220,7 @@ impl Source {
 pub struct Checked {
     /// Lines about what was compared.
     pub text: String,
-    /// Whether every file is as listed and every simulated run gave the same bytes again.
+    /// True if every file is as listed and every simulated run gave the same bytes again.
     pub equal: bool,
 }
 

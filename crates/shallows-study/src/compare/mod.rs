@@ -50,7 +50,7 @@ pub struct Compared {
     pub text: String,
     /// For programs.
     pub json: String,
-    /// Why the live side is not to be believed, if it is not.
+    /// The reason why the live side is not to be believed, if it is not.
     pub believed: anyhow::Result<()>,
 }
 

@@ -101,7 +101,7 @@ impl CriticalPaths {
         }
     }
 
-    /// Whether a link begins and ends at a host.
+    /// Returns whether a link begins and ends at a host.
     pub(super) fn is_host_link(&self, link: u32) -> (bool, bool) {
         let link = link as usize;
         (self.begins_at_host[link], self.ends_at_host[link])
@@ -226,7 +226,7 @@ impl Connection {
         self.at_sender.push_back((start, [0; PARTS]));
     }
 
-    /// Whether the receiver had not got these bytes before.
+    /// Returns whether the receiver had not got these bytes before.
     fn receive(&mut self, (seq, end): (u64, u64)) -> bool {
         if end <= self.next || !self.beyond.insert((seq, end)) {
             return false;

@@ -104,7 +104,7 @@ pub struct TimedOut {
 /// What a simulation with all links observed shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Observed {
-    /// Whether it gave the completion times of the recorded run.
+    /// True if it gave the completion times of the recorded run.
     pub same_flows: bool,
     /// Names of the parts of a completion time.
     pub parts: Vec<String>,

@@ -95,7 +95,7 @@ impl Metric {
         }
     }
 
-    /// Whether the summary of a run is enough for it.
+    /// Returns whether the summary of a run is enough for it.
     pub(crate) fn is_in_summary(&self) -> bool {
         match self {
             Self::Of(row, arguments) => (row.in_summary)(arguments),
@@ -121,7 +121,7 @@ impl Metric {
         Some(&self.arguments_of(QUEUE)?.port)
     }
 
-    /// Whether it is the goodput of a port.
+    /// Returns whether it is the goodput of a port.
     pub(crate) fn is_goodput(&self) -> bool {
         self.arguments_of(GOODPUT).is_some()
     }

@@ -44,7 +44,7 @@ pub(super) fn draw(paper: &str, plan: &Plan, results: &Results) -> Figure {
     }
 }
 
-/// Whether a panel shows more of a run than single values.
+/// Returns whether a panel shows more of a run than single values.
 fn needs_runs(panel: &PanelSpec) -> bool {
     matches!(panel.kind, PanelKind::OverTime | PanelKind::Distribution)
 }

@@ -58,7 +58,7 @@ pub struct Request {
     pub scale: Option<f64>,
     /// Directory of the papers, in place of those that are built in.
     pub from: Option<PathBuf>,
-    /// Whether runs are made again that are kept from before.
+    /// True if runs are made again that are kept from before.
     pub fresh: bool,
     /// The cluster that makes the simulated runs; this machine if there is none.
     pub cluster: Option<Cluster>,

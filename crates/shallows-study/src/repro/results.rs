@@ -48,7 +48,7 @@ impl Results {
         &self.xs
     }
 
-    /// Whether single values are all that there is.
+    /// Returns whether single values are all that there is.
     pub(super) fn are_recorded(&self) -> bool {
         matches!(self.source, Source::Recorded(_))
     }

@@ -61,7 +61,7 @@ impl FigureSpec {
         }
     }
 
-    /// Whether it can only be run live.
+    /// Returns whether it can only be run live.
     pub(super) fn is_live_only(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.only)
     }
@@ -81,7 +81,7 @@ impl FigureSpec {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Sweep {
     pub(super) label: String,
-    /// Whether 0.5 is shown as 50.
+    /// True if 0.5 is shown as 50.
     #[serde(default)]
     pub(super) percent: bool,
     pub(super) values: Vec<f64>,
@@ -124,7 +124,7 @@ pub(super) struct LiveSpec {
         expect(dead_code, reason = "nothing runs live here")
     )]
     pub(super) scale: f64,
-    /// Whether there is nothing to simulate: what is measured are real programs.
+    /// True if there is nothing to simulate: what is measured are real programs.
     pub(super) only: bool,
     /// Variants that cannot run live; claims about them are not measured.
     pub(super) without: Vec<String>,
@@ -195,7 +195,7 @@ pub(super) struct PanelSpec {
     pub(super) y: String,
     #[serde(default)]
     pub(super) from_zero: bool,
-    /// Whether the axis of values is logarithmic.
+    /// True if the axis of values is logarithmic.
     #[serde(default)]
     pub(super) logarithmic: bool,
 }
@@ -245,7 +245,7 @@ pub(super) struct ClaimSpec {
     pub(super) to: Option<String>,
     #[serde(default)]
     pub(super) at: At,
-    /// Whether values are compared that the metric rises by from one x to the next.
+    /// True if values are compared that the metric rises by from one x to the next.
     #[serde(default)]
     pub(super) rise: bool,
     /// Only values of x from the first to the second.
@@ -257,7 +257,7 @@ pub(super) struct ClaimSpec {
     pub(super) marks: Vec<Mark>,
     /// What the simulator that the paper's authors published gives, where somebody has run it.
     pub(super) authors_code: Option<String>,
-    /// Why ours differs, found by an experiment.
+    /// The reason why ours differs, found by an experiment.
     pub(super) explanation: Option<String>,
 }
 

@@ -119,7 +119,7 @@ impl Axis {
         })
     }
 
-    /// Whether its points have places on a line.
+    /// Returns whether its points have places on a line.
     pub(crate) fn is_numeric(&self) -> bool {
         self.points.iter().all(|point| point.number.is_some())
     }

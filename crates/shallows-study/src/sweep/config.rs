@@ -73,7 +73,7 @@ impl Seeds {
     }
 }
 
-/// Whether a setting, as `--set` takes it, is one of the seed.
+/// Returns whether a setting, as `--set` takes it, is one of the seed.
 pub(crate) fn sets_seed(assignment: &str) -> bool {
     let key = assignment.split('=').next().unwrap_or_default();
     key.trim().trim_matches(['"', '\'']) == "seed"
@@ -87,7 +87,7 @@ pub(crate) struct AxisConfig {
     pub(crate) name: Option<String>,
     /// In figures.
     pub(crate) label: Option<String>,
-    /// Whether 0.5 is shown as 50.
+    /// True if 0.5 is shown as 50.
     #[serde(default)]
     pub(crate) percent: bool,
     pub(crate) key: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) struct RangeConfig {
     pub(crate) step: Option<f64>,
     /// Or how many.
     pub(crate) count: Option<u32>,
-    /// Whether equal ratios lie between them.
+    /// True if equal ratios lie between them.
     #[serde(default)]
     pub(crate) logarithmic: bool,
 }
@@ -155,7 +155,7 @@ pub(super) struct PanelConfig {
     pub(super) y: Option<String>,
     #[serde(default)]
     pub(super) from_zero: bool,
-    /// Whether x has equal distances for equal ratios.
+    /// True if x has equal distances for equal ratios.
     #[serde(default)]
     pub(crate) logarithmic: bool,
 }

@@ -38,7 +38,7 @@ pub struct Request {
     pub store: PathBuf,
     /// How many runs at a time.
     pub threads: usize,
-    /// Whether runs are made again that are kept from before.
+    /// True if runs are made again that are kept from before.
     pub fresh: bool,
     /// Look of the figures.
     pub look: Look,
@@ -49,7 +49,7 @@ pub struct Request {
 pub struct Look {
     /// Width.
     pub width: Width,
-    /// Whether title and note are left out.
+    /// True if title and note are left out.
     pub no_title: bool,
 }
 

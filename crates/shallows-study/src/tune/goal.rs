@@ -54,7 +54,7 @@ impl Goal {
         }
     }
 
-    /// Whether an interval of ratios is wholly on the better side of 1.
+    /// Returns whether an interval of ratios is wholly on the better side of 1.
     pub(crate) fn is_better(&self, ratio: Interval) -> bool {
         match self.direction {
             Direction::Minimize => ratio.high < 1.0,

@@ -34,7 +34,7 @@ impl Knob {
         &self.axis.points
     }
 
-    /// Whether neighbours of a good value are worth a try.
+    /// Returns whether neighbours of a good value are worth a try.
     pub(crate) fn is_ordered(&self) -> bool {
         let numbers = self.axis.points.iter().map(|point| point.number);
         let numbers: Option<Vec<f64>> = numbers.collect();

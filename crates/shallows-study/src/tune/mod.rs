@@ -62,7 +62,7 @@ pub struct Request {
     pub store: PathBuf,
     /// How many runs at a time.
     pub threads: usize,
-    /// Whether runs are made again that are kept from before.
+    /// True if runs are made again that are kept from before.
     pub fresh: bool,
     /// The cluster that makes the runs; this machine if there is none.
     pub cluster: Option<Cluster>,

@@ -25,7 +25,7 @@ const PANICKED: i32 = 101;
 /// A worker that lived for less is started again after this long.
 const BREATHER: Duration = Duration::from_secs(1);
 
-/// Whether this process is the one that works. It has inherited the supervisor's blocked signals,
+/// Returns whether this process is the one that works. It has inherited the supervisor's blocked signals,
 /// which it wants itself.
 pub(super) fn is_worker() -> bool {
     let is_worker = env::var_os(WORKER).is_some();

@@ -122,7 +122,7 @@ fn an_interrupt_while_flows_are_drawn_ends_the_run() {
     assert!(!directory.path().join("out").exists());
 }
 
-/// Whether a program has a handler for a signal.
+/// Returns whether a program has a handler for a signal.
 fn catches(run: &Child, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));

@@ -70,7 +70,7 @@ fn signals_to_exec_alone_reach_the_program() {
     }
 }
 
-/// Whether this process ignores a signal, and so do the programs that it starts.
+/// Returns whether this process ignores a signal, and so do the programs that it starts.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("SigIgn"));

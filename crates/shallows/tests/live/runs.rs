@@ -37,7 +37,7 @@ macro_rules! need_a_lab {
     };
 }
 
-/// Whether a program ended because this kernel takes no congestion controllers.
+/// Returns whether a program ended because this kernel takes no congestion controllers.
 fn lacks_bpf(said: &str) -> bool {
     said.contains("BTF") || said.contains("Linux 6.4")
 }

@@ -322,7 +322,7 @@ fn levels(limits: &Limits, settle: Time) -> Result<AutomaticLevels, Error> {
     Ok(config.build(&limiter, None)?)
 }
 
-/// Whether a cgroup's level is to be chosen: not that of the root, where everything is that belongs
+/// Returns whether a cgroup's level is to be chosen: not that of the root, where everything is that belongs
 /// to nobody, and not where `exec` has given one.
 fn is_application(path: &Path) -> bool {
     let by_hand = matches!(method_of_cgroup(path), Some(Method::Cgroup { .. }));

@@ -67,13 +67,13 @@ impl Found {
         Bytes::new(self.mtu + ETHERNET_HEADER)
     }
 
-    /// Whether there is a clsact qdisc.
+    /// Returns whether there is a clsact qdisc.
     pub(super) fn has_clsact(&self) -> Result<bool, Error> {
         let shown = ask(&self.device, "tc", &["qdisc", "show", "dev"])?;
         Ok(shown.contains("qdisc clsact"))
     }
 
-    /// Whether the clsact qdisc has filters.
+    /// Returns whether the clsact qdisc has filters.
     pub(super) fn has_filters(&self) -> Result<bool, Error> {
         for direction in ["ingress", "egress"] {
             let arguments = ["filter", "show", direction, "dev"];

@@ -76,7 +76,7 @@ impl Default for AutomaticConfig {
     }
 }
 
-/// Why levels cannot be chosen.
+/// The reason why levels cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AutomaticError {
     /// Nothing to choose by.
@@ -109,7 +109,7 @@ pub enum AutomaticError {
 pub struct Assignment {
     /// From 0, the top.
     pub level: u8,
-    /// Whether somebody was moved to a lower level, so that packets that wait may have to follow.
+    /// True if somebody was moved to a lower level, so that packets that wait may have to follow.
     pub lowered: bool,
 }
 
@@ -495,7 +495,7 @@ impl Meter {
         }
     }
 
-    /// Whether a packet that has been counted fits a level, with those before it.
+    /// Returns whether a packet that has been counted fits a level, with those before it.
     fn fits(&self, level: usize, bytes: u32, scale: &Scale) -> bool {
         let allotment = scale.allotments[level];
         u64::from(bytes) <= allotment && self.waiting[level].bytes <= scale.patience * allotment

@@ -89,7 +89,7 @@ pub struct LimiterConfig {
     pub framing: Framing,
 }
 
-/// Why a [`LimiterConfig`] makes no sense.
+/// The reason why a [`LimiterConfig`] makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LimiterError {
     /// The epoch is zero.
@@ -235,7 +235,7 @@ impl Limiter {
         bucket.answer(passes, bytes, self.excess)
     }
 
-    /// Whether a packet of `bytes` can pass `level` in any epoch.
+    /// Returns whether a packet of `bytes` can pass `level` in any epoch.
     pub fn can_pass(&self, level: Level, bytes: u32) -> bool {
         u64::from(self.cost(bytes)) <= self.buckets[level.index()].allotment
     }
@@ -246,7 +246,7 @@ impl Limiter {
         self.framing.wire_size(bytes)
     }
 
-    /// Why a packet of `bytes` at `level` was [dropped](Admission::Drop).
+    /// The reason why a packet of `bytes` at `level` was [dropped](Admission::Drop).
     pub fn refusal(&self, level: Level, bytes: u32) -> Refusal {
         if self.can_pass(level, bytes) {
             Refusal::OverLimit

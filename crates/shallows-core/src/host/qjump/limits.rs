@@ -106,7 +106,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Why [`Limits`] make no sense.
+/// The reason why [`Limits`] make no sense.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LimitsError {
     /// No levels, or more than there are priorities.

@@ -31,7 +31,7 @@ pub enum Phase {
     Mesochronous,
 }
 
-/// Why a [`Network`] makes no sense.
+/// The reason why a [`Network`] makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NetworkError {
     /// n is zero.

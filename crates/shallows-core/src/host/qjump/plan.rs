@@ -96,7 +96,7 @@ pub struct Plan {
     pub levels: Vec<PlannedLevel>,
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PlanError {
     /// The network makes no sense.

@@ -37,11 +37,11 @@ pub struct UdpConfig {
     /// step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Time>,
-    /// Whether datagrams are ECN-capable.
+    /// True if datagrams are ECN-capable.
     pub ect: bool,
     /// Reassembly at the receiver.
     pub reassembly: ReassemblyConfig,
-    /// Whether to record the latency of each message.
+    /// True if to record the latency of each message.
     pub latencies: bool,
 }
 
@@ -149,7 +149,7 @@ impl Default for ReassemblyConfig {
     }
 }
 
-/// Why a stream of datagrams cannot work.
+/// The reason why a stream of datagrams cannot work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// A message without bytes.
@@ -197,7 +197,7 @@ impl Keyed for ConfigError {
 }
 
 impl UdpConfig {
-    /// Whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
+    /// Returns whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
     /// it.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let size = self.send.size();

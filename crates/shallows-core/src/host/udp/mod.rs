@@ -68,7 +68,7 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Whether it is the last fragment of its message.
+    /// Returns whether it is the last fragment of its message.
     pub fn is_last(&self) -> bool {
         self.fragment + 1 == self.fragments
     }

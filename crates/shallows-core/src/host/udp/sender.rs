@@ -161,7 +161,7 @@ impl Sender {
         self.stopped = true;
     }
 
-    /// Whether it sends no further message.
+    /// Returns whether it sends no further message.
     pub fn is_stopped(&self) -> bool {
         self.stopped
     }

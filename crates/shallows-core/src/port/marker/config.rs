@@ -126,7 +126,7 @@ impl SchemeConfig {
         ("demepro", r#"{ demepro = { threshold = "2pkts" } }"#),
     ];
 
-    /// Whether what the other ports of the switch hold may matter.
+    /// Returns whether what the other ports of the switch hold may matter.
     pub(crate) fn uses_pool(&self) -> bool {
         matches!(self, Self::PerPool { .. } | Self::Custom(_))
     }

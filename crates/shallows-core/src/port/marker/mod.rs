@@ -135,7 +135,7 @@ pub trait Marking: Debug + Send {
         None
     }
 
-    /// Whether to mark the packet.
+    /// Returns whether to mark the packet.
     fn decide(&mut self, _seen: Seen, _queues: &Queues) -> Option<MarkReason> {
         None
     }

@@ -27,13 +27,13 @@ pub struct RedConfig {
     pub max: PerIndex<Length>,
     /// Marking probability at `max`.
     pub max_probability: PerIndex<f64>,
-    /// Whether the probability keeps rising above `max` instead of jumping to 1.
+    /// True if the probability keeps rising above `max` instead of jumping to 1.
     #[serde(default)]
     pub gentle: bool,
     /// Queue length that the thresholds are compared with.
     #[serde(default)]
     pub average: Average,
-    /// Whether marks are spread evenly.
+    /// True if marks are spread evenly.
     #[serde(default)]
     pub spread: bool,
 }

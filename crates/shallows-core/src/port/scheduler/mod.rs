@@ -68,7 +68,7 @@ pub struct Service {
     pub now: Time,
     /// When the last bit will be on the wire.
     pub finish: Time,
-    /// Whether the queue has no packet left.
+    /// True if the queue has no packet left.
     pub emptied: bool,
 }
 
@@ -82,12 +82,12 @@ pub(crate) trait Discipline {
         Sharing::None
     }
 
-    /// Whether packets of `count` queues leave in the order in which they came.
+    /// Returns whether packets of `count` queues leave in the order in which they came.
     fn keeps_order(&self, _count: usize) -> bool {
         false
     }
 
-    /// Whether it gives up queued packets where the buffer is full.
+    /// Returns whether it gives up queued packets where the buffer is full.
     fn evicts(&self) -> bool {
         false
     }
@@ -115,7 +115,7 @@ pub(crate) trait Discipline {
     /// The head of the selected queue was taken.
     fn sent(&mut self, _service: Service, _queues: &mut Queues, _rounds: &mut impl RoundObserver) {}
 
-    /// Whether serving a packet of `size` in an otherwise empty port is one service and no more.
+    /// Returns whether serving a packet of `size` in an otherwise empty port is one service and no more.
     fn passes(&self, _queue: usize, _size: u32, _queues: &Queues) -> bool {
         true
     }

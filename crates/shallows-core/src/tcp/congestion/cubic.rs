@@ -27,7 +27,7 @@ pub struct CubicConfig {
     pub c: f64,
     /// Factor by which a reduction multiplies the window.
     pub beta: f64,
-    /// Whether a flow with a shrinking window releases bandwidth early (§4.7).
+    /// True if a flow with a shrinking window releases bandwidth early (§4.7).
     pub fast_convergence: bool,
 }
 

@@ -82,7 +82,7 @@ impl Signal {
         if ece { Self::Mark } else { Self::Clear }
     }
 
-    /// Whether the signal is one of congestion.
+    /// Returns whether the signal is one of congestion.
     #[inline]
     pub fn is_congestion(self) -> bool {
         self != Self::Clear
@@ -94,7 +94,7 @@ impl Signal {
 pub struct Loss {
     /// FlightSize of RFC 5681.
     pub flight: u64,
-    /// Whether this window of data has already been answered: with a reduction for its marks, by
+    /// True if this window of data has already been answered: with a reduction for its marks, by
     /// fast recovery, or by a timeout before this one.
     pub answered: bool,
     /// The next byte to send.
@@ -237,7 +237,7 @@ impl ControllerConfig {
         }
     }
 
-    /// Whether the parameters are possible and the controller can read this echo.
+    /// Returns whether the parameters are possible and the controller can read this echo.
     pub(super) fn validate(&self, echo: EcnEcho) -> Result<(), ConfigError> {
         let need_precise = |controller| match echo {
             EcnEcho::Precise => Ok(()),

@@ -56,7 +56,7 @@ impl Window {
         self.segment
     }
 
-    /// Whether the window is below the threshold.
+    /// Returns whether the window is below the threshold.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh

@@ -245,7 +245,7 @@ impl Sender {
         self.written
     }
 
-    /// Whether all that was written is acknowledged.
+    /// Returns whether all that was written is acknowledged.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.una == self.written

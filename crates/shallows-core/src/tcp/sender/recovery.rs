@@ -21,7 +21,7 @@ pub(super) struct SackState {
     high_rxt: u64,
     lost_below: u64,
     pub(super) pipe: u64,
-    /// Whether the rescue retransmission of this recovery is used up.
+    /// True if the rescue retransmission of this recovery is used up.
     rescued: bool,
 }
 
@@ -238,7 +238,7 @@ impl Sender {
         (len > 0 && fits).then_some(len)
     }
 
-    /// Whether duplicate ACKs say that the segment at `una` is lost, in a window that has not been
+    /// Returns whether duplicate ACKs say that the segment at `una` is lost, in a window that has not been
     /// repaired yet: RFC 6582 §3.2 step 2, RFC 6675 §5 and §5.1.
     fn loss_is_certain(&mut self) -> bool {
         let thresh = self.rules.duplicate_acks;

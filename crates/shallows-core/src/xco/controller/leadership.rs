@@ -44,7 +44,7 @@ pub(super) struct Leadership {
     /// When a standby takes over or a candidate tries again.
     deadline: Time,
     grants_from: Time,
-    /// Whether hosts have been told that permits are given.
+    /// True if hosts have been told that permits are given.
     pub(super) is_announced: bool,
     lease_end: Time,
 }
@@ -81,7 +81,7 @@ impl Leadership {
         self.epoch
     }
 
-    /// Whether slots may be given at `now`.
+    /// Returns whether slots may be given at `now`.
     pub(super) fn grants_at(&self, now: Time) -> bool {
         self.role == Role::Leader && self.grants_from <= now && now < self.lease_end
     }

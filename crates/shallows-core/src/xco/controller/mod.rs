@@ -242,7 +242,7 @@ impl<R: Routes> Controller<R> {
         &self.counters
     }
 
-    /// Whether it leads.
+    /// Returns whether it leads.
     pub fn role(&self) -> Role {
         self.leadership.role()
     }

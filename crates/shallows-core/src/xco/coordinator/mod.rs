@@ -260,7 +260,7 @@ impl<P: Packet> Coordinator<P> {
         &self.counters
     }
 
-    /// Whether it does what directives say.
+    /// Returns whether it does what directives say.
     pub fn standing(&self) -> Standing {
         self.standing
     }

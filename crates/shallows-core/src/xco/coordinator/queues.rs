@@ -30,7 +30,7 @@ pub(super) struct Queues<P> {
     /// When the last exemption ends.
     exempt_end: Time,
     longest_wait: Time,
-    /// Whether all destinations need permission, or only those that are marked so.
+    /// True if all destinations need permission, or only those that are marked so.
     holds_all: bool,
 }
 
@@ -43,7 +43,7 @@ struct Queue<P> {
     /// When its set-up ends.
     ready: Time,
     is_backlogged: bool,
-    /// Whether it needs permission where not all do.
+    /// True if it needs permission where not all do.
     is_held: bool,
     exempt_until: Time,
     /// A rate limit, and until when.
@@ -115,17 +115,17 @@ impl<P: Packet> Queues<P> {
         self.queues[queue as usize].packets.is_empty()
     }
 
-    /// Whether a destination needs no permission.
+    /// Returns whether a destination needs no permission.
     pub(super) fn is_free(&self, queue: u32, now: Time) -> bool {
         self.queues[queue as usize].is_free(self.holds_all, now)
     }
 
-    /// Whether all destinations need permission.
+    /// Returns whether all destinations need permission.
     pub(super) fn holds_all(&self) -> bool {
         self.holds_all
     }
 
-    /// Whether a destination is one of those that need permission.
+    /// Returns whether a destination is one of those that need permission.
     pub(super) fn is_held(&self, queue: u32) -> bool {
         self.holds_all || self.queues[queue as usize].is_held
     }
@@ -158,12 +158,12 @@ impl<P: Packet> Queues<P> {
         self.queues[queue as usize].ready <= now
     }
 
-    /// Whether the packet is one of those that may pass within the budget.
+    /// Returns whether the packet is one of those that may pass within the budget.
     pub(super) fn is_small(&self, packet: &P) -> bool {
         u64::from(packet.size()) <= self.config.small_packet.get()
     }
 
-    /// Whether a packet of this size on the wire may pass as small or as one of a small flow, for
+    /// Returns whether a packet of this size on the wire may pass as small or as one of a small flow, for
     /// which it then counts.
     pub(super) fn passes_as_small(
         &mut self,
@@ -298,7 +298,7 @@ impl<P: Packet> Queues<P> {
         limits
     }
 
-    /// Whether a queue has a lower limit than before, or none.
+    /// Returns whether a queue has a lower limit than before, or none.
     pub(super) fn limits_shrank(&self, before: &[(u32, Rate)]) -> bool {
         before.iter().any(|&(queue, rate)| {
             let limit = self.queues[queue as usize].limit;

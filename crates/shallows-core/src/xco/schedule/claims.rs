@@ -104,7 +104,7 @@ impl<R: Routes> Schedule<R> {
         released.extend(before.into_iter().filter(lifted).map(|(link, _)| link));
     }
 
-    /// Whether one of the grants is what a claim asked for, so that the claim can be lifted.
+    /// Returns whether one of the grants is what a claim asked for, so that the claim can be lifted.
     pub(super) fn fulfils_claim(&self, grants: &[Grant]) -> bool {
         !self.claims.is_empty()
             && grants.iter().any(|grant| {
@@ -120,7 +120,7 @@ impl<R: Routes> Schedule<R> {
     }
 }
 
-/// Whether an entry of [`Waiting::recent`] still says what it said.
+/// Returns whether an entry of [`Waiting::recent`] still says what it said.
 fn is_recent(pairs: &[Pair], since: Time, id: u32) -> bool {
     let pair = &pairs[id as usize];
     pair.waits == Waits::Recently && pair.since == since

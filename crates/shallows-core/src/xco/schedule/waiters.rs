@@ -45,7 +45,7 @@ impl Waiters {
     }
 }
 
-/// Whether an entry at a link still says where its pair is filed.
+/// Returns whether an entry at a link still says where its pair is filed.
 fn is_filed(pairs: &[Pair], link: u32, entry: Turn) -> bool {
     let pair = &pairs[entry.2 as usize];
     pair.waits_at == Some(link) && pair.turn(entry.2) == entry
@@ -129,7 +129,7 @@ impl<R: Routes> Schedule<R> {
         turns.min()
     }
 
-    /// Whether its host is silent and has not been served since the pair was filed.
+    /// Returns whether its host is silent and has not been served since the pair was filed.
     fn is_due(&self, id: u32, host_turn: u64) -> bool {
         let source = self.pairs[id as usize].source;
         let host = &self.hosts[source as usize];

@@ -238,7 +238,7 @@ impl Engine {
     }
 }
 
-/// Whether an IPv4 frame carries UDP to or from this port.
+/// Returns whether an IPv4 frame carries UDP to or from this port.
 fn is_control(bytes: &[u8], port: u16) -> bool {
     const UDP: u8 = 17;
     let Some(Network::Ipv4(at)) = Header::parse(bytes).map(|header| header.network) else {

@@ -169,7 +169,7 @@ fn compare(
     }
 }
 
-/// Whether a buffer has room for what its queue holds when it is marked.
+/// Returns whether a buffer has room for what its queue holds when it is marked.
 fn holds(
     db: &ConfigDb,
     what: &str,

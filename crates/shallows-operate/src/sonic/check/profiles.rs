@@ -54,7 +54,7 @@ fn thresholds(name: &str, profile: &WredProfile, place: &Place, report: &mut Rep
     }
 }
 
-/// Whether anything is marked at all, and what else happens to packets.
+/// Returns whether anything is marked at all, and what else happens to packets.
 fn switches(name: &str, profile: &WredProfile, place: &Place, report: &mut Report) {
     let has_thresholds = profile.green.min.is_some() || profile.green.max.is_some();
     if profile.ecn.green && has_thresholds && !profile.green.is_on() {

@@ -85,7 +85,7 @@ impl Wish {
         })
     }
 
-    /// Whether the size of the pool is to change.
+    /// Returns whether the size of the pool is to change.
     pub(super) fn sets_pool(&self, pool: Option<Bytes>) -> bool {
         self.dynamic && pool != self.pool_now
     }
@@ -255,7 +255,7 @@ impl Making<'_> {
             .collect())
     }
 
-    /// Whether a queue is served like that now. The weight of a strict queue does not matter.
+    /// Returns whether a queue is served like that now. The weight of a strict queue does not matter.
     fn serves(&self, queue: u8, wanted: Service) -> bool {
         let view = self.group.queues.get(usize::from(queue));
         let row = view.and_then(|view| view.scheduler);

@@ -23,7 +23,7 @@ pub struct Surroundings {
     pub load: Option<f64>,
 }
 
-/// Why a plan may not hold what it says.
+/// The reason why a plan may not hold what it says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Caveat {
     /// No level has f = 1.
