@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use anyhow::anyhow;
 use shallows_core::units::Time;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
@@ -75,8 +76,18 @@ pub struct Sampling {
 }
 
 impl<'a> Tracer<'a> {
-    /// Begins a trace in a file.
+    /// Begins a trace in a file, which must not be one that the run reads.
     pub fn create(path: &Path, plan: &'a RunPlan) -> Result<Self, Failure> {
+        // A file that does not exist yet has no canonical path.
+        let target = path.canonicalize().ok();
+        let mut inputs = plan.scenario.files().into_iter();
+        if target.is_some() && inputs.any(|input| input.canonicalize().ok() == target) {
+            let name = path.display();
+            return Err(anyhow!(
+                "the run reads {name}, which its trace would replace; name another file"
+            )
+            .into());
+        }
         let writer = TraceWriter::create(path).map_err(anyhow::Error::from)?;
         let flows = &plan.workload.flows;
         let mut starts: Vec<u32> = (0..flows.len() as u32).collect();

@@ -274,6 +274,25 @@ fn bytes<'a>(fields: &[(u64, Field<'a>)], field: u64) -> Option<&'a [u8]> {
 }
 
 #[test]
+fn a_trace_replaces_no_file_that_the_run_reads() {
+    let directory = directory();
+    write(&directory, "incast.toml", INCAST);
+    let args = [
+        "run",
+        "incast.toml",
+        "--out",
+        "out",
+        "--trace",
+        "./incast.toml",
+    ];
+    let output = shallows(&directory).args(args).output().unwrap();
+    assert!(!output.status.success());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("which its trace would replace"), "{error}");
+    assert_eq!(read_text(&directory, "incast.toml"), INCAST);
+}
+
+#[test]
 fn a_trace_has_flows_queues_windows_marks_and_drops() {
     let directory = with_incast(&["--trace", "run.pftrace"]);
     let trace = read(&directory, "run.pftrace");
