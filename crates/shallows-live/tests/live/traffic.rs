@@ -266,7 +266,7 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
             rate,
             delay: Time::from_us(50),
             egress: host.clone(),
-            gate: None,
+            gates: Vec::new(),
         });
     }
     experiment.until = Some(Time::from_secs(2));

@@ -86,7 +86,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
             rate: RATE,
             delay: Time::ZERO,
             egress: switch.egress.clone(),
-            gate: None,
+            gates: Vec::new(),
         });
     }
     let mut xco = XcoPlan {

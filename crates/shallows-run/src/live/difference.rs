@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use shallows_core::host::qjump::Scope;
 use shallows_core::tcp::{
     AckCount, AfterIdle, ControllerConfig, DelayedAck, EcnEcho, MarkedGrowth, Recovery, RtoConfig,
     TcpConfig,
@@ -22,7 +21,7 @@ struct Difference {
 }
 
 /// All of them.
-const DIFFERENCES: [Difference; 18] = [
+const DIFFERENCES: [Difference; 17] = [
     Difference {
         key: "completion",
         live: "a flow is complete when its client, which has asked for it, has the last byte",
@@ -30,10 +29,6 @@ const DIFFERENCES: [Difference; 18] = [
     Difference {
         key: "connections",
         live: "flows share connections that are open before the run and last for all of it",
-    },
-    Difference {
-        key: "hosts.qjump.scope",
-        live: "limits are those of a host, not of each flow",
     },
     Difference {
         key: "hosts.xco.delay",
@@ -163,15 +158,10 @@ fn asked(scenario: &Scenario, scale: f64) -> Vec<&'static str> {
         Connections::WarmedUp => true,
     };
     let mut asked = of_transport(&config.transport, scale);
-    let by_flow = |qjump: &shallows_model::QjumpConfig| qjump.scope == Scope::Flow;
     asked.extend(
         [
             (config.completion == Completion::Receiver, "completion"),
             (connections, "connections"),
-            (
-                config.hosts.qjump.as_ref().is_some_and(by_flow),
-                "hosts.qjump.scope",
-            ),
         ]
         .into_iter()
         .filter_map(|(is_asked, key)| is_asked.then_some(key)),

@@ -4,19 +4,20 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use shallows_core::host::HostGateConfig;
 use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery, RtoConfig, TcpConfig};
 use shallows_core::units::Time;
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
 use shallows_live::switch::{
-    FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
-    TrunkPlan, UplinkPlan, Wait,
+    FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig, TrunkPlan,
+    UplinkPlan, Wait,
 };
 use shallows_live::traffic::ProbePlan;
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::{HostSet, Workload};
-use shallows_model::{ApplicationSetup, Completion, Interrupt, QjumpConfig};
+use shallows_model::{ApplicationSetup, Completion, Interrupt};
 
 use super::controller::Chosen;
 use super::xco;
@@ -46,7 +47,7 @@ const FRAGMENTS: [(&str, &str); 2] = [("ipfrag_high_thresh", "268435456"), ("ipf
 pub(super) fn experiment(plan: &RunPlan, controller: &Chosen) -> Result<Experiment, Failure> {
     let cpus = Cpus::split().map_err(anyhow::Error::from)?;
     Ok(Experiment {
-        switch: switch(plan, &cpus),
+        switch: switch(plan, &cpus)?,
         lab: lab_plan(plan, controller, cpus),
         workload: workload(plan)?,
         seed: plan.scenario.config.seed,
@@ -125,12 +126,11 @@ fn lab_plan(plan: &RunPlan, controller: &Chosen, cpus: Cpus) -> LabPlan {
     }
 }
 
-fn switch(plan: &RunPlan, cpus: &Cpus) -> SwitchConfig {
+fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
     let fabric = &plan.fabric;
-    let hosts = 0..fabric.hosts();
     let host_links = 2 * fabric.hosts();
     let trunks = (host_links..fabric.links().len() as u32).step_by(2);
-    SwitchConfig {
+    Ok(SwitchConfig {
         cpu: cpus.switch,
         nice: Some(-20),
         wait: match cpus.switch {
@@ -148,46 +148,24 @@ fn switch(plan: &RunPlan, cpus: &Cpus) -> SwitchConfig {
         }),
         pool: plan.ports.pool,
         egress: plan.ports.switches.clone(),
-        ports: hosts
-            .map(|host| port(plan, host))
+        ports: (0..)
+            .zip(gates(plan)?)
+            .map(|(host, gates)| port(plan, host, gates))
             .chain(xco::extra_ports(plan))
             .collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
-    }
-}
-
-/// QJUMP's limits of a host, which stand before its uplink in the switch: the kernel has no qdisc
-/// that holds packets back by level.
-fn gate(plan: &RunPlan, host: u32) -> Option<GatePlan> {
-    let qjump = plan.scenario.config.hosts.qjump.as_ref()?;
-    // Limits that make no sense were refused with the scenario.
-    let mut limits = qjump.limits(&plan.fabric).ok()?;
-    limits.framing = plan.ports.hosts.framing;
-    let QjumpConfig {
-        hold_limit,
-        automatic,
-        // The limits and the first epoch.
-        epoch: _,
-        levels: _,
-        network: _,
-        factors: _,
-        excess: _,
-        clock: _,
-        phase: _,
-        // The DSCP of flows.
-        by_size: _,
-        // One for each flow is a difference.
-        scope: _,
-    } = qjump;
-    Some(GatePlan {
-        start: qjump.first_epoch(&limits, host, plan.scenario.config.seed),
-        hold_limit: *hold_limit,
-        automatic: automatic.clone(),
-        limits,
     })
 }
 
-fn port(plan: &RunPlan, host: u32) -> PortPlan {
+/// The gates of all hosts, which stand before their uplinks in the switch: the kernel has no qdisc
+/// that holds packets back by level.
+fn gates(plan: &RunPlan) -> Result<Vec<Vec<HostGateConfig>>, Diagnostic> {
+    let (framing, seed) = (plan.ports.hosts.framing, plan.scenario.config.seed);
+    let gates = plan.hosts.gates(&plan.fabric, framing, seed);
+    gates.map_err(|error| plan.scenario.error_in("hosts.qjump", &error))
+}
+
+fn port(plan: &RunPlan, host: u32, gates: Vec<HostGateConfig>) -> PortPlan {
     let fabric = &plan.fabric;
     let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
     let (up, down) = (fabric.link(uplink), fabric.link(downlink));
@@ -199,7 +177,7 @@ fn port(plan: &RunPlan, host: u32) -> PortPlan {
             rate: up.rate,
             delay: up.propagation,
             egress: plan.ports.config(fabric, uplink).clone(),
-            gate: gate(plan, host),
+            gates,
         }),
         egress: plan.ports.special.get(&downlink).cloned(),
         stations: vec![lab::station(number).to_string()],
