@@ -45,6 +45,8 @@ pub struct Experiment {
     pub seed: u64,
     /// Applications, which need an `until`.
     pub applications: Vec<ApplicationSetup>,
+    /// Interval of goodput samples.
+    pub goodput_every: Time,
     /// Pings, each from a host.
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
@@ -191,6 +193,7 @@ impl Experiment {
         interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Seen, ExperimentError> {
         let traffic = Traffic::prepare(lab, &self.workload, self.seed, departures)?;
+        let traffic = traffic.noting_every(self.goodput_every);
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();

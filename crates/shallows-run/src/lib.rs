@@ -45,6 +45,7 @@ pub mod live;
 mod measure;
 mod plan;
 mod platform;
+mod ports;
 mod recorder;
 pub mod report;
 mod run;

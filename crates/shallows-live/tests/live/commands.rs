@@ -32,6 +32,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         workload: Arc::default(),
         seed: 1,
         applications: Vec::new(),
+        goodput_every: shallows_live::traffic::GOODPUT_EVERY,
         probes: Vec::new(),
         commands,
         outputs: None,

@@ -30,6 +30,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<FlowSpec>) -> Experiment {
         workload: Arc::new(workload),
         seed: 1,
         applications: Vec::new(),
+        goodput_every: shallows_live::traffic::GOODPUT_EVERY,
         probes: Vec::new(),
         commands: Vec::new(),
         outputs: None,

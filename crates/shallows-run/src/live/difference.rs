@@ -12,7 +12,7 @@ use shallows_core::units::Time;
 use shallows_model::{Completion, Connections, XcoConfig};
 
 use super::plan::KERNEL_TIMEOUTS;
-use crate::scenario::{Diagnostic, Scenario};
+use crate::scenario::{Diagnostic, ProbesConfig, Scenario};
 
 /// A key and the behaviour of live runs instead of it.
 struct Difference {
@@ -21,7 +21,7 @@ struct Difference {
 }
 
 /// All of them.
-const DIFFERENCES: [Difference; 17] = [
+const DIFFERENCES: [Difference; 21] = [
     Difference {
         key: "completion",
         live: "a flow is complete when its client, which has asked for it, has the last byte",
@@ -37,6 +37,22 @@ const DIFFERENCES: [Difference; 17] = [
     Difference {
         key: "hosts.xco.dscp",
         live: "messages carry DSCP 0",
+    },
+    Difference {
+        key: "probes.capture",
+        live: "packets are not captured",
+    },
+    Difference {
+        key: "probes.flows",
+        live: "the kernel's windows are not sampled",
+    },
+    Difference {
+        key: "probes.rtt",
+        live: "the kernel's round-trip times are not recorded",
+    },
+    Difference {
+        key: "probes.sojourn",
+        live: "waiting times of frames are not recorded",
     },
     Difference {
         key: "transport.after-idle",
@@ -135,10 +151,6 @@ pub(super) fn describe(scenario: &Scenario) -> String {
             "transport.delayed-ack.timeout",
             "it is the kernel's 40ms to 200ms",
         ),
-        (
-            "probes",
-            "live runs sample every queue each 1ms and goodput each 10ms",
-        ),
     ] {
         if scenario.has(key) {
             let _ = writeln!(lines, "{key} is for simulations: {live}");
@@ -157,11 +169,25 @@ fn asked(scenario: &Scenario, scale: f64) -> Vec<&'static str> {
         Connections::Persistent => false,
         Connections::WarmedUp => true,
     };
+    let ProbesConfig {
+        rtt,
+        sojourn,
+        capture,
+        flows,
+        // Sampled by the switch, and by the receivers.
+        queues: _,
+        throughput: _,
+        goodput: _,
+    } = &config.probes;
     let mut asked = of_transport(&config.transport, scale);
     asked.extend(
         [
             (config.completion == Completion::Receiver, "completion"),
             (connections, "connections"),
+            (!capture.0.is_empty(), "probes.capture"),
+            (flows.is_some(), "probes.flows"),
+            (*rtt, "probes.rtt"),
+            (!sojourn.0.is_empty(), "probes.sojourn"),
         ]
         .into_iter()
         .filter_map(|(is_asked, key)| is_asked.then_some(key)),

@@ -14,7 +14,7 @@ use shallows_live::switch::{
     FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig, TrunkPlan,
     UplinkPlan, Wait,
 };
-use shallows_live::traffic::ProbePlan;
+use shallows_live::traffic::{GOODPUT_EVERY, ProbePlan};
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::{HostSet, Workload};
 use shallows_model::{ApplicationSetup, Completion, Interrupt};
@@ -26,7 +26,7 @@ use crate::ideal::{self, Handshake};
 use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, LiveCommand, Probe, Role};
 
-/// From one sample of the queues to the next.
+/// From one sample of the queues to the next, if no probe wants more.
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
 
 /// The longest timeouts that the kernel can be set to.
@@ -52,6 +52,7 @@ pub(super) fn experiment(plan: &RunPlan, controller: &Chosen) -> Result<Experime
         workload: workload(plan)?,
         seed: plan.scenario.config.seed,
         applications: applications(plan)?,
+        goodput_every: goodput_every(plan),
         probes: probes(plan)?,
         commands: commands(plan)?,
         outputs: None,
@@ -144,7 +145,7 @@ fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
         metrics: None,
         fidelity: FidelityConfig::default(),
         sample: Some(SampleConfig {
-            every: SAMPLE_EVERY,
+            every: sample_every(plan),
         }),
         pool: plan.ports.pool,
         egress: plan.ports.switches.clone(),
@@ -155,6 +156,19 @@ fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
             .collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
     })
+}
+
+/// The interval of the switch's samples: that of the most frequent probe of queues.
+fn sample_every(plan: &RunPlan) -> Time {
+    let probes = [&plan.probes.queues, &plan.probes.throughput];
+    let intervals = probes.into_iter().flatten().map(|of| of.interval);
+    intervals.fold(SAMPLE_EVERY, Time::min)
+}
+
+/// The interval at which bytes that have arrived are noted.
+fn goodput_every(plan: &RunPlan) -> Time {
+    let interval = plan.probes.goodput.as_ref().map(|of| of.interval);
+    interval.map_or(GOODPUT_EVERY, |interval| interval.min(GOODPUT_EVERY))
 }
 
 /// The gates of all hosts, which stand before their uplinks in the switch: the kernel has no qdisc
