@@ -156,16 +156,13 @@ impl Controllers {
         let mut held = Vec::new();
         for (index, wanted) in special.iter().enumerate() {
             let mut known = [&usual].into_iter().chain(&special[..index]);
-            let name = match known.position(|known| known == wanted) {
-                Some(same) => names[same].clone(),
-                None => {
-                    let chosen = Chosen::new(scenario, &key(index), wanted)?;
-                    let name = chosen.name.clone();
-                    held.push(chosen);
-                    name
-                }
-            };
-            names.push(name);
+            if let Some(same) = known.position(|known| known == wanted) {
+                names.push(names[same].clone());
+            } else {
+                let chosen = Chosen::new(scenario, &key(index), wanted)?;
+                names.push(chosen.name.clone());
+                held.push(chosen);
+            }
         }
         Ok(Self {
             usual: chosen,
