@@ -9,7 +9,7 @@ use socket2::SockRef;
 use super::{REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
 
-/// Where every server listens.
+/// Port of every server.
 pub(super) const PORT: u16 = 7183;
 
 /// Bytes written at once.
