@@ -73,8 +73,7 @@ impl FlowRecord {
     }
 }
 
-/// Completeness of a run: complete, or interrupted. In files it is the flag `partial`. In files it
-/// is the flag `partial`.
+/// Completeness of a run: complete, or interrupted. In files it is the flag `partial`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "bool", from = "bool")]
 pub enum Completeness {

@@ -358,7 +358,7 @@ impl Cluster {
     }
 
     /// The protocol's address of a controller. Hosts have their numbers as addresses, which end
-    /// before. Hosts are called by their numbers, which end before.
+    /// before.
     pub fn controller_address(&self, place: usize) -> u32 {
         MOST_HOSTS + place as u32
     }

@@ -277,8 +277,7 @@ impl Display for Mark {
     }
 }
 
-/// Verdict on our value compared with the paper's. The rules are in `docs/verdicts.md`. The rules
-/// are in `docs/verdicts.md`.
+/// Verdict on our value compared with the paper's. The rules are in `docs/verdicts.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
