@@ -26,7 +26,7 @@ use crate::traffic::{
 };
 use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
-/// How long a switch may take to open its devices.
+/// Time that a switch may take to open its devices.
 const START: Duration = Duration::from_secs(20);
 
 /// Niceness of the hosts' programs: ahead of what else the machine does, behind the switch.
@@ -53,7 +53,7 @@ pub struct Experiment {
     pub commands: Vec<CommandPlan>,
     /// A directory for what they print, which is made anew; none if it is not to be kept.
     pub outputs: Option<PathBuf>,
-    /// When the run ends, if not with its last flow and command.
+    /// End of the run, if not with its last flow and command.
     pub until: Option<Time>,
     /// XCo's controllers and coordinators.
     pub xco: Option<XcoPlan>,
@@ -61,20 +61,20 @@ pub struct Experiment {
     pub stages: Option<StageTagger>,
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Debug)]
 pub struct Observed {
-    /// What became of each flow.
+    /// Outcome of each flow.
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
-    /// What applications did, and how long messages of UDP flows took where that is kept.
+    /// Operations of applications, and latencies of UDP messages where they are kept.
     pub operations: Vec<OperationTime>,
-    /// What UDP flows did, if there were any.
+    /// Totals of UDP flows, if there were any.
     pub streams: Option<StreamTotals>,
     /// The pings of each probe.
     pub pings: Vec<Vec<Ping>>,
-    /// What became of each command.
+    /// Outcome of each command.
     pub commands: Vec<CommandOutcome>,
     /// The switch's own report.
     pub report: Report,
@@ -82,7 +82,7 @@ pub struct Observed {
     pub offset: Time,
     /// Share of CPU time that the hypervisor took away.
     pub steal: Option<f64>,
-    /// How long the traffic ran.
+    /// Duration of the traffic.
     pub duration: Time,
     /// XCo's controllers and coordinators, if there were any.
     pub xco: Option<XcoObserved>,
@@ -373,7 +373,7 @@ impl Drop for RunningSwitch {
     }
 }
 
-/// What a thread came to.
+/// Result of a thread.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     match thread.join() {
         Ok(result) => result,

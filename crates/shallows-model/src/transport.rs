@@ -41,7 +41,7 @@ pub struct TransportOverride {
     pub services: Vec<u16>,
     /// The hosts that send; all if there are none.
     pub hosts: Vec<u32>,
-    /// What both ends of their connections speak.
+    /// Transport parameters of both ends of the connections.
     pub transport: TcpConfig,
 }
 

@@ -18,7 +18,7 @@ pub struct Example {
     pub text: &'static str,
 }
 
-/// What an example is for.
+/// Kind of an example: scenario or study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExampleKind {
     /// For `shallows run`.

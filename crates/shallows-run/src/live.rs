@@ -256,7 +256,7 @@ fn failure(of: &CommandOutcome) -> anyhow::Error {
     )
 }
 
-/// What the commands of a scenario are, one a line, for people to read before they run.
+/// Lists the commands of a scenario, one per line, for people to read before they run.
 pub fn describe_commands(scenario: &ScenarioConfig) -> String {
     let commands = scenario.live.commands.iter();
     let line = |command: &LiveCommand| {

@@ -16,18 +16,18 @@ use crate::lab::Namespace;
 /// Bytes read at once.
 const CHUNK: usize = 1 << 17;
 
-/// How long a handshake may take: five SYNs.
+/// Time limit of a handshake: five SYNs.
 const LONGEST_CONNECT: Duration = Duration::from_secs(31);
 
-/// What a client is to fetch.
+/// Data that a client is to fetch.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) flow: usize,
     pub(super) bytes: Option<u64>,
     pub(super) dscp: u8,
-    /// What times count from.
+    /// Zero of its times.
     pub(super) epoch: Instant,
-    /// Where arrived bytes are counted while the flow runs.
+    /// Counter of arrived bytes while the flow runs.
     pub(super) received: Arc<AtomicU64>,
 }
 

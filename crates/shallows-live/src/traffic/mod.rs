@@ -52,10 +52,10 @@ impl FlowControllers {
 /// Payload of a request: bytes that are wanted, and their DSCP.
 const REQUEST: usize = 9;
 
-/// What became of a flow.
+/// Outcome of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When its request was sent, if it was.
+    /// Send time of its request, if it was sent.
     pub start: Option<Time>,
     /// From then to the last byte, if it came.
     pub fct: Option<Time>,
@@ -78,9 +78,9 @@ pub enum TrafficError {
     /// A socket.
     #[error("{what}: {error}")]
     Socket {
-        /// What was tried.
+        /// Attempted operation.
         what: String,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
 }

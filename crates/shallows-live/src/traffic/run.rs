@@ -18,10 +18,10 @@ use super::{FlowControllers, OperationTime, Outcome, StreamTotals, TrafficError,
 use crate::lab::{self, Lab};
 use crate::switch::Departures;
 
-/// How often bytes that have arrived are noted.
+/// Interval of the samples of arrived bytes.
 const GOODPUT_EVERY: Time = Time::from_ms(10);
 
-/// How long flows that were cut off may take to say so.
+/// Time that interrupted flows may take to report.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The longest time between two looks at whether to go on.
@@ -58,20 +58,20 @@ pub struct Traffic<'a> {
 pub struct Goodput {
     /// The DSCP of each column.
     pub dscps: Vec<u8>,
-    /// When, and how many bytes until then in each column.
+    /// Time and bytes until then in each column.
     pub rows: Vec<(Time, Vec<u64>)>,
 }
 
-/// What was seen of the flows of a run.
+/// Observations of a run's flows.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// What became of each.
+    /// Outcome of each flow.
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
-    /// What UDP flows did, if there were any.
+    /// Totals of UDP flows, if there were any.
     pub streams: Option<StreamTotals>,
-    /// How long messages of UDP flows took, where that is kept.
+    /// Latencies of UDP messages, where they are kept.
     pub messages: Vec<OperationTime>,
 }
 
@@ -174,7 +174,7 @@ impl<'a> Traffic<'a> {
         })
     }
 
-    /// What UDP flows brought over. They have no end of their own.
+    /// Records the outcome of UDP flows. They have no end of their own.
     fn settle_streams(&mut self) {
         let now = self.now();
         for of in &self.workload.datagrams {

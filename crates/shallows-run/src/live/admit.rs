@@ -14,10 +14,10 @@ use super::{difference, xco};
 use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, Ports, ScenarioConfig};
 
-/// What a CPU for the switch and one for the hosts carry.
+/// Rate that one CPU for the switch and one for the hosts can carry.
 const MOST_RATE: Rate = Rate::from_gbps(1);
 
-/// What they carry exactly, and what refusals suggest.
+/// Rate that they carry faithfully, suggested by refusals.
 const GOOD_RATE: Rate = Rate::from_mbps(200);
 
 /// Refuses what cannot run live at this scale, before anything is made.

@@ -11,7 +11,7 @@ use shallows_core::units::Time;
 
 use crate::scenario::{Diagnostic, Scenario};
 
-/// How long the kernel may take to forget a controller once its program has ended.
+/// Time that the kernel may take to forget a controller after its program has ended.
 const LONGEST_RELEASE: Duration = Duration::from_secs(3);
 
 /// A controller that the kernel has. One that was loaded for the run goes as this is dropped, or
@@ -205,7 +205,7 @@ fn wait_for_others(
     Ok(())
 }
 
-/// What the user has loaded stays as it is, for it may be in use.
+/// Refuses to replace a controller that the user has loaded, since it may be in use.
 fn refuse_other_parameters(
     scenario: &Scenario,
     key: &str,

@@ -314,8 +314,8 @@ fn dscp(plan: &RunPlan, table: &str, service: u16) -> Result<u8, Diagnostic> {
         })
 }
 
-/// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
-/// way of a live flow's request is as long as that of an ACK.
+/// Ideal completion times: as for a simulated flow up to its sender's last ACK, because the path of
+/// a live flow's request is as long as that of an ACK.
 pub fn ideal_fcts(plan: &RunPlan) -> Result<Vec<Time>, Failure> {
     let moments = (Handshake::None, Completion::Sender);
     ideal::fcts(plan, moments, Interrupt::Never)

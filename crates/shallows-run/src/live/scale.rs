@@ -19,7 +19,7 @@ use crate::scenario::{ScenarioConfig, value};
 /// Factors are exact to so many parts.
 const PARTS: u64 = 1_000_000;
 
-/// How much slower a scenario runs.
+/// Factor by which a scenario runs slower.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// The factor in millionths.
@@ -188,7 +188,7 @@ mod tests {
         assert!(text.contains("load-of = \"200Mbps\""), "{text}");
     }
 
-    /// What UDP flows send is scaled with the flows, which keep their sizes.
+    /// Rates of UDP flows are scaled with the links; flows keep their sizes.
     #[test]
     fn streams_are_scaled() {
         let text = r#"
