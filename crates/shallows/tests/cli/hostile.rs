@@ -347,3 +347,33 @@ fn symbolic_links_are_not_followed() {
     assert_eq!(read_text(&directory, "elsewhere/precious"), "mine");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
 }
+
+/// A flow of four days in a column of doubles, which cannot have all its picoseconds.
+#[test]
+fn a_very_long_flow_is_written_in_every_format() {
+    let directory = directory();
+    write(
+        &directory,
+        "slow.toml",
+        r#"
+topology.star = { hosts = 2, rate = "100bps", delay = "5us" }
+transport = { controller = "reno", rto = { initial = "2000s", minimum = "2000s", maximum = "3600s" } }
+ports.switch = { buffer = { shared = { size = "1MB" } }, scheduler = "fifo" }
+workload.list = "flows.csv"
+"#,
+    );
+    let flow = "start_s,src,dst,bytes,service\n0,0,1,4300000,0\n";
+    write(&directory, "flows.csv", flow);
+    for format in ["parquet", "csv"] {
+        let (code, _, error) = run(
+            &directory,
+            &["slow.toml", "--format", format, "--out", format],
+        );
+        assert_eq!(code, 0, "{error}");
+        let explained = shallows(&directory).args(["explain", format]).output();
+        assert!(explained.unwrap().status.success(), "{format} reads back");
+        // 2,945 packets of 1,500 B and one of 300 B at 100 bps: 353,553.6 s and two delays.
+        let summary = read_text(&directory, &format!("{format}/summary.json"));
+        assert!(summary.contains("\"max\": 353553600020.0"), "{summary}");
+    }
+}
