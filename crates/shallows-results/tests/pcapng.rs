@@ -5,7 +5,7 @@ use std::process::Command;
 
 use shallows_core::host::udp::{Sender as UdpSender, UdpConfig};
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::{Ack, Receiver, SackBlocks, Segment, TcpConfig};
+use shallows_core::tcp::{Ack, AckKind, Receiver, SackBlocks, Segment, TcpConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_results::pcapng::{Capture, Content, Interface, Packet};
 use shallows_testing::{missing_program, skipped};
@@ -56,6 +56,7 @@ fn answer(ack: Ack, header: u32) -> Packet {
 
 fn ack(ack: u64, echo_us: u64) -> Ack {
     Ack {
+        kind: AckKind::Ack,
         ack,
         echo: Time::from_us(echo_us),
         one_way_delay: Time::from_us(10),
