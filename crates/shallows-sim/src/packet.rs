@@ -33,9 +33,9 @@ impl Flags {
     const SACK: u8 = 32;
     const DATAGRAM: u8 = 64;
     const CONTROL: u8 = 128;
-    /// Of ACKs, which have no retransmissions and no CWR.
-    const NAK: u8 = 4;
-    const CNP: u8 = 8;
+    /// The lower of two bits for the kind of an ACK, which is no retransmission and has no CWR.
+    const KIND: u32 = 2;
+    const KINDS: [AckKind; 4] = [AckKind::Ack, AckKind::Nak, AckKind::Cnp, AckKind::Ack];
 
     fn set(condition: bool, flag: u8) -> u8 {
         if condition { flag } else { 0 }
@@ -104,11 +104,7 @@ impl Packet {
             | Flags::set(ack.syn, Flags::SYN)
             | Flags::set(ack.ece, Flags::ECE)
             | Flags::set(selective.is_some(), Flags::SACK)
-            | match ack.kind {
-                AckKind::Ack => 0,
-                AckKind::Nak => Flags::NAK,
-                AckKind::Cnp => Flags::CNP,
-            };
+            | (ack.kind as u8) << Flags::KIND;
         Self {
             seq: ack.ack,
             sent_at: ack.echo,
@@ -316,11 +312,7 @@ impl Packet {
             None => (SackBlocks::default(), Time::from_ps(self.extra)),
         };
         Ack {
-            kind: match self.ticket.flags() & (Flags::NAK | Flags::CNP) {
-                Flags::NAK => AckKind::Nak,
-                Flags::CNP => AckKind::Cnp,
-                _ => AckKind::Ack,
-            },
+            kind: Flags::KINDS[usize::from(self.ticket.flags() >> Flags::KIND & 3)],
             ack: self.seq,
             echo: self.sent_at,
             one_way_delay,

@@ -58,6 +58,7 @@ pub struct Ack {
 
 /// The message of an [`Ack`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub enum AckKind {
     /// All bytes before `ack` have arrived.
     #[default]

@@ -70,6 +70,18 @@ pub trait SendingEnd {
     /// Takes a packet of the receiving end.
     fn handle_packet(&mut self, now: Time, ack: &Ack);
 
+    /// Takes a packet of the receiving end and tells what it brought.
+    #[inline]
+    fn take(&mut self, now: Time, ack: &Ack) -> Progress {
+        let (was_done, acked) = (self.is_done(), self.acked());
+        self.handle_packet(now, ack);
+        match self.acked() > acked {
+            true if self.is_done() && !was_done => Progress::Done,
+            true => Progress::Acked,
+            false => Progress::None,
+        }
+    }
+
     /// The last bit of the packet polled before leaves the host at `at`, which may be to come.
     fn departs(&mut self, _at: Time) {}
 
@@ -104,6 +116,17 @@ pub trait SendingEnd {
 
     /// Work of the sender so far.
     fn stats(&self) -> &SenderStats;
+}
+
+/// New bytes that a packet of the receiving end acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// None.
+    None,
+    /// Some.
+    Acked,
+    /// All that were written.
+    Done,
 }
 
 /// The receiving end of a connection.
@@ -181,14 +204,19 @@ impl SendingEnd for Sender {
         each!(Sender, self, end => end.write(now, bytes));
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_packet(&mut self, now: Time) -> Option<Segment> {
         each!(Sender, self, end => end.poll_packet(now))
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle_packet(&mut self, now: Time, ack: &Ack) {
         each!(Sender, self, end => end.handle_packet(now, ack));
+    }
+
+    #[inline(always)]
+    fn take(&mut self, now: Time, ack: &Ack) -> Progress {
+        each!(Sender, self, end => end.take(now, ack))
     }
 
     fn departs(&mut self, at: Time) {
@@ -237,7 +265,7 @@ impl SendingEnd for Sender {
 }
 
 impl ReceivingEnd for Receiver {
-    #[inline]
+    #[inline(always)]
     fn handle_packet(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Acks {
         each!(Receiver, self, end => end.handle_packet(now, segment, ecn))
     }

@@ -7,7 +7,7 @@ use shallows_core::packet::Ecn;
 use shallows_core::tcp::{Ack, AckKind, Acks, SackBlocks, Segment, SenderStats, TcpConfig};
 #[cfg(doc)]
 use shallows_core::transport;
-use shallows_core::transport::{Receiver, ReceivingEnd as _, Sender, SendingEnd as _};
+use shallows_core::transport::{Progress, Receiver, ReceivingEnd as _, Sender, SendingEnd as _};
 use shallows_core::units::{Bytes, Time};
 
 use super::paths::{Direction, envelope};
@@ -402,17 +402,16 @@ impl Shard {
         let Some(source) = &mut self.connections.sources[connection as usize] else {
             return;
         };
-        let was_done = source.sender.is_done();
-        let (ack, acked) = (packet.to_ack(selective), source.sender.acked());
-        source.sender.handle_packet(self.now, &ack);
-        if self.observer.keeps_rtt && source.sender.acked() > acked {
+        let ack = packet.to_ack(selective);
+        let progress = source.sender.take(self.now, &ack);
+        if self.observer.keeps_rtt && progress != Progress::None {
             self.observer.record(Observation::Rtt {
                 time: self.now,
                 flow: source.flow,
                 rtt: self.now - ack.echo,
             });
         }
-        if source.sender.is_done() && !was_done {
+        if progress == Progress::Done {
             self.finish(connection);
             return;
         }
@@ -454,9 +453,12 @@ impl Shard {
         let Some(mut source) = self.connections.sources[connection as usize].take() else {
             return;
         };
-        while let Some(segment) = source.sender.poll_packet(self.now) {
-            let remaining = source.sender.written() - segment.seq;
-            self.launch(Packet::data(source.forth, &segment, source.flow, remaining));
+        // Runs with other transports are adapted.
+        if let Sender::Tcp(sender) = &mut source.sender {
+            while let Some(segment) = sender.poll_packet(self.now) {
+                let remaining = sender.written() - segment.seq;
+                self.launch(Packet::data(source.forth, &segment, source.flow, remaining));
+            }
         }
         let timer = source.arm();
         self.connections.sources[connection as usize] = Some(source);

@@ -59,6 +59,8 @@ pub(crate) trait RateControl {
 /// The ACK of new data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
+    /// Arrival of the ACK.
+    pub(crate) now: Time,
     /// Bytes that it acknowledged.
     pub(crate) acked: u64,
     /// From sending to the ACK of the packet, without its transmission by the NIC.

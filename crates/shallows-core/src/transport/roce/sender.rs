@@ -101,6 +101,7 @@ impl Sender {
         let on_wire = self.line_rate.transmission_time(Bytes::new(packet));
         let rate = self.law.rate();
         self.law.on_ack(&Completion {
+            now,
             acked,
             rtt: rtt.saturating_sub(on_wire),
         });

@@ -16,6 +16,9 @@
 //! - A new flow has the line rate over the number of the host's active flows in the paper (§4.1). A
 //!   sender knows of no others here and starts at `initial-rate`, or the line rate.
 //! - A completion below T_low or beyond T_high ends a row of increases.
+//! - Several completions in a round-trip time tell of the same queue. As in the code that the authors
+//!   published, delta and beta count in proportion to the time since the last update, up to the least
+//!   round-trip time, and an update leaves at least half of the rate.
 //! - A rate never falls below `minimum-rate`, nor rises beyond the line rate.
 
 use serde::{Deserialize, Serialize};
@@ -64,7 +67,7 @@ impl Default for TimelyConfig {
             n: 5,
             completion: Bytes::new(16_000),
             initial_rate: None,
-            minimum_rate: Rate::from_mbps(10),
+            minimum_rate: Rate::from_mbps(100),
         }
     }
 }
@@ -111,8 +114,8 @@ pub(crate) struct Timely {
     rate: f64,
     /// Bytes acknowledged since the last completion.
     acked: u64,
-    /// Round-trip time of the last completion, in seconds.
-    previous: Option<f64>,
+    /// Time and round-trip time in seconds of the last completion.
+    previous: Option<(Time, f64)>,
     /// Smoothed difference of round-trip times, in seconds.
     difference: f64,
     /// Completions in a row without a positive gradient.
@@ -135,7 +138,7 @@ impl Timely {
     }
 
     /// Algorithm 1.
-    fn complete(&mut self, rtt: Time) {
+    fn complete(&mut self, now: Time, rtt: Time) {
         let TimelyConfig {
             t_low,
             t_high,
@@ -145,12 +148,18 @@ impl Timely {
             n,
             ..
         } = self.config;
-        let delta = self.config.delta.bps() as f64;
-        let seconds = rtt.as_secs_f64();
-        let newest = seconds - self.previous.unwrap_or(seconds);
-        self.previous = Some(seconds);
+        let (seconds, min_rtt) = (rtt.as_secs_f64(), min_rtt.as_secs_f64());
+        let (newest, share) = match self.previous {
+            None => (0.0, 1.0),
+            Some((then, previous)) => {
+                let elapsed = now.saturating_sub(then).as_secs_f64();
+                (seconds - previous, (elapsed / min_rtt).min(1.0))
+            }
+        };
+        self.previous = Some((now, seconds));
+        let (beta, delta) = (beta * share, self.config.delta.bps() as f64 * share);
         self.difference = (1.0 - alpha) * self.difference + alpha * newest;
-        let gradient = self.difference / min_rtt.as_secs_f64();
+        let gradient = self.difference / min_rtt;
         let increases = std::mem::take(&mut self.increases);
         let rate = if rtt < t_low {
             self.rate + delta
@@ -164,7 +173,7 @@ impl Timely {
             self.rate * (1.0 - beta * gradient)
         };
         let least = self.config.minimum_rate.bps() as f64;
-        self.rate = rate.max(least).min(self.line_rate);
+        self.rate = rate.max(self.rate / 2.0).max(least).min(self.line_rate);
     }
 }
 
@@ -177,7 +186,7 @@ impl RateControl for Timely {
         self.acked += sample.acked;
         if self.acked >= self.config.completion.get() {
             self.acked = 0;
-            self.complete(sample.rtt);
+            self.complete(sample.now, sample.rtt);
         }
     }
 }
@@ -197,9 +206,15 @@ mod tests {
         Timely::new(config, Rate::from_gbps(10))
     }
 
-    fn mbps(timely: &mut Timely, rtt_us: u64) -> f64 {
-        timely.complete(Time::from_us(rtt_us));
+    /// The rate after a completion `after_us` after the last one.
+    fn mbps_after(timely: &mut Timely, after_us: u64, rtt_us: u64) -> f64 {
+        let last = timely.previous.map_or(Time::ZERO, |(time, _)| time);
+        timely.complete(last + Time::from_us(after_us), Time::from_us(rtt_us));
         timely.rate / 1e6
+    }
+
+    fn mbps(timely: &mut Timely, rtt_us: u64) -> f64 {
+        mbps_after(timely, 20, rtt_us)
     }
 
     fn assert_near(value: f64, expected: f64) {
@@ -231,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn completions_within_a_round_trip_count_in_proportion() {
+        let mut timely = timely(1_000);
+        assert_near(mbps_after(&mut timely, 0, 40), 1_010.0);
+        // A quarter of 20 us: 10 / 4.
+        assert_near(mbps_after(&mut timely, 5, 40), 1_012.5);
+        // Half: 1012.5 (1 - 0.4 (1 - 500 / 1000)).
+        assert_near(mbps_after(&mut timely, 10, 1_000), 1_012.5 * 0.8);
+        // Never less than half: 1 - 0.8 (1 - 500 / 2000) = 0.4.
+        assert_near(mbps_after(&mut timely, 100, 2_000), 1_012.5 * 0.4);
+    }
+
+    #[test]
     fn five_increases_in_a_row_are_followed_by_larger_ones() {
         let mut timely = timely(1_000);
         for step in 1..=5 {
@@ -249,7 +276,7 @@ mod tests {
         for _ in 0..100 {
             mbps(&mut timely, 60_000);
         }
-        assert_eq!(timely.rate(), Rate::from_mbps(10));
+        assert_eq!(timely.rate(), Rate::from_mbps(100));
         timely.rate = 9_995e6;
         assert_near(mbps(&mut timely, 10), 10_000.0);
     }
@@ -258,6 +285,7 @@ mod tests {
     fn a_completion_comes_after_its_bytes() {
         let mut timely = timely(1_000);
         let sample = Completion {
+            now: Time::from_us(100),
             acked: 1_000,
             rtt: Time::from_us(20),
         };
