@@ -11,6 +11,7 @@ use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::ConfigError as TcpError;
+use shallows_core::transport::SendingEnd as _;
 use shallows_core::units::{Bytes, Time};
 use shallows_model::{Barriers, ControlError, LinkChange, Model};
 use thiserror::Error;
@@ -296,9 +297,11 @@ impl Simulation {
             router: setup.router.clone(),
             routes,
         });
+        let has_pace = setup.has_pace();
         let world = Arc::new(World {
             warm_ups,
             workload: setup.workload,
+            has_pace,
             transport: setup.transport,
             overrides: setup.overrides,
             connections: setup.connections,

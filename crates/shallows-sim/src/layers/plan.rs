@@ -85,6 +85,9 @@ pub enum NoLayers {
     /// UDP senders look at their NICs.
     #[error("UDP senders follow what leaves their NIC")]
     Datagrams,
+    /// Paced senders look at their NICs.
+    #[error("paced senders follow what leaves their NIC")]
+    Paced,
     /// Flows wait for flows at other hosts.
     #[error("flows wait for flows of other hosts")]
     Barriers,
@@ -226,6 +229,7 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
             NoLayers::Faults,
         ),
         (!setup.workload.datagrams.is_empty(), NoLayers::Datagrams),
+        (setup.has_pace(), NoLayers::Paced),
         (!setup.workload.barriers.is_empty(), NoLayers::Barriers),
         (is_stopped, NoLayers::Stops),
         (setup.watch != Watch::default(), NoLayers::Watched),
