@@ -29,7 +29,7 @@ use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
-use crate::layers::{LayerPlan, Layers};
+use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -118,7 +118,7 @@ pub(crate) struct ShardSetup {
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
-    pub(crate) layers: Option<LayerPlan>,
+    pub(crate) layers: Option<PartPlan>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
     /// What has become of each flow: nothing yet.
