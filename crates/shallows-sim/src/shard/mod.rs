@@ -29,7 +29,7 @@ use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
-use crate::layers::{LayerPlan, Layers};
+use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -126,7 +126,7 @@ pub(crate) struct ShardSetup {
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
-    pub(crate) layers: Option<LayerPlan>,
+    pub(crate) layers: Option<PartPlan>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
     /// Outcomes of flows: nothing yet.
