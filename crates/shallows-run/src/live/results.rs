@@ -94,6 +94,7 @@ pub fn facts(
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         latencies: Vec::new(),
+        over_limit: Vec::new(),
         levels: Vec::new(),
         longest_wait: None,
         utilisation: utilisation(snapshot, observed.duration, &roles(&plan.fabric)),
