@@ -73,7 +73,10 @@ struct Captured {
 
 impl<'a> Recorder<'a> {
     /// Begins the tables of the probes that the scenario has.
-    pub(crate) fn create(plan: &'a RunPlan, place: TableDestination<'a>) -> Result<Self, ResultsError> {
+    pub(crate) fn create(
+        plan: &'a RunPlan,
+        place: TableDestination<'a>,
+    ) -> Result<Self, ResultsError> {
         let probes = &plan.probes;
         let watch = &probes.watch;
         let sent = match &probes.throughput {

@@ -17,7 +17,7 @@ use crate::ideal::{self, Handshake};
 use crate::measure::Window;
 use crate::plan::RunPlan;
 use crate::platform::{self, Stopwatch};
-use crate::recorder::{TableDestination, Recorder};
+use crate::recorder::{Recorder, TableDestination};
 use crate::report;
 use crate::scenario::Scenario;
 use crate::world::{Admitted, FlowRecords, Options, Run, Simulated, World};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Application, Outbox, Message, Sample, Span, wait};
+use super::{Action, Application, Message, Outbox, Sample, Span, wait};
 use crate::units::Time;
 
 /// A client.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Outbox, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, mesh, wait, with_responders,
 };
 use crate::random::Coin;

@@ -1,6 +1,6 @@
 //! The server of every application: answers what is asked, at once.
 
-use super::{Action, Application, Outbox, Message, Sample};
+use super::{Action, Application, Message, Outbox, Sample};
 use crate::units::Time;
 
 #[derive(Debug, Default)]

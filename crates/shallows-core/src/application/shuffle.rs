@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Outbox, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, peers, wait,
 };
 use crate::units::{Bytes, Time};

@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use super::ops::additive;
-use super::parse::{Grammar, UnitScale, UnitError, parse};
+use super::parse::{Grammar, UnitError, UnitScale, parse};
 use super::text::{Quantity, serde_as_text, write_decimal};
 
 /// A number of bytes. KB, MB, GB and TB are powers of 1000; KiB, MiB and GiB of 1024.

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use super::Bytes;
 use super::bytes;
-use super::parse::{Grammar, UnitScale, UnitError, parse};
+use super::parse::{Grammar, UnitError, UnitScale, parse};
 use super::rate::mul_div;
 use super::text::{Quantity, serde_as_text, write_decimal};
 

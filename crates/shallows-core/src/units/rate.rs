@@ -1,7 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use super::parse::{Grammar, Problem, UnitScale, UnitError, parse};
+use super::parse::{Grammar, Problem, UnitError, UnitScale, parse};
 use super::text::{Quantity, serde_as_text, write_decimal};
 use super::{Bytes, Time};
 

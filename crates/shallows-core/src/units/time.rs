@@ -3,7 +3,7 @@ use std::ops::{Div, Rem};
 use std::str::FromStr;
 
 use super::ops::additive;
-use super::parse::{Grammar, UnitScale, UnitError, parse};
+use super::parse::{Grammar, UnitError, UnitScale, parse};
 use super::text::{Quantity, serde_as_text, write_decimal};
 
 /// Picoseconds: an instant since the start of the run, or the span between two instants.

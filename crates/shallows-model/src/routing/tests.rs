@@ -97,11 +97,17 @@ fn a_pair_keeps_its_path_and_both_directions_have_one_connection() {
     assert_eq!(router.selection(), Selection::Connection);
     // The first pairs of the script are (1, 0), (2, 0), ..., then (0, 1), (2, 1), ...
     assert_eq!(router.flow_selector(77, 1, 0, ConnectionOrder::First), 0);
-    assert_eq!(router.flow_selector(77, 143, 0, ConnectionOrder::First), 142);
+    assert_eq!(
+        router.flow_selector(77, 143, 0, ConnectionOrder::First),
+        142
+    );
     assert_eq!(router.flow_selector(77, 0, 1, ConnectionOrder::First), 143);
     assert_eq!(router.flow_selector(77, 2, 1, ConnectionOrder::First), 144);
     let connection = router.flow_selector(0, 15, 108, ConnectionOrder::First);
-    assert_eq!(connection, router.flow_selector(1, 15, 108, ConnectionOrder::First));
+    assert_eq!(
+        connection,
+        router.flow_selector(1, 15, 108, ConnectionOrder::First)
+    );
     let crosses = |src, dst| spine(&fabric, &path(&router, src, dst, connection));
     let expected = |src, dst| Node::Switch(12 + ns2_hash(src, dst, connection as u32) % 12);
     assert_eq!(crosses(15, 108), expected(15, 108));

@@ -2,7 +2,7 @@
 
 use shallows_core::units::{Rate, Time};
 
-use super::{Fabric, Link, Node, HostLocation, TopologyError};
+use super::{Fabric, HostLocation, Link, Node, TopologyError};
 
 /// More directed links than this are refused: their ports would take 17 GB, a kilobyte each.
 pub(super) const MOST_LINKS: u64 = 1 << 24;

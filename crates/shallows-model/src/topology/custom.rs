@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::{Rate, Time};
 
 use super::build::{MOST_LINKS, Parts, numbered};
-use super::{Fabric, Node, HostLocation, TopologyError, UnknownNode};
+use super::{Fabric, HostLocation, Node, TopologyError, UnknownNode};
 
 /// Number of nodes, or their names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -261,7 +261,10 @@ impl Row<'_> {
     }
 
     /// Fields that are none of `known`.
-    pub(super) fn unknown<'r>(&'r self, known: &'r [&str]) -> impl Iterator<Item = ConfigPlace> + 'r {
+    pub(super) fn unknown<'r>(
+        &'r self,
+        known: &'r [&str],
+    ) -> impl Iterator<Item = ConfigPlace> + 'r {
         self.fields
             .keys()
             .filter(|field| !known.contains(&field.as_str()))

@@ -421,9 +421,13 @@ fn frame(panel: &Panel) -> Frame {
         Plot::Boxes(rows) => {
             value_scale(&panel.x, rows.iter().flat_map(|row| [row.p1, row.p99]), 4)
         }
-        _ if panel.x.spacing == Spacing::Logarithmic => AxisScale::logarithmic(xs(), panel.x.extent),
+        _ if panel.x.spacing == Spacing::Logarithmic => {
+            AxisScale::logarithmic(xs(), panel.x.extent)
+        }
         Plot::Points(_) => AxisScale::measured(xs()),
-        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => AxisScale::tight(xs(), panel.x.extent, 5),
+        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => {
+            AxisScale::tight(xs(), panel.x.extent, 5)
+        }
     };
     let labels = row_labels(&panel.plot);
     let (y, height) = if let Some(labels) = &labels {

@@ -21,9 +21,9 @@ use shallows_results::write_text;
 use super::record::roles;
 use super::xco::XcoFacts;
 use crate::failure::Failure;
+use crate::measurements::{Measurements, QueueLength, Rtt, ServiceGoodput};
 use crate::plan::RunPlan;
 use crate::report::unclassified;
-use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
 
 /// The flows that have started, in the order of their numbers.
 pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowRecord> {
@@ -194,12 +194,12 @@ impl Stream {
 }
 
 fn live<'a>(observed: &'a Observed, plan: &RunPlan) -> Live<'a> {
-    let sights = Sights::of(observed, &plan.fabric);
+    let measurements = Measurements::of(observed, &plan.fabric);
     Live {
         steal: observed.steal,
-        goodput: sights.goodput(),
-        queues: sights.queue_lengths(),
-        rtts: sights.rtts(),
+        goodput: measurements.goodput(),
+        queues: measurements.queue_lengths(),
+        rtts: measurements.rtts(),
         commands: observed.commands.iter().map(LiveCommand::new).collect(),
         udp: observed.streams,
         switch: &observed.report.snapshot,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use shallows_core::port::TEXT_OR_TABLE;
 
-use super::source::{SourcePlace, Source};
+use super::source::{Source, SourcePlace};
 use super::value::{Problem, ValueError};
 
 /// A problem of a scenario: message, place and advice.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use super::diagnostic::Diagnostic;
-use super::source::{SourcePlace, Source};
+use super::source::{Source, SourcePlace};
 use super::value;
 use crate::examples::read_text;
 

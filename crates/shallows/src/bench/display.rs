@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Line, Reference, LargeFabric, Speedup};
+use super::{LargeFabric, Line, Reference, Speedup};
 
 fn million(rate: f64) -> f64 {
     rate / 1e6

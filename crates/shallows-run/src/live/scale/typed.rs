@@ -11,7 +11,10 @@ use toml::{Table, Value};
 use super::Slowdown;
 
 /// `of` as a value; none if it is an option without one.
-pub(super) fn value<T: Serialize + ?Sized>(scale: Slowdown, of: &T) -> Result<Option<Value>, Error> {
+pub(super) fn value<T: Serialize + ?Sized>(
+    scale: Slowdown,
+    of: &T,
+) -> Result<Option<Value>, Error> {
     of.serialize(Typed(scale))
 }
 
