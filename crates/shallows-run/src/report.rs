@@ -16,7 +16,8 @@ use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{
-    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
+    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, ServiceDrops, Utilisation,
+    World,
 };
 use shallows_sim::{PauseStats, Simulation};
 
@@ -147,6 +148,7 @@ pub fn facts(
         wall: Some(wall),
         marks: marks(simulation, &plan.fabric, counts.marks),
         drops: drops(simulation, plan),
+        over_limit: over_limit(simulation),
         latencies: Vec::new(),
         levels: levels(simulation, &plan.fabric),
         longest_wait: (0..plan.fabric.hosts())
@@ -275,6 +277,21 @@ fn refusals(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     };
     let counts = Refusal::ALL.map(of_reason).into_iter();
     counts.filter(|counts| counts.counts.total() > 0).collect()
+}
+
+/// Drops by the limits of hosts, by service.
+fn over_limit(simulation: &Simulation) -> Vec<ServiceDrops> {
+    let mut services: BTreeMap<u16, u64> = BTreeMap::new();
+    let over = simulation
+        .refusals()
+        .filter(|(_, of, _)| *of == Refusal::OverLimit);
+    for (flow, _, packets) in over {
+        *services.entry(flow.service).or_default() += u64::from(packets);
+    }
+    let drops = services.into_iter();
+    drops
+        .map(|(service, packets)| ServiceDrops { service, packets })
+        .collect()
 }
 
 /// Totals by reason, with the classes that are known of all of them where they have one reason.

@@ -15,7 +15,7 @@ use shallows_core::units::{Bytes, Time};
 
 use crate::network::lag;
 use crate::ports::PortSetup;
-use crate::topology::{Fabric, Link, Node, Place};
+use crate::topology::{Fabric, HostLocation, Link, Node};
 
 /// A fabric in parts.
 #[derive(Clone, Debug)]
@@ -151,7 +151,7 @@ fn place_links(fabric: &Fabric, parts: u32, part_of: impl Fn(u32, &Link) -> u32)
 /// The part of each host, of about the same number each: by pods, if they are even enough, else by
 /// racks, else one by one.
 fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
-    let groups: [fn(Place) -> u32; 3] = [
+    let groups: [fn(HostLocation) -> u32; 3] = [
         |place| place.upper_pod,
         |place| place.pod,
         |place| place.rack,

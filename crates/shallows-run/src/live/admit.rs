@@ -73,9 +73,9 @@ fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
         TopologyConfig::LeafSpine { .. } => "leaf-spine",
         TopologyConfig::FatTree { .. } => "fat-tree",
     };
-    let problem = format!("a {name} has several ways between hosts, and live switches have one");
-    let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
-                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+    let problem = format!("a {name} has several paths between hosts, and live switches have one");
+    let help = "use a tree: star (one rack), dumbbell (two racks) or a leaf-spine with spines = 1, \
+                such as topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
     Err(plan.scenario.error("topology", problem).help(help))
 }
 

@@ -13,7 +13,7 @@ use shallows_results::{ResultsError, RunRecord};
 use crate::plan::RunPlan;
 use crate::recorder::ports;
 
-use crate::sights::Sights;
+use crate::measurements::Measurements;
 
 /// Adds queues, goodput and pings to the record, and the ports that they are about.
 pub(super) fn add_tables(
@@ -67,7 +67,7 @@ fn add<S: Sample>(
 }
 
 fn queues(observed: &Observed, fabric: &Fabric) -> impl Iterator<Item = QueueSample> {
-    let samples = Sights::of(observed, fabric).queues;
+    let samples = Measurements::of(observed, fabric).queues;
     let links = (0..).zip(fabric.links());
     let numbers: BTreeMap<String, u32> = links
         .map(|(number, _)| (link_name(fabric, number), number))

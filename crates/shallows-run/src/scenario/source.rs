@@ -21,7 +21,7 @@ pub(crate) struct Source {
 
 /// A place that a reader finds.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum SourcePlace {
     File {
         path: PathBuf,
         /// From 1, as the column.
@@ -147,12 +147,12 @@ impl Source {
             .unwrap_or_default()
     }
 
-    pub(crate) fn place(&self, span: Range<usize>) -> Place {
+    pub(crate) fn place(&self, span: Range<usize>) -> SourcePlace {
         if let Some(setting) = span.start.checked_sub(self.text.len() + 1) {
-            return Place::Setting(self.settings[setting].clone());
+            return SourcePlace::Setting(self.settings[setting].clone());
         }
         if span.len() >= self.text.trim_end().len() {
-            return Place::WholeFile(self.path.clone());
+            return SourcePlace::WholeFile(self.path.clone());
         }
         let start = self.boundary(span.start);
         let before = &self.text[..start];
@@ -161,7 +161,7 @@ impl Source {
         let line_end = line_start + text.len();
         let end = self.boundary(span.end.min(line_end));
         let width = self.text.get(start..end).map_or(0, |s| s.chars().count());
-        Place::File {
+        SourcePlace::File {
             path: self.path.clone(),
             line: before.matches('\n').count() + 1,
             column: self.text[line_start..start].chars().count() + 1,

@@ -95,6 +95,14 @@ impl Metric {
         }
     }
 
+    /// Requirement on a run; empty if every run has it.
+    pub(crate) fn needs(&self) -> &'static str {
+        match self {
+            Self::Of(row, _) => row.needs,
+            Self::Sum(metrics) => metrics.first().map_or("", Self::needs),
+        }
+    }
+
     /// Returns whether the summary of a run is enough for it.
     pub(crate) fn is_in_summary(&self) -> bool {
         match self {

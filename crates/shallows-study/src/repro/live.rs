@@ -31,8 +31,8 @@ use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
 use shallows_run::live::{self, SAMPLE_EVERY};
+use shallows_run::measurements::Measurements;
 use shallows_run::scenario::Probe;
-use shallows_run::sights::Sights;
 use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
 
 /// File of a live run's measurements beside its record.
@@ -229,14 +229,14 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let port = lab::port(spec.to as usize);
             let payload = payload_share(&plan);
-            let mut sights = Sights::of(observed, &plan.fabric);
+            let mut measurements = Measurements::of(observed, &plan.fabric);
             // The switch ends after the flows.
             let end = scenario.config.until;
             let end = end.unwrap_or(shrunk(observed.duration, scale));
-            let rows = sights.queues.times.iter();
+            let rows = measurements.queues.times.iter();
             let rows = rows.take_while(|time| shrunk(**time, scale) < end).count();
-            sights.queues.times.truncate(rows);
-            goodput(spec, &sights.queues, (&port, payload), scale)
+            measurements.queues.times.truncate(rows);
+            goodput(spec, &measurements.queues, (&port, payload), scale)
         }),
         fidelity: Some(RunFidelity {
             late_share: snapshot.verdict.late_share,
