@@ -30,7 +30,7 @@ pub(crate) const GROUP_ROWS: usize = 1 << 17;
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) data: Data,
-    /// Which cells are not empty, where some may be. There is a value below an empty one.
+    /// Presence of each cell, where cells may be empty. There is a value below an empty one.
     pub(crate) is_there: Option<Vec<bool>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Data {
 
 /// A type that columns hold.
 pub(crate) trait Cell: Sized {
-    /// What the type is called, as in Arrow.
+    /// Name of the type, as in Arrow.
     const TYPE: &'static str;
 
     fn values(data: &Data) -> Option<&[Self]>;

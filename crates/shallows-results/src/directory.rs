@@ -22,7 +22,7 @@ use crate::file::{read_named, read_text, write_named, write_text};
 pub const LIST: &str = "run.sha256";
 /// Its first line. Lists of other programs do not have it.
 const HEADER: &str = "# Files of a Shallows run. The next run into this directory replaces them.";
-/// Where a run is written before it is complete.
+/// Directory in which a run is written before it is complete.
 const UNFINISHED: &str = ".shallows-unfinished";
 /// Removed first and put into place last: without it a directory holds no complete record.
 const SUMMARY: &str = "summary.json";
@@ -38,7 +38,7 @@ type Files = BTreeMap<PathBuf, BTreeSet<String>>;
 pub struct ResultDirectory {
     target: PathBuf,
     unfinished: PathBuf,
-    /// What the run before has left.
+    /// Files of the previous run.
     before: Files,
     /// True if the directory was not there before.
     created: bool,
@@ -76,12 +76,12 @@ impl ResultDirectory {
         })
     }
 
-    /// Where the run writes its files.
+    /// Directory in which the run writes its files.
     pub fn path(&self) -> &Path {
         &self.unfinished
     }
 
-    /// Where they will be.
+    /// Final directory of the files.
     pub fn target(&self) -> &Path {
         &self.target
     }

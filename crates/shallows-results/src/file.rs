@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::ResultsError;
 
-/// How a table is written.
+/// File format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Columns, compressed; for pandas, Polars, DuckDB.
@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// How names of such files end, without the dot.
+    /// Extension of such files, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",

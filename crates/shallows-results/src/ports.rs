@@ -11,7 +11,7 @@ use crate::file::{open_regular, read_named, write_whole};
 /// The name of the file.
 pub const FILE: &str = "ports.csv";
 
-/// What a link joins.
+/// Role of a link: the kinds of nodes that it joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkRole {
@@ -28,7 +28,7 @@ pub enum LinkRole {
 pub struct PortRecord {
     /// The name of the link, such as `leaf0->h3`.
     pub name: String,
-    /// What the link joins.
+    /// Role of the link.
     pub role: LinkRole,
     /// The rate of the link.
     pub rate: Rate,

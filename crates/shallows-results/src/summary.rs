@@ -18,10 +18,10 @@ use crate::size_class::{ClassCounts, SizeClass, SizeClasses};
 use crate::statistics::{PercentileRule, Statistics};
 use crate::{ResultsError, decimal};
 
-/// What a run shows.
+/// Summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Whether the run came to its end.
+    /// Completeness of the run.
     #[serde(rename = "partial")]
     pub completeness: Completeness,
     /// Flows of each class.
@@ -30,11 +30,11 @@ pub struct Summary {
     pub timeouts: ClassCounts,
     /// Packets sent again, of unfinished flows too.
     pub retransmits: ClassCounts,
-    /// Where the classes end.
+    /// Bounds of the size classes.
     pub size_classes: SizeClasses,
-    /// Which percentiles these are.
+    /// Definition of the percentiles.
     pub percentile_rule: PercentileRule,
-    /// What the flow records do not tell.
+    /// Facts that the flow records do not contain.
     #[serde(flatten)]
     pub facts: RunFacts,
 }
@@ -72,7 +72,7 @@ impl<T> PerClass<T> {
     }
 }
 
-/// What the flows of one class show.
+/// Summary of the flows of one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassSummary {
     /// All flows, finished or not.
@@ -91,13 +91,13 @@ pub struct ClassSummary {
     pub throughput_bps: Option<u64>,
 }
 
-/// What only the world that ran the flows can tell.
+/// Facts that only the world that ran the flows knows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
-    /// Which world it was.
+    /// The world.
     #[serde(default, skip_serializing_if = "World::is_simulated")]
     pub world: World,
-    /// How far its time went.
+    /// Simulated time covered.
     #[serde(rename = "simulated_s", with = "decimal::seconds")]
     pub simulated: Time,
     /// Links crossed, by every packet.
@@ -107,14 +107,14 @@ pub struct RunFacts {
     /// The engine that simulated it, and why it was this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// What the run took on this machine. It is in no file, because it is never the same twice.
+    /// Wall-clock time of the run. It is in no file, because it is never the same twice.
     #[serde(skip)]
     pub wall: Option<Duration>,
     /// Packets marked, by reason.
     pub marks: Vec<ReasonCounts>,
     /// Packets dropped, by reason.
     pub drops: Vec<ReasonCounts>,
-    /// How long operations of applications took.
+    /// Latencies of applications' operations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencySummary>,
     /// The levels that hosts have chosen for applications (QJUMP).
@@ -129,7 +129,7 @@ pub struct RunFacts {
         with = "decimal::optional_microseconds"
     )]
     pub longest_wait: Option<Time>,
-    /// How busy the links were.
+    /// Utilisation of the links.
     pub utilisation: Vec<Utilisation>,
     /// Loads of the workloads that have one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,7 +166,7 @@ pub struct MeasuredWindow {
     pub to: Option<Time>,
 }
 
-/// Where flows can run.
+/// The world that runs flows: simulated or live.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum World {
@@ -184,7 +184,7 @@ impl World {
     }
 }
 
-/// What was counted for one reason.
+/// Counts for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonCounts {
     /// The reason in a word or two.
@@ -203,19 +203,19 @@ pub struct LevelSummary {
     pub hosts: Vec<u32>,
     /// At how many hosts its control connections have each level.
     pub control: Vec<u32>,
-    /// How often its level has changed at the host where that was most often.
+    /// Number of level changes at the host with the most.
     pub most_changes: u64,
     /// The last change at any host.
     #[serde(rename = "settled_s", with = "decimal::seconds")]
     pub settled: Time,
 }
 
-/// How busy some links of one kind were, as fractions of their rates.
+/// Utilisation of the links of one kind, as fractions of their rates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
-    /// Which links, such as "leaf to spine".
+    /// Kind of links, such as "leaf to spine".
     pub links: String,
-    /// How many.
+    /// Number of links.
     pub count: u64,
     /// Over all of them.
     pub mean: f64,
@@ -223,12 +223,12 @@ pub struct Utilisation {
     pub min: f64,
     /// The busiest one.
     pub max: f64,
-    /// How they were paused, where links can be.
+    /// Pauses, where links can be paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<PauseSummary>,
 }
 
-/// How some links of one kind were paused.
+/// Pauses of the links of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PauseSummary {
     /// Frames that stopped one of them, or a queue of it.
@@ -304,7 +304,7 @@ impl Summary {
     }
 }
 
-/// What percentiles need of the flows of a class: 16 bytes for each.
+/// Data of a class's flows that percentiles need: 16 bytes for each.
 #[derive(Debug, Default)]
 struct FlowTimes {
     flows: u64,

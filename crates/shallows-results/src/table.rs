@@ -30,7 +30,7 @@ impl Display for Summary {
 }
 
 impl Summary {
-    /// What the columns of the table mean, in lines.
+    /// Explains the columns of the table, in lines.
     pub fn definitions(&self) -> String {
         let mut text = String::new();
         // A text takes any line.

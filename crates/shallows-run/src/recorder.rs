@@ -23,7 +23,7 @@ use crate::plan::RunPlan;
 use crate::scenario::{Sampled, link_name};
 use crate::underway::Underway;
 
-/// Where the tables of probes go.
+/// Destination of the tables of probes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Place<'a> {
     /// Into a directory, as they come.
@@ -65,7 +65,7 @@ struct Captured {
     file: Capture,
     /// The links, by the numbers of their interfaces.
     links: Vec<u32>,
-    /// How long the messages of each UDP flow are.
+    /// Message length of each UDP flow.
     messages: BTreeMap<u32, Bytes>,
     /// Packets that others may still come before.
     pending: Vec<CapturedPacket>,

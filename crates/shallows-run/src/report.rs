@@ -1,4 +1,4 @@
-//! What a run shows: records of its flows and what its ports counted.
+//! Reports of a run: records of its flows and the counters of its ports.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
         .collect()
 }
 
-/// What only the simulation can tell.
+/// Facts that only the simulation knows.
 pub fn facts(
     simulation: &Simulation,
     plan: &RunPlan,
@@ -163,7 +163,7 @@ pub fn facts(
     }
 }
 
-/// What the facts of a run take from its flows.
+/// Totals over flows that the facts of a run need.
 #[derive(Debug, Default)]
 struct FlowCounts {
     finished: u64,
@@ -312,7 +312,7 @@ fn queues(
     })
 }
 
-/// How busy the links were over `span`, by what they join.
+/// Utilisation of links over `span`, by role.
 fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utilisation> {
     let summarize = |(links, numbers): (String, Vec<u32>)| {
         let shares = numbers
@@ -343,7 +343,7 @@ pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<u32>> {
     })
 }
 
-/// How some links were paused over `span`.
+/// Pauses of some links over `span`.
 fn pauses(simulation: &Simulation, links: &[u32], span: Time) -> PauseSummary {
     let stats: Vec<_> = links.iter().map(|&link| simulation.pauses(link)).collect();
     let fraction =
@@ -370,7 +370,7 @@ fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, V
     groups
 }
 
-/// How busy a link was over `span`, as a fraction of its rate.
+/// Utilisation of a link over `span`, as a fraction of its rate.
 fn share(simulation: &Simulation, plan: &RunPlan, link: u32, span: Time) -> f64 {
     let rate = plan.fabric.link(link).rate;
     match rate.bps() as f64 / 8.0 * span.as_secs_f64() {

@@ -111,7 +111,7 @@ impl World for Simulated {
     }
 }
 
-/// What the flows of a simulated run would take alone.
+/// Ideal completion times of the flows of a simulated run.
 fn ideal_fcts(plan: &RunPlan, interrupt: Interrupt<'_>) -> Result<Vec<Time>, Failure> {
     // Most flows find a connection that lasts open already.
     let handshake = if plan.transport.handshake && plan.connections == Connections::PerFlow {

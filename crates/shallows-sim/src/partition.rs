@@ -1,4 +1,4 @@
-//! Which thread simulates which part of a fabric.
+//! Partition of a fabric among threads.
 //!
 //! Racks go to parts in their order, a switch above them to the part that most of its cables lead
 //! to. A packet that crosses from one part to another is at least the *lookahead* on its way, so a
@@ -22,7 +22,7 @@ pub(crate) struct Partition {
     places: Vec<(u32, u32)>,
 }
 
-/// How many times longer the cables of hosts must be.
+/// Factor by which the cables of hosts must be longer.
 const MUCH_LONGER: u64 = 8;
 
 impl Partition {
@@ -83,8 +83,8 @@ impl Partition {
         self.places[link as usize]
     }
 
-    /// How long a packet from one part is at least on its way to another, for every pair: from the
-    /// start of its transmission to its arrival. `smallest` is the size of the smallest packet.
+    /// Lookahead of every pair of shards: the shortest time from the start of a packet's
+    /// transmission to its arrival. `smallest` is the size of the smallest packet.
     pub(crate) fn lookaheads(
         &self,
         fabric: &Fabric,

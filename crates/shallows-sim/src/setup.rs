@@ -29,7 +29,7 @@ use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::Watch;
 use crate::workload::{FlowSpec, Workload};
 
-/// What a simulation starts from: a model and settings, of which applications and agents become
+/// Start state of a simulation: a model and settings, whose applications and agents become
 /// connections.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -370,7 +370,7 @@ impl Setup {
     }
 }
 
-/// Where each host is.
+/// Shard and NIC port of each host.
 pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
     let place = |host| {
         let (part, port) = partition.place(fabric.uplink(host));

@@ -46,7 +46,7 @@ pub(crate) enum Reference {
     Idle,
 }
 
-/// What one run took.
+/// Time, memory and work of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measurement {
     threads: u64,
@@ -63,7 +63,7 @@ struct Measurement {
     timeouts: u64,
 }
 
-/// What is reported of several runs.
+/// Median of several runs, as one line of output.
 #[derive(Debug, Serialize)]
 struct Line {
     workload: &'static str,
@@ -80,7 +80,7 @@ struct Line {
     runs: Vec<Measurement>,
 }
 
-/// What several threads bring.
+/// Speed on several threads compared with one.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Speedup {
     threads: u64,
@@ -103,7 +103,7 @@ struct Round {
     at_once_wall_s: f64,
 }
 
-/// What size costs.
+/// Cost of a large fabric compared with workload A.
 #[derive(Debug, Serialize)]
 struct Scale {
     hosts: u64,

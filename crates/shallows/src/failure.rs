@@ -1,4 +1,4 @@
-//! What scripts see of a command that failed.
+//! Exit codes and messages of a command that failed.
 
 pub(crate) use shallows_run::Failure;
 

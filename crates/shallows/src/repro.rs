@@ -64,7 +64,7 @@ pub(crate) fn report_on(directory: &Path) -> Result<(), Failure> {
     Ok(output::print(&format!("report: {}\n", page.display()))?)
 }
 
-/// How many runs at a time, if the user does not say.
+/// Default number of parallel runs.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }

@@ -63,9 +63,9 @@ struct Member {
     connections: Vec<u32>,
     span: Span,
     round: u64,
-    /// When this host came to the barrier where it waits.
+    /// Time at which this host reached the barrier where it waits.
     arrived_at: Option<Time>,
-    /// When it comes to the next.
+    /// Time at which it reaches the next barrier.
     next: Option<Time>,
     /// Messages of each round; others may be ahead.
     heard: BTreeMap<u64, usize>,

@@ -15,7 +15,7 @@ pub(super) struct Gather {
     /// Rounds that are still to begin.
     pub(super) left: u64,
     pub(super) span: Span,
-    /// When the next round begins, unless it waits for the one before.
+    /// Start of the next round, unless it waits for the one before.
     next: Option<Time>,
     begun: u64,
     /// Rounds under way: their beginning, and how many answers are missing.
@@ -23,7 +23,7 @@ pub(super) struct Gather {
     desk: Desk,
 }
 
-/// What one server is asked.
+/// Request to one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) connection: u32,
@@ -31,7 +31,7 @@ pub(super) struct Ask {
     pub(super) response: u64,
 }
 
-/// When the next round begins.
+/// Rule for the start of the next round.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GatherPace {
     /// So long after the end of the one before.

@@ -26,7 +26,7 @@ pub struct PingConfig {
     pub protocol: Protocol,
 }
 
-/// What `ping` sends.
+/// Default size of `ping`.
 fn size() -> Bytes {
     Bytes::new(56)
 }

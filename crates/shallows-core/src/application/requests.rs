@@ -132,7 +132,7 @@ struct Client {
     config: RequestsConfig,
     connections: Vec<u32>,
     span: Span,
-    /// When requests are to be made, and on which of the connections to a server.
+    /// Due times of requests, and the connection to a server that each uses.
     due: Vec<(Time, u32)>,
     made: u64,
     coin: Coin,

@@ -66,7 +66,7 @@ struct Member {
     /// To the other hosts, beginning with the one after this.
     connections: Vec<u32>,
     span: Span,
-    /// When the shuffle under way began.
+    /// Start of the shuffle in progress.
     begun: Option<Time>,
     /// Transfers of it that were begun, and those of the wave under way.
     sent: usize,

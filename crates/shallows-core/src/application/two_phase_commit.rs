@@ -78,9 +78,9 @@ struct Coordinator {
     transaction: u64,
     /// The phase of the transaction under way.
     phase: Option<Phase>,
-    /// Who has answered in it.
+    /// Participants that have answered in this phase.
     answered: Vec<bool>,
-    /// When the next transaction begins.
+    /// Start of the next transaction.
     next: Option<Time>,
     desk: Desk,
 }
@@ -88,9 +88,9 @@ struct Coordinator {
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     kind: u8,
-    /// When the transaction began.
+    /// Start of the transaction.
     begun: Time,
-    /// When the messages were sent, and when they are sent again.
+    /// Time at which the messages were sent, and time of their retransmission.
     sent: Time,
     deadline: Time,
 }

@@ -14,7 +14,7 @@ use super::{Custom, Parameters};
 
 /// An enum of schemes that is written as a name, or as `{ name = { parameters } }`.
 pub(crate) trait OpenEnum<'de>: Sized {
-    /// What should be there instead of something else.
+    /// Description of the expected value.
     const EXPECTED: &'static str;
 
     /// Reads one of this crate's own: what serde derives.

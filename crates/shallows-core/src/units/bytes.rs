@@ -30,7 +30,7 @@ impl Bytes {
         self.0
     }
 
-    /// What is left after taking `other` away, or zero if that is more.
+    /// Difference, or zero if `other` is more.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {

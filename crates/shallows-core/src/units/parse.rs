@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// How one kind of quantity is written.
+/// Notation of one kind of quantity.
 #[derive(Debug)]
 pub(super) struct Grammar {
     /// The quantity with its article, as error messages name it.
@@ -13,7 +13,7 @@ pub(super) struct Grammar {
     pub(super) units: &'static str,
     /// The step below which a number cannot be stored.
     pub(super) finest: &'static str,
-    /// What one of a unit is worth.
+    /// Value of one unit.
     pub(super) scale: fn(&str) -> Scale,
 }
 

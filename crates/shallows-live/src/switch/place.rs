@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use crate::io::IoError;
 use crate::lab::Urgency;
 
-/// Where the switch's thread runs, and how urgently.
+/// CPU and priority of the switch's thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) cpu: Option<usize>,

@@ -174,7 +174,7 @@ struct ArrivalProcess {
 struct Arrivals<'a> {
     config: &'a PoissonConfig,
     sizes: &'a Sizes,
-    /// What a flow of each size counts in the mean.
+    /// Mean counted bytes of each size distribution.
     means: Vec<f64>,
     to: &'a Destinations,
     hosts: u32,

@@ -29,7 +29,7 @@ pub(super) const QUANTUM: u64 = 1_500;
 /// Largest bucket of a port's shaper in a scenario.
 const LARGEST_BUCKET: u64 = 1_000_000;
 
-/// What the caller adds to a configuration.
+/// The caller's additions to a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
     /// Size of the buffer pool, where the file leaves it to the switch.
@@ -47,16 +47,16 @@ pub struct Imported {
     pub switch: PortConfig,
     /// Ports of some links.
     pub special: Vec<(Vec<String>, PortConfig)>,
-    /// What has no equal in a scenario, and what was assumed, line by line.
+    /// Settings without an equal in a scenario, and assumptions, line by line.
     pub notes: Vec<Note>,
 }
 
 /// Something that a scenario or a switch cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
-    /// Where it is.
+    /// Its place.
     pub place: Place,
-    /// What became of it.
+    /// Its treatment.
     pub says: String,
 }
 

@@ -1,4 +1,4 @@
-//! What each port has, with all references followed.
+//! Ports with all references resolved.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Classes {
     pub queues: Vec<Option<u8>>,
 }
 
-/// What a queue has.
+/// Settings of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueView<'d> {
     /// The key of its row in `QUEUE`.

@@ -70,7 +70,7 @@ impl Display for Place {
 /// A value that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it is; nothing for the file as a whole.
+    /// Its place; nothing for the file as a whole.
     pub place: Option<Place>,
     /// Its line, from 1.
     pub line: Option<usize>,

@@ -24,7 +24,7 @@ pub(super) fn is_log(text: &str) -> bool {
     text.contains("bytes_acked:") || text.contains("bytes_received:")
 }
 
-/// What each connection sent and received between its snapshots.
+/// Reads the bytes that each connection sent and received between its snapshots.
 pub(super) fn log(text: &str) -> Result<Traffic, TrafficError> {
     let mut seen: BTreeMap<FiveTuple, Seen> = BTreeMap::new();
     let mut first: Option<u64> = None;

@@ -121,7 +121,7 @@ impl Scale {
         }
     }
 
-    /// Where a value is, from 0 at the low end to 1.
+    /// Position of a value, from 0 at the low end to 1.
     pub(super) fn position(&self, value: f64) -> f64 {
         match self.spacing {
             Spacing::Linear => (value - self.low) / (self.high - self.low),
@@ -157,7 +157,7 @@ fn power_text(value: f64) -> String {
 }
 
 impl Extent {
-    /// What has to be on the axis.
+    /// Value that must be on the axis.
     fn shown(self) -> Option<f64> {
         match self {
             Self::Data | Self::Unit => None,

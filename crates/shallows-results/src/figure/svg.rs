@@ -133,7 +133,7 @@ fn open(name: &str, alt: &str, width: f64, height: f64) -> String {
     )
 }
 
-/// What a panel shows, in words.
+/// Describes a panel in words.
 fn describe(panel: &Panel) -> String {
     let Panel { title, x, y, .. } = panel;
     let ends = |curve: &Curve| {
@@ -237,7 +237,7 @@ fn size(panel: &Panel) -> (f64, f64) {
     }
 }
 
-/// Where the cells of a grid begin.
+/// Left edge of the cells of a grid.
 fn heat_left(heat: &Heat) -> f64 {
     let labels: Vec<&str> = heat.rows.iter().map(|row| row.label.as_str()).collect();
     widest(&labels) + 14.0
@@ -326,7 +326,7 @@ pub(super) fn mark(style: usize, x: f64, y: f64) -> String {
     )
 }
 
-/// Where the data goes.
+/// Area of the data.
 pub(super) struct Frame {
     x: Scale,
     y: Scale,
@@ -549,7 +549,7 @@ fn draw_dots(curve: &Curve, frame: &Frame, out: &mut String) {
     *out += "\"/>";
 }
 
-/// How far curves stand apart, so that bars at one place do not hide each other: a little, and less
+/// Distance between curves, so that bars at one place do not hide each other: a little, and less
 /// where points are close.
 fn dodge(curves: &[Curve], frame: &Frame) -> f64 {
     let points = curves.iter().flat_map(|curve| &curve.points);
@@ -574,7 +574,7 @@ fn shifted(by: f64, out: &mut String, draw: impl FnOnce(&mut String)) {
     *out += "</g>";
 }
 
-/// Where both measurements are the same.
+/// Diagonal on which both measurements are equal.
 fn draw_diagonal(frame: &Frame, out: &mut String) {
     let low = frame.x.low.max(frame.y.low);
     let high = frame.x.high.min(frame.y.high);

@@ -1,4 +1,4 @@
-//! What a live run leaves behind: the same records as a simulated one, and what only it has.
+//! Results of a live run: the records of a simulated run, and those that only live runs have.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowR
         .collect()
 }
 
-/// What only the switch can tell.
+/// Facts that only the switch knows.
 pub fn facts(
     observed: &Observed,
     plan: &RunPlan,
@@ -103,7 +103,7 @@ pub fn facts(
     }
 }
 
-/// How busy links were, by what they are; without framing.
+/// Utilisation of links by role; without framing.
 fn utilisation(
     snapshot: &Snapshot,
     span: Time,
@@ -214,7 +214,7 @@ pub(super) fn write(out: &Path, observed: &Observed, plan: &RunPlan) -> Result<(
     Ok(())
 }
 
-/// What UDP flows did, and whether their senders kept their pace.
+/// Describes what UDP flows sent and received, and whether their senders kept their pace.
 fn words_of_streams(of: &StreamTotals, switch: &Snapshot) -> String {
     let StreamTotals {
         sent,

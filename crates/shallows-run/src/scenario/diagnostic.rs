@@ -10,7 +10,7 @@ use shallows_core::port::TEXT_OR_TABLE;
 use super::source::{Place, Source};
 use super::value::{Problem, ValueError};
 
-/// What is wrong, where, and what to write instead.
+/// A problem of a scenario: message, place and advice.
 #[derive(Debug)]
 pub struct Diagnostic {
     message: String,
@@ -54,12 +54,12 @@ impl Diagnostic {
         }
     }
 
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to write instead, if that can be said.
+    /// Advice on what to write instead, if there is any.
     pub fn hint(&self) -> Option<&str> {
         self.help.as_deref()
     }

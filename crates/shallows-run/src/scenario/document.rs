@@ -10,10 +10,10 @@ use super::source::{Place, Source};
 use super::value;
 use crate::examples::read_text;
 
-/// What a TOML file says, and where it says it.
+/// A parsed TOML file with the places of its keys.
 #[derive(Clone, Debug)]
 pub struct Document<T> {
-    /// What it says.
+    /// Parsed content.
     pub content: T,
     source: Source,
 }

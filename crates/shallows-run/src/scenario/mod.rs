@@ -200,11 +200,11 @@ pub struct Report {
 /// A scenario and where each of its keys comes from.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it says.
+    /// Parsed keys.
     pub config: ScenarioConfig,
     source: Source,
     settings: Vec<Setting>,
-    /// What paths in it are relative to.
+    /// Directory that relative paths start from.
     base: PathBuf,
     /// Files that can be read only once.
     streams: Streams,
@@ -217,7 +217,7 @@ pub struct Scenario {
 pub struct Setting {
     /// As the user wrote it, such as `--seed 3`.
     pub shown: String,
-    /// What it sets, as `key=value`.
+    /// The setting, as `key=value`.
     pub assignment: String,
 }
 
@@ -511,7 +511,7 @@ impl Ports {
             .chain(special)
     }
 
-    /// What hosts have.
+    /// Ports of hosts.
     pub fn host(&self) -> PortConfig {
         match &self.host {
             HostPort::Fifo => PortConfig {

@@ -1,4 +1,4 @@
-//! Whether a run fits the layers, and in which order its ports come.
+//! Suitability of a run for layers, and the order of its ports.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ const LEAST_PACKETS: u64 = 2;
 /// 1.4, layers 2 and more.
 const MANY_THREADS: u32 = 8;
 
-/// Which of the two engines runs a simulation.
+/// Engine that runs a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
     /// Layers where they fit and pay, the event queue elsewhere.
@@ -170,7 +170,7 @@ impl LayerPlan {
         self
     }
 
-    /// What the engine tells of itself.
+    /// The engine's description for the summary.
     pub(crate) fn engine(&self) -> Engine {
         Engine::Layers {
             window: self.window(),

@@ -1,4 +1,4 @@
-//! What the parts of a run share: clocks, mail, and a barrier.
+//! State shared by the shards of a run: clocks, mail and a barrier.
 //!
 //! A part's clock is a time before which it handles no more events. A part publishes the mail it
 //! has sent before the clock that vouches for it, and takes mail after it has read the clocks, so
@@ -21,15 +21,15 @@ pub(super) trait Mail: Debug + Default + Send {
     fn is_empty(&self) -> bool;
     /// Moves all of it to the end of another.
     fn append_to(&mut self, other: &mut Self);
-    /// When the first of them arrives.
+    /// Arrival of the first of them.
     fn earliest(&self) -> Option<Time>;
 }
 
-/// What all parts of a run share.
+/// State shared by all shards of a run.
 #[derive(Debug)]
 pub(super) struct Exchange<P: Platform, M: Mail> {
     clocks: Vec<Aligned<P::Word>>,
-    /// How long a packet is at least on its way: by receiver, then by sender.
+    /// Shortest time of a packet on its way: by receiver, then by sender.
     lookaheads: Vec<Vec<Time>>,
     /// Mail from each part to each, by `from * parts + to`.
     mail: Vec<P::Lock<M>>,
@@ -37,7 +37,7 @@ pub(super) struct Exchange<P: Platform, M: Mail> {
     /// One while some part wants a barrier.
     requested: Aligned<P::Word>,
     barrier: P::Lock<Barrier>,
-    /// How many barriers have been passed.
+    /// Number of barriers passed.
     generation: Aligned<P::Word>,
     /// One once a part has panicked, and nobody should wait for it.
     broken: P::Word,
@@ -48,7 +48,7 @@ pub(super) struct Exchange<P: Platform, M: Mail> {
 #[repr(align(128))]
 struct Aligned<T>(T);
 
-/// How to wake a part.
+/// Handle to wake a shard's thread.
 #[derive(Debug)]
 struct Sleeper<P: Platform> {
     /// One while it sleeps or is about to.
@@ -56,7 +56,8 @@ struct Sleeper<P: Platform> {
     thread: P::Lock<Option<P::Thread>>,
 }
 
-/// What the parts that have arrived at a barrier brought, and what the last barrier decided.
+/// Contributions of the shards that have arrived at a barrier, and the decision of the last
+/// barrier.
 #[derive(Debug)]
 struct Barrier {
     arrived: usize,
@@ -64,7 +65,7 @@ struct Barrier {
     decided: Decision,
 }
 
-/// What a barrier decides, the same for all parts.
+/// Decision of a barrier, the same for all shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     /// The time of the earliest event of all, or the greatest time.

@@ -42,9 +42,9 @@ use worker::{Limit, Outcome, Part, Worker};
 pub(crate) struct Crew {
     exchange: Arc<Exchange<Std, Mail>>,
     helpers: Vec<Helper>,
-    /// How long a packet to each part is at least on its way.
+    /// Shortest time of a packet to each shard.
     lookaheads: Vec<Time>,
-    /// What the last piece had to do.
+    /// Size of the last piece of work.
     last: Option<Piece>,
     /// Events that all threads handle before the traffic is looked at again.
     stretch: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Crew {
     pace: Option<Pace>,
 }
 
-/// How fast one thread and all of them are, and when all are tried again.
+/// Speed of one thread and of all, and the time of the next trial with all.
 #[derive(Debug)]
 struct Pace {
     /// Events in a second on one thread; 0 if that is not known.
@@ -224,7 +224,8 @@ impl Crew {
         (outcome, events.div_ceil(shards.len() as u64).max(1))
     }
 
-    /// How many events all threads have handled, and not the calling one for all of them.
+    /// Number of events that the threads handled, without those that the calling thread handled for
+    /// all.
     pub(crate) fn shared(&self) -> u64 {
         self.shared
     }
@@ -254,13 +255,13 @@ impl Crew {
 }
 
 impl Piece {
-    /// How many events a piece of this length has, if it is like this one.
+    /// Expected number of events in a piece of this length, if it is like this one.
     fn expected(self, span: Time) -> u128 {
         u128::from(self.events) * u128::from(span.ps()) / u128::from(self.span.ps()).max(1)
     }
 }
 
-/// When the first event of all is, or the greatest time.
+/// Time of the first event of all, or the greatest time.
 fn earliest(shards: &[Shard]) -> Time {
     let times = shards.iter().filter_map(Shard::next_time);
     times.min().unwrap_or(Time::MAX)

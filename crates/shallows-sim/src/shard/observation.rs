@@ -13,7 +13,7 @@ use crate::routing::LinkState;
 use crate::watch::{CapturedPacket, Content, DroppedPacket, Observation, Watched};
 use crate::workload::FlowSpec;
 
-/// What is watched, and what was seen.
+/// Observed links, and the observations.
 #[derive(Debug)]
 pub(super) struct Observer {
     /// Links with faults or probes.

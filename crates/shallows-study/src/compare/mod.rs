@@ -24,7 +24,7 @@ use shallows_run::sights::Sights;
 use shallows_run::{RunPlan, Scenario, World as _};
 use table::Row;
 
-/// What one world showed.
+/// Measurements of one world.
 struct Side {
     sights: Sights,
     records: Vec<FlowRecord>,
@@ -38,7 +38,7 @@ struct Comparison {
     scenario: String,
     scale: f64,
     rows: Vec<Row>,
-    /// Whether the live run can be believed.
+    /// Verdict on the live run's timing.
     live: Verdict,
     /// Share of CPU time that other virtual machines took.
     steal: Option<f64>,

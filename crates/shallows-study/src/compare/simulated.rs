@@ -64,7 +64,7 @@ pub(super) fn run(plan: &RunPlan, live: &Sights) -> Result<Simulated, Failure> {
     })
 }
 
-/// What a simulated flow stands for.
+/// Origin of a simulated flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Flow,
@@ -164,7 +164,7 @@ struct Watcher<'a> {
     goodput: Goodput,
     looks: u64,
     ticks: Ticks,
-    /// How many flows are no pings.
+    /// Number of flows that are not pings.
     own: usize,
 }
 

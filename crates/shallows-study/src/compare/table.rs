@@ -17,7 +17,7 @@ const COUNTERS: [&str; 4] = ["marks", "drops", "timeouts", "retransmits"];
 /// One quantity in both worlds.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    /// What it is of.
+    /// Subject of the row.
     of: String,
     what: &'static str,
     unit: &'static str,

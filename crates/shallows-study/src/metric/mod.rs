@@ -1,4 +1,4 @@
-//! What figures and claims can ask of a run. A metric is a function over the run's record, so a new
+//! Metrics of runs, for figures and claims. A metric is a function over the run's record, so a new
 //! one needs no new simulation: it is a row of [`table`].
 
 mod pattern;

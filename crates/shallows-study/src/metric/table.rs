@@ -20,9 +20,9 @@ pub struct Row {
     pub example: &'static str,
     /// Unit; empty for a count or a ratio.
     pub unit: &'static str,
-    /// What a run needs to have it; empty if every run does.
+    /// Requirement on the run; empty if every run has it.
     pub needs: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
     pub(super) in_summary: fn(&Arguments) -> bool,
     pub(super) value: fn(&Arguments, &Measured) -> Option<f64>,

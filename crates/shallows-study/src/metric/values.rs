@@ -54,7 +54,7 @@ pub(super) fn levels(summary: &Summary, service: u32) -> Option<&LevelSummary> {
     levels.find(|of| of.service == service)
 }
 
-/// What the summary has of flow completion times, in ms.
+/// Flow completion times of the summary, in ms.
 pub(super) fn fct_in_summary(summary: &Summary, class: Class, statistic: Statistic) -> Option<f64> {
     let classes = &summary.classes;
     let of_class = match class {
@@ -92,8 +92,7 @@ pub(crate) fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
     }
 }
 
-/// What has arrived of a service or of all, in Mbps, from the first sample at which there was
-/// anything to the last.
+/// Goodput of a service or of all, in Mbps, from the first sample with any bytes to the last.
 pub(super) fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> {
     let table = record.table(GoodputSample::FILE).ok()??;
     let at = times(&table, "time_us")?;

@@ -35,10 +35,10 @@ use shallows_run::scenario::Probe;
 use shallows_run::sights::Sights;
 use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
 
-/// What is kept of a live run beside its record.
+/// File of a live run's measurements beside its record.
 const RESULT: &str = "result.json";
 
-/// How often a run is made again that the machine was too busy for.
+/// Number of repetitions of a run that the machine was too busy for.
 const ATTEMPTS: usize = 3;
 
 /// The part of a live distribution that is drawn.
@@ -115,7 +115,7 @@ pub(super) fn run(
     Ok(LiveResults { scale, runs })
 }
 
-/// What is kept of a live run, if it is complete.
+/// Measurements of a kept live run, if it is complete.
 fn kept(place: &Path) -> Option<Measured> {
     let text = fs::read_to_string(place.join(RESULT)).ok()?;
     let measured: Measured = serde_json::from_str(&text).ok()?;
@@ -198,7 +198,7 @@ fn rtts_of_pings(observed: &Observed, plan: &RunPlan, scale: f64) -> Option<Vec<
     Some(rtts)
 }
 
-/// What a live run showed, at the scale of its scenario.
+/// Measurements of a live run, at the scale of its scenario.
 fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Failure> {
     let scenario = &job.scenario;
     let plan = scenario.build()?;
@@ -252,7 +252,7 @@ fn shrunk(time: Time, scale: f64) -> Time {
     Time::from_ps((time.ps() as f64 * scale).round() as u64)
 }
 
-/// What the queues of a port have sent, of which `payload` is payload, as a simulated port's.
+/// Goodput of a port's queues, of which `payload` is payload, as for a simulated port.
 fn goodput(
     spec: GoodputSpec,
     queues: &Samples,

@@ -33,24 +33,24 @@ use plan::{Plan, Wanted};
 use recorded::Recorded;
 use results::Results;
 
-/// What the names of figures end with that were run live.
+/// Suffix of the names of figures that were run live.
 const LIVE: &str = "-live";
 
-/// What is to be reproduced, and how.
+/// A request for a reproduction.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A paper, or some of its figures: `mq-ecn`, or `mq-ecn/fig9` and `mq-ecn/fig10`.
     pub targets: Vec<String>,
-    /// How large; [`Size::Live`] adds live runs to the simulated ones.
+    /// Size; [`Size::Live`] adds live runs to the simulated ones.
     pub size: Size,
-    /// How many seeds, in place of the figure's number.
+    /// Number of seeds, instead of the figure's.
     pub seeds: Option<u64>,
     /// Only these values of x; all if empty.
     pub at: Vec<f64>,
     /// Settings of every run on top of the figure's, such as `ports.switch.queues=4`, or of the runs
     /// of one variant, such as `mq-ecn:ports.switch.queues=4`. They win over all others.
     pub set: Vec<String>,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// Directory of the runs, figures and report.
     pub out: PathBuf,
@@ -169,7 +169,7 @@ pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure>
     Ok((outcomes, page))
 }
 
-/// What became of a figure by its recorded results, if there are any of this size.
+/// Outcome of a figure by its recorded results, if there are any of this size.
 fn recorded_outcome(
     library: &Library,
     paper: &Paper,
@@ -293,7 +293,7 @@ pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(write().map_err(anyhow::Error::from)?)
 }
 
-/// What can be reproduced, line by line; from a directory in place of what is built in.
+/// Lists papers and figures, line by line; from a directory instead of the built-in ones.
 pub fn list(from: Option<&Path>) -> anyhow::Result<String> {
     let library = Library::new(from);
     let mut text = String::new();
@@ -370,7 +370,7 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
     }
 }
 
-/// What the directory has of the paper already, with the new outcomes in place of older ones.
+/// Merges the paper's outcomes in the directory with new ones, which replace older ones.
 fn merged(
     directory: &Path,
     paper: Paper,

@@ -19,14 +19,14 @@ const MOST_RUNS: usize = 100_000;
 /// A scenario, what is varied in it, and what is wanted of the runs.
 #[derive(Debug)]
 pub struct Study {
-    /// What its results are called.
+    /// Name of its results.
     pub name: String,
     pub(super) title: String,
     pub(super) scenario: PathBuf,
     /// Settings of all runs.
     set: Vec<Setting>,
     pub(super) axes: Vec<Axis>,
-    /// Where each axis is written.
+    /// Place of each axis in the file.
     places: Vec<String>,
     pub(super) seeds: Vec<u64>,
     keep: Keep,
@@ -40,7 +40,7 @@ pub struct Study {
     registry: Registry,
 }
 
-/// What a command sets on top of a study.
+/// Settings of a command on top of a study.
 #[derive(Clone, Debug, Default)]
 pub struct OnTop {
     /// Settings of all runs.
@@ -201,7 +201,7 @@ impl Study {
         Ok(study)
     }
 
-    /// How many combinations of points the axes have.
+    /// Number of combinations of the axes' points.
     pub(super) fn combinations(&self) -> usize {
         let lengths = self.axes.iter().map(|axis| axis.points.len());
         lengths.fold(1, usize::saturating_mul)

@@ -43,7 +43,7 @@ impl Results<'_> {
         aligned(&rows, study.axes.len())
     }
 
-    /// What the columns are compared with, and over what.
+    /// Explains the baseline and the seeds of the columns.
     pub(super) fn legend(&self) -> String {
         let study = self.study;
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! How deep queues become before they mark, in bytes, in time and by the fabric's bandwidth-delay
+//! Depth of queues at which they mark, in bytes, in time and by the fabric's bandwidth-delay
 //! product.
 
 use std::collections::BTreeMap;
@@ -212,8 +212,7 @@ fn add_once(report: &mut Report, severity: Severity, place: Place, says: String,
     }
 }
 
-/// What a queue may hold while no other queue holds anything. With alpha times what is free, that is
-/// alpha / (1 + alpha) of the pool.
+/// Limit of a queue while no other queue holds anything.
 fn alone(db: &ConfigDb, buffer: &BufferProfile) -> Option<u64> {
     let shared = match buffer.threshold? {
         Threshold::Static(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! What a configuration will do, and what is wrong with it, in sentences.
+//! Effects and mistakes of a configuration, in sentences.
 
 mod depth;
 mod ports;
@@ -12,7 +12,7 @@ use super::database::ConfigDb;
 use super::port::PortGroup;
 use super::read::Place;
 
-/// What is known of the fabric besides the configuration.
+/// Facts about the fabric besides the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// The base round-trip time.
@@ -23,7 +23,7 @@ pub struct Context {
     pub qjump: Vec<u8>,
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -125,17 +125,17 @@ impl Rule {
 /// Something to know about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind it is.
+    /// Rule that it breaks.
     pub rule: Rule,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// Where it is.
+    /// Its place.
     pub place: Place,
     /// The line of that, from 1.
     pub line: Option<usize>,
     /// The finding, in a sentence.
     pub says: String,
-    /// What to do.
+    /// Advice.
     pub fix: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which traffic joins which queue, and how queues share a port.
+//! Queues of traffic classes, and the sharing of a port among queues.
 
 use std::collections::BTreeMap;
 

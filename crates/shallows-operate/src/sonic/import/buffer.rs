@@ -69,7 +69,7 @@ pub(super) fn import(
     dynamic(db, &profiles, order, pool, notes)
 }
 
-/// What a queue with a static limit may hold.
+/// Limit of a queue with a static limit.
 fn limit(name: &str, profile: &BufferProfile, notes: &mut Notes) -> u64 {
     let Some(Threshold::Static(bytes)) = profile.threshold else {
         return QUANTUM;

@@ -12,7 +12,7 @@ use super::{Notes, per_index};
 /// A threshold that no queue reaches, for queues that are not marked.
 pub(in super::super) const NEVER: Bytes = Bytes::new(1_000_000_000_000);
 
-/// How one queue is marked.
+/// Marking of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct Marks {
     /// Bytes at which the probability begins to rise.
@@ -23,7 +23,7 @@ pub(in super::super) struct Marks {
     pub(in super::super) percent: u8,
 }
 
-/// What a profile marks, if it does.
+/// Marking of a profile, if it marks.
 pub(in super::super) fn marks(profile: &WredProfile) -> Option<Marks> {
     let (min, max) = (profile.green.min?, profile.green.max?);
     let sound = min <= max && max > 0 && min < NEVER.get();
@@ -101,7 +101,7 @@ pub(in super::super) fn scheme(queues: &[Option<Marks>]) -> SchemeConfig {
     })
 }
 
-/// What of a profile has no equal.
+/// Notes the settings of a profile that have no equal.
 fn explain(name: &str, profile: &WredProfile, notes: &mut Notes) {
     let place = Place::row("WRED_PROFILE", name);
     let green = profile.green;

@@ -18,7 +18,7 @@ pub(super) fn value<T: Serialize + ?Sized>(scale: Scale, of: &T) -> Result<Optio
 #[derive(Clone, Copy)]
 struct Typed(Scale);
 
-/// What `text` is once it is scaled.
+/// Scales the quantity in `text`.
 fn quantity<Q: std::str::FromStr + ToString>(
     text: Option<&Value>,
     scaled: impl FnOnce(Q) -> Q,
