@@ -1,4 +1,4 @@
-//! Which thread simulates which part of a fabric.
+//! Partition of a fabric among threads.
 //!
 //! Racks go to parts in their order, a switch above them to the part that most of its cables lead
 //! to. A packet that crosses from one part to another is at least the *lookahead* on its way, so a
@@ -15,7 +15,7 @@ use shallows_core::units::{Bytes, Time};
 
 use crate::network::lag;
 use crate::ports::PortSetup;
-use crate::topology::{Fabric, Link, Node, Place};
+use crate::topology::{Fabric, HostLocation, Link, Node};
 
 /// A fabric in parts.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Partition {
     places: Vec<(u32, u32)>,
 }
 
-/// How many times longer the cables of hosts must be.
+/// Factor by which the cables of hosts must be longer.
 const MUCH_LONGER: u64 = 8;
 
 impl Partition {
@@ -106,8 +106,8 @@ impl Partition {
         self.places[link as usize]
     }
 
-    /// How long a packet from one part is at least on its way to another, for every pair: from the
-    /// start of its transmission to its arrival. `smallest` is the size of the smallest packet.
+    /// Lookahead of every pair of shards: the shortest time from the start of a packet's
+    /// transmission to its arrival. `smallest` is the size of the smallest packet.
     pub(crate) fn lookaheads(
         &self,
         fabric: &Fabric,
@@ -151,7 +151,7 @@ fn place_links(fabric: &Fabric, parts: u32, part_of: impl Fn(u32, &Link) -> u32)
 /// The part of each host, of about the same number each: by pods, if they are even enough, else by
 /// racks, else one by one.
 fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
-    let groups: [fn(Place) -> u32; 3] = [
+    let groups: [fn(HostLocation) -> u32; 3] = [
         |place| place.upper_pod,
         |place| place.pod,
         |place| place.rack,

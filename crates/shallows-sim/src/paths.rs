@@ -14,12 +14,13 @@ pub(crate) const FOREIGN: u32 = 1 << 30;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Where the path with a hash begins. Of two paths with one hash, only the first is known.
+    /// Index of the first link of the path with a hash. Of two paths with one hash, only the first
+    /// is known.
     known: FxHashMap<u64, u32>,
 }
 
 impl Paths {
-    /// Where a path begins that ends at the host with this NIC.
+    /// Index of the first link of a path that ends at the host with this NIC.
     pub(crate) fn intern(&mut self, path: &[u32], nic: u32) -> u32 {
         let mut hasher = FxHasher::default();
         path.hash(&mut hasher);

@@ -29,7 +29,7 @@ use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::Watch;
 use crate::workload::{FlowSpec, Workload};
 
-/// What a simulation starts from: a model and settings, of which applications and agents become
+/// Start state of a simulation: a model and settings, whose applications and agents become
 /// connections.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -293,8 +293,14 @@ impl Setup {
         special.chain(others).fold(self.transport.header, u32::min)
     }
 
-    fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
+    pub(crate) fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
         TransportOverride::choose(&self.overrides, &self.transport, flow)
+    }
+
+    /// Returns whether some connections are paced.
+    pub(crate) fn has_pace(&self) -> bool {
+        let special = self.overrides.iter().map(|special| &special.transport);
+        special.chain([&self.transport]).any(TcpConfig::is_paced)
     }
 
     /// All paths in use, and where those of each flow begin.
@@ -352,11 +358,13 @@ impl Setup {
     }
 }
 
-/// Where each host is.
+/// Shard and NIC port of each host.
 pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
     let place = |host| {
-        let (part, port) = partition.place(fabric.uplink(host));
-        HostPlace { part, port }
+        let uplink = fabric.uplink(host);
+        let (part, port) = partition.place(uplink);
+        let rate = fabric.link(uplink).rate;
+        HostPlace { part, port, rate }
     };
     (0..fabric.hosts()).map(place).collect()
 }

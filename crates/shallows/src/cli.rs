@@ -443,7 +443,7 @@ pub(crate) enum BenchCommand {
         /// Threads to compare with one.
         #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=256))]
         threads: u32,
-        /// How often each is run; medians are reported.
+        /// Number of runs of each scenario; medians are reported.
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
     },

@@ -56,7 +56,7 @@ const TOO_LONG: &str = "a packet arrives before the window: windows are too long
 #[derive(Debug)]
 struct Agenda {
     events: BinaryHeap<Reverse<(Time, Key)>>,
-    /// When the first of them is; the greatest time if there is none.
+    /// Time of the first entry; the greatest time if there is none.
     next: Time,
 }
 
@@ -425,7 +425,7 @@ impl Layers {
         self.latest
     }
 
-    /// When something happens next, if anything does.
+    /// Time of the next event, if there is one.
     pub(crate) fn next_time(&self, network: &Network) -> Option<Time> {
         let is_active = |position: usize| self.active[position / 64] >> (position % 64) & 1 == 1;
         let order = self.plan.order.iter().enumerate();
@@ -445,7 +445,7 @@ fn activate(active: &mut [u64], position: u32) {
     active[position as usize / 64] |= 1 << (position % 64);
 }
 
-/// What happens at a host.
+/// An event at a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HostEvent {
     /// A packet arrives.

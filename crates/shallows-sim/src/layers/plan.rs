@@ -1,4 +1,4 @@
-//! Whether a run fits the layers, and in which order its ports come.
+//! Suitability of a run for layers, and the order of its ports.
 
 use std::collections::BTreeSet;
 use std::{fmt, mem};
@@ -21,7 +21,7 @@ const LONGEST: Time = Time::from_us(2_000);
 /// Full packets that a host can send in a window below which an event queue is as fast.
 const LEAST_PACKETS: u64 = 2;
 
-/// Which of the two engines runs a simulation.
+/// Engine that runs a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
     /// Layers where they fit and pay, the event queue elsewhere.
@@ -83,6 +83,9 @@ pub enum NoLayers {
     /// UDP senders look at their NICs.
     #[error("UDP senders follow what leaves their NIC")]
     Datagrams,
+    /// Paced senders look at their NICs.
+    #[error("paced senders follow what leaves their NIC")]
+    Paced,
     /// Flows wait for flows at other hosts.
     #[error("flows wait for flows of other hosts")]
     Barriers,
@@ -179,7 +182,7 @@ impl LayerPlan {
         self
     }
 
-    /// What the engine tells of itself.
+    /// The engine's description for the summary.
     pub(crate) fn engine(&self) -> Engine {
         Engine::Layers {
             window: self.window(),
@@ -294,6 +297,7 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
             NoLayers::Faults,
         ),
         (!setup.workload.datagrams.is_empty(), NoLayers::Datagrams),
+        (setup.has_pace(), NoLayers::Paced),
         (!setup.workload.barriers.is_empty(), NoLayers::Barriers),
         (is_stopped, NoLayers::Stops),
         (setup.watch != Watch::default(), NoLayers::Watched),

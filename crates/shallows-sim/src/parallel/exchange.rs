@@ -1,4 +1,4 @@
-//! What the parts of a run by events share: clocks, mail, and a barrier.
+//! State shared by the parts of a run by events: clocks, mail and a barrier.
 //!
 //! A part's clock is a time before which it handles no more events. A part publishes the mail it
 //! has sent before the clock that vouches for it, and takes mail after it has read the clocks, so
@@ -20,15 +20,15 @@ pub(super) trait Mail: Debug + Default + Send {
     fn is_empty(&self) -> bool;
     /// Moves all of it to the end of another.
     fn append_to(&mut self, other: &mut Self);
-    /// When the first of them arrives.
+    /// Arrival of the first of them.
     fn earliest(&self) -> Option<Time>;
 }
 
-/// What all parts of a run share.
+/// State shared by all shards of a run.
 #[derive(Debug)]
 pub(super) struct Exchange<P: Platform, M: Mail> {
     clocks: Vec<Aligned<P::Word>>,
-    /// How long a packet is at least on its way: by receiver, then by sender.
+    /// Shortest time of a packet on its way: by receiver, then by sender.
     lookaheads: Vec<Vec<Time>>,
     /// Mail from each part to each, by `from * parts + to`.
     mail: Vec<P::Lock<M>>,

@@ -65,7 +65,7 @@ impl Ties {
 pub(crate) struct Crew {
     shared: Arc<Shared>,
     helpers: Vec<Helper>,
-    /// What the last piece had to do.
+    /// Size of the last piece of work.
     last: Option<Piece>,
     /// Events that all threads handle before the traffic is looked at again.
     stretch: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Crew {
     pace: Option<Pace>,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 #[derive(Debug)]
 enum Shared {
     Windows {
@@ -85,7 +85,7 @@ enum Shared {
     },
     Events {
         exchange: Exchange<Std, Mail>,
-        /// How long a packet to each part is at least on its way.
+        /// Shortest time of a packet to each part.
         lookaheads: Vec<Time>,
     },
 }
@@ -348,13 +348,13 @@ impl Crew {
 }
 
 impl Piece {
-    /// How many events a piece of this length has, if it is like this one.
+    /// Expected number of events in a piece of this length, if it is like this one.
     fn expected(self, span: Time) -> u128 {
         u128::from(self.events) * u128::from(span.ps()) / u128::from(self.span.ps()).max(1)
     }
 }
 
-/// When the first event of all is, or the greatest time.
+/// Time of the first event of all, or the greatest time.
 fn earliest(shards: &[Shard]) -> Time {
     let times = shards.iter().filter_map(Shard::next_time);
     times.min().unwrap_or(Time::MAX)

@@ -1,4 +1,5 @@
-//! What the exchange needs of an operating system, so that a model checker can stand in for it.
+//! Operations of an operating system that the exchange needs, so that a model checker can replace
+//! it.
 
 use std::fmt::Debug;
 use std::hint;

@@ -1,4 +1,4 @@
-//! What parts of a fabric send each other.
+//! Mail between the shards of a fabric.
 
 use std::mem;
 
@@ -33,7 +33,7 @@ impl Mail {
         self.messages.is_empty() && self.letters.is_empty() && self.announcements.is_empty()
     }
 
-    /// When the first packet or letter arrives.
+    /// Arrival of the first packet or letter.
     pub(crate) fn earliest(&self) -> Option<Time> {
         let packets = self.messages.iter().map(|message| message.arrival);
         let letters = self.letters.iter().map(Letter::arrival);

@@ -4,7 +4,7 @@ use std::mem;
 
 use rustc_hash::FxHashMap;
 use shallows_core::port::DropReason;
-use shallows_core::units::{Rate, Time};
+use shallows_core::units::Time;
 
 use super::Shard;
 use crate::network::{Sent, WATCHED};
@@ -13,7 +13,7 @@ use crate::routing::LinkState;
 use crate::watch::{CapturedPacket, Content, DroppedPacket, Observation, Watched};
 use crate::workload::FlowSpec;
 
-/// What is watched, and what was seen.
+/// Observed links, and the observations.
 #[derive(Debug)]
 pub(super) struct Observer {
     /// Links with faults or probes.
@@ -40,11 +40,6 @@ impl Observer {
 
     pub(super) fn record(&mut self, observation: Observation) {
         self.seen.push(observation);
-    }
-
-    /// The rate of a link that is watched.
-    pub(super) fn rate(&self, link: u32) -> Option<Rate> {
-        Some(self.watched.get(&link)?.rate)
     }
 }
 
@@ -123,6 +118,7 @@ impl Shard {
 
     fn capture(&mut self, time: Time, number: u32, sent: Sent, arrives: bool) {
         let packet = *self.packets.get(number);
+        let transport = self.world.transport(packet.connection());
         let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| *self.selective.get(at));
@@ -148,6 +144,7 @@ impl Shard {
                 dscp: packet.dscp(),
                 ecn: packet.ecn(),
                 content,
+                roce_segment: transport.is_paced().then_some(transport.segment),
             })));
     }
 }

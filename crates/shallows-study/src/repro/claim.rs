@@ -7,7 +7,7 @@ use super::spec::{At, ClaimSpec, Measure, PaperValue};
 use super::verdict::{self, Bounded};
 use crate::metric::Metric;
 
-/// What became of a claim.
+/// Evaluates a claim.
 pub(super) fn evaluate(claim: &ClaimSpec, results: &Results) -> ClaimOutcome {
     let values = |metric: &Metric, variant: &str, x| results.values(metric, variant, x);
     let points = points(claim, results.xs(), &values);
@@ -157,7 +157,7 @@ fn compared(
     compared.collect()
 }
 
-/// How values are written.
+/// Notation of values.
 pub(super) struct Unit<'a> {
     after: &'a str,
 }

@@ -31,14 +31,14 @@ use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
 use shallows_run::live::{self, SAMPLE_EVERY};
+use shallows_run::measurements::Measurements;
 use shallows_run::scenario::Probe;
-use shallows_run::sights::Sights;
 use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
 
-/// What is kept of a live run beside its record.
+/// File of a live run's measurements beside its record.
 const RESULT: &str = "result.json";
 
-/// How often a run is made again that the machine was too busy for.
+/// Number of repetitions of a run that the machine was too busy for.
 const ATTEMPTS: usize = 3;
 
 /// The part of a live distribution that is drawn.
@@ -115,7 +115,7 @@ pub(super) fn run(
     Ok(LiveResults { scale, runs })
 }
 
-/// What is kept of a live run, if it is complete.
+/// Measurements of a kept live run, if it is complete.
 fn kept(place: &Path) -> Option<Measured> {
     let text = fs::read_to_string(place.join(RESULT)).ok()?;
     let measured: Measured = serde_json::from_str(&text).ok()?;
@@ -198,7 +198,7 @@ fn rtts_of_pings(observed: &Observed, plan: &RunPlan, scale: f64) -> Option<Vec<
     Some(rtts)
 }
 
-/// What a live run showed, at the scale of its scenario.
+/// Measurements of a live run, at the scale of its scenario.
 fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Failure> {
     let scenario = &job.scenario;
     let plan = scenario.build()?;
@@ -229,14 +229,14 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let port = lab::port(spec.to as usize);
             let payload = payload_share(&plan);
-            let mut sights = Sights::of(observed, &plan.fabric);
+            let mut measurements = Measurements::of(observed, &plan.fabric);
             // The switch ends after the flows.
             let end = scenario.config.until;
             let end = end.unwrap_or(shrunk(observed.duration, scale));
-            let rows = sights.queues.times.iter();
+            let rows = measurements.queues.times.iter();
             let rows = rows.take_while(|time| shrunk(**time, scale) < end).count();
-            sights.queues.times.truncate(rows);
-            goodput(spec, &sights.queues, (&port, payload), scale)
+            measurements.queues.times.truncate(rows);
+            goodput(spec, &measurements.queues, (&port, payload), scale)
         }),
         fidelity: Some(RunFidelity {
             late_share: snapshot.verdict.late_share,
@@ -252,7 +252,7 @@ fn shrunk(time: Time, scale: f64) -> Time {
     Time::from_ps((time.ps() as f64 * scale).round() as u64)
 }
 
-/// What the queues of a port have sent, of which `payload` is payload, as a simulated port's.
+/// Goodput of a port's queues, of which `payload` is payload, as for a simulated port.
 fn goodput(
     spec: GoodputSpec,
     queues: &Samples,

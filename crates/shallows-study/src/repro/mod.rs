@@ -33,24 +33,24 @@ use plan::{Plan, Wanted};
 use recorded::Recorded;
 use results::Results;
 
-/// What the names of figures end with that were run live.
+/// Suffix of the names of figures that were run live.
 const LIVE: &str = "-live";
 
-/// What is to be reproduced, and how.
+/// A request for a reproduction.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A paper, or some of its figures: `mq-ecn`, or `mq-ecn/fig9` and `mq-ecn/fig10`.
     pub targets: Vec<String>,
-    /// How large; [`Size::Live`] adds live runs to the simulated ones.
+    /// Size; [`Size::Live`] adds live runs to the simulated ones.
     pub size: Size,
-    /// How many seeds, in place of the figure's number.
+    /// Number of seeds, instead of the figure's.
     pub seeds: Option<u64>,
     /// Only these values of x; all if empty.
     pub at: Vec<f64>,
     /// Settings of every run on top of the figure's, such as `ports.switch.queues=4`, or of the runs
     /// of one variant, such as `mq-ecn:ports.switch.queues=4`. They win over all others.
     pub set: Vec<String>,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// Directory of the runs, figures and report.
     pub out: PathBuf,
@@ -169,7 +169,7 @@ pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure>
     Ok((outcomes, page))
 }
 
-/// What became of a figure by its recorded results, if there are any of this size.
+/// Outcome of a figure by its recorded results, if there are any of this size.
 fn recorded_outcome(
     library: &Library,
     paper: &Paper,
@@ -293,19 +293,57 @@ pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
     Ok(write().map_err(anyhow::Error::from)?)
 }
 
-/// What can be reproduced, line by line; from a directory in place of what is built in.
-pub fn list(from: Option<&Path>) -> anyhow::Result<String> {
+/// A paper or one of its figures, as `repro --list` shows it.
+#[derive(Debug)]
+pub struct Listed {
+    /// Name in commands, such as `mq-ecn/fig9`.
+    pub id: String,
+    /// Title, with the venue of a paper.
+    pub title: String,
+    /// Sizes of a figure; none for a paper.
+    pub sizes: Option<ListedSizes>,
+}
+
+/// Sizes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedSizes {
+    /// Number of runs with `--quick`.
+    pub quick: usize,
+    /// Number of runs at full size.
+    pub full: usize,
+    /// True if it can run live.
+    pub live: bool,
+}
+
+/// Papers and their figures; from a directory instead of the built-in ones.
+pub fn list(from: Option<&Path>) -> anyhow::Result<Vec<Listed>> {
     let library = Library::new(from);
-    let mut text = String::new();
+    let mut listed = Vec::new();
     for id in library.papers()? {
         let (paper, figures) = library.paper(&id)?;
-        let _ = writeln!(text, "{id:20} {}, {}", paper.title, paper.venue);
+        listed.push(Listed {
+            id: id.clone(),
+            title: format!("{}, {}", paper.title, paper.venue),
+            sizes: None,
+        });
         for figure in figures {
             let spec = library.figure(&id, &figure)?;
-            let _ = writeln!(text, "{:20} {}", format!("{id}/{figure}"), spec.title);
+            let runs = |size| {
+                let points = spec.variant.len() * spec.xs(size).len();
+                points * spec.size(size).seeds as usize
+            };
+            listed.push(Listed {
+                id: format!("{id}/{figure}"),
+                sizes: Some(ListedSizes {
+                    quick: runs(Size::Quick),
+                    full: runs(Size::Full),
+                    live: spec.live.is_some(),
+                }),
+                title: spec.title,
+            });
         }
     }
-    Ok(text)
+    Ok(listed)
 }
 
 /// The paper that is meant and its figures, in its order.
@@ -370,7 +408,7 @@ fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
     }
 }
 
-/// What the directory has of the paper already, with the new outcomes in place of older ones.
+/// Merges the paper's outcomes in the directory with new ones, which replace older ones.
 fn merged(
     directory: &Path,
     paper: Paper,
@@ -416,17 +454,18 @@ pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
     let width = |of: &dyn Fn(&(String, ClaimOutcome)) -> usize| {
         rows().map(|row| of(&row)).max().unwrap_or_default()
     };
+    let figure = width(&|(id, _)| id.chars().count()).max("figure".len());
     let what = width(&|(_, claim)| claim.what.chars().count()).max("claim".len());
     let paper = width(&|(_, claim)| claim.paper.chars().count()).max("paper".len());
     let our = width(&|(_, claim)| ours(claim).chars().count()).max("ours".len());
     let mut text = format!(
-        "{:7} {:what$}  {:>paper$}  {:>our$}  verdict\n",
+        "{:figure$}  {:what$}  {:>paper$}  {:>our$}  verdict\n",
         "figure", "claim", "paper", "ours"
     );
     for (id, claim) in rows() {
         let _ = writeln!(
             text,
-            "{id:7} {:what$}  {:>paper$}  {:>our$}  {}",
+            "{id:figure$}  {:what$}  {:>paper$}  {:>our$}  {}",
             claim.what,
             claim.paper,
             ours(&claim),

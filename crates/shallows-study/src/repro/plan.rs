@@ -15,7 +15,7 @@ use crate::measured::Keep;
 use shallows_run::Failure;
 use shallows_run::scenario::{Scenario, Setting};
 
-/// What the user asks for besides the figure.
+/// The user's options besides the figure.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) size: Size,
@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub(super) size: Size,
     pub(super) xs: Vec<f64>,
     pub(super) seeds: u64,
-    /// What was asked for on top.
+    /// The user's settings.
     pub(super) set: Vec<String>,
     /// By variant, then x, then seed.
     pub(super) jobs: Vec<Job>,
@@ -109,12 +109,12 @@ impl Plan {
         Ok(jobs)
     }
 
-    /// How many runs the figure has.
+    /// Number of the figure's runs.
     pub(super) fn runs(&self) -> usize {
         self.spec.variant.len() * self.xs.len() * self.seeds as usize
     }
 
-    /// Where there are runs, if not at every x of the size.
+    /// Values of x that have runs, if not all of the size.
     pub(super) fn only_at(&self) -> Option<String> {
         let sweep = self.spec.x.as_ref()?;
         let all = self.spec.xs(self.size);
@@ -129,7 +129,7 @@ impl Plan {
         (ours != all).then(|| format!("at {} {ours} (the figure has {all})", sweep.label))
     }
 
-    /// What the command had to say to get these runs, besides figure and size.
+    /// Options of the command for these runs, besides figure and size.
     pub(super) fn options(&self) -> String {
         let mut options = String::new();
         if self.only_at().is_some() {
@@ -145,7 +145,7 @@ impl Plan {
         options
     }
 
-    /// What all runs have on top of the scenario.
+    /// Settings of all runs on top of the scenario.
     pub(super) fn settings(&self) -> Vec<String> {
         let own = self.spec.size(self.size).set.iter();
         let all = self.spec.set.iter().chain(own).chain(&self.set);

@@ -38,13 +38,13 @@ pub(super) struct FigureSpec {
     /// Settings of all runs, as `--set` takes them.
     #[serde(default)]
     pub(super) set: Vec<String>,
-    /// What the runs of a curve differ in; a figure without has one run a curve and seed.
+    /// The x axis of a curve; a figure without one has one run per curve and seed.
     pub(super) x: Option<Sweep>,
     pub(super) full: SizeSpec,
     pub(super) quick: SizeSpec,
-    /// How it is run live, if it can be.
+    /// Its live form, if it has one.
     pub(super) live: Option<LiveSpec>,
-    /// Where goodput is measured, if it is.
+    /// Measurement of goodput, if there is any.
     pub(super) goodput: Option<GoodputSpec>,
     pub(super) variant: Vec<Variant>,
     pub(super) panel: Vec<PanelSpec>,
@@ -103,7 +103,7 @@ impl Sweep {
     }
 }
 
-/// How large a version of the figure is.
+/// Size of a version of the figure.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct SizeSpec {
@@ -165,7 +165,7 @@ impl From<LiveTable> for LiveSpec {
     }
 }
 
-/// What is compared: a curve, in most panels.
+/// A compared variant: a curve, in most panels.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Variant {
@@ -180,7 +180,7 @@ pub(super) struct PanelSpec {
     #[serde(default)]
     pub(super) kind: PanelKind,
     pub(super) title: String,
-    /// What its curves show, one for each variant.
+    /// Metric of its curves, one for each variant.
     pub(super) metric: Option<Metric>,
     /// Or these, of one variant.
     #[serde(default)]
@@ -252,16 +252,16 @@ pub(super) struct ClaimSpec {
     pub(super) between: Option<[f64; 2]>,
     /// The value at which there would be no effect, where the measure does not tell.
     pub(super) neutral: Option<f64>,
-    /// What a reader should know of the verdict.
+    /// Caveats of the verdict.
     #[serde(default)]
     pub(super) marks: Vec<Mark>,
-    /// What the simulator that the paper's authors published gives, where somebody has run it.
+    /// Value of the simulator that the paper's authors published, where it has been run.
     pub(super) authors_code: Option<String>,
     /// The reason why ours differs, found by an experiment.
     pub(super) explanation: Option<String>,
 }
 
-/// What the paper says.
+/// Value in the paper.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PaperValue {
@@ -272,7 +272,7 @@ pub(super) enum PaperValue {
     AtLeast(f64),
 }
 
-/// How two variants are compared.
+/// Comparison of two variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Measure {

@@ -1,4 +1,4 @@
-//! What is varied, point by point.
+//! Axes: keys that are varied, point by point.
 
 use std::collections::BTreeSet;
 
@@ -35,13 +35,13 @@ pub(crate) struct Axis {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) label: String,
-    /// Where it is on a numeric axis.
+    /// Position on a numeric axis.
     pub(crate) number: Option<f64>,
     /// Settings, as `--set` takes them.
     pub(crate) set: Vec<String>,
 }
 
-/// What is wrong with an axis, and at which of its keys.
+/// A problem of an axis, with its key.
 #[derive(Debug, PartialEq)]
 pub(crate) struct AxisError {
     pub(crate) key: &'static str,
@@ -124,7 +124,7 @@ impl Axis {
         self.points.iter().all(|point| point.number.is_some())
     }
 
-    /// Where a point is drawn.
+    /// Position of a point in the figure.
     pub(super) fn x(&self, point: usize) -> Option<f64> {
         let scale = if self.percent { 100.0 } else { 1.0 };
         // 0.7 is not exactly 70 hundredths.

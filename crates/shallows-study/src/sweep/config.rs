@@ -21,14 +21,14 @@ pub(super) struct StudyConfig {
     /// Settings of all runs, as `--set` takes them.
     #[serde(default)]
     pub(crate) set: Vec<String>,
-    /// What is varied; axes are crossed.
+    /// Axes, which are crossed.
     #[serde(default)]
     pub(super) axis: Vec<AxisConfig>,
     #[serde(default)]
     pub(super) seeds: Seeds,
     #[serde(default)]
     pub(super) keep: Keep,
-    /// What the table and `points.parquet` show.
+    /// Metrics of the table and of `points.parquet`.
     #[serde(default)]
     pub(super) metrics: Vec<NamedMetric>,
     #[serde(default)]
@@ -79,7 +79,7 @@ pub(crate) fn sets_seed(assignment: &str) -> bool {
     key.trim().trim_matches(['"', '\'']) == "seed"
 }
 
-/// What is varied: one key, several together, or whatever each point sets.
+/// An axis: one key, several together, or any settings of each point.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct AxisConfig {
@@ -146,7 +146,7 @@ pub(super) struct PanelConfig {
     pub(super) x: Option<String>,
     /// The axis with a curve for each point.
     pub(super) curves: Option<String>,
-    /// Where the panel is on the other axes, by name.
+    /// Position of the panel on the other axes, by name.
     #[serde(default)]
     pub(super) at: BTreeMap<String, toml::Value>,
     /// The point of `curves` that all are divided by, seed by seed.

@@ -12,7 +12,7 @@ use crate::executor::Job;
 use crate::measured::Measured;
 use crate::metric::Metric;
 
-/// What is shown of a study that asks for nothing in particular.
+/// Metrics of a study that names none.
 const USUAL: [&str; 7] = [
     "all.mean",
     "small.p99",
@@ -29,7 +29,7 @@ pub(super) struct Results<'s> {
     pub(super) study: &'s Study,
     keys: Vec<String>,
     runs: Vec<Option<Arc<Measured>>>,
-    /// What is shown, with the values of all runs.
+    /// Shown metrics, with the values of all runs.
     pub(super) shown: Vec<(NamedMetric, Vec<Option<f64>>)>,
 }
 

@@ -19,15 +19,15 @@ const MOST_RUNS: usize = 100_000;
 /// A scenario, what is varied in it, and what is wanted of the runs.
 #[derive(Debug)]
 pub struct Study {
-    /// What its results are called.
+    /// Name of its results.
     pub name: String,
     pub(super) title: String,
     pub(super) scenario: PathBuf,
     /// Settings of all runs.
     set: Vec<Setting>,
     pub(super) axes: Vec<Axis>,
-    /// Where each axis is written.
-    places: Vec<String>,
+    /// Place of each point of each axis in the file.
+    places: Vec<Vec<String>>,
     pub(super) seeds: Vec<u64>,
     keep: Keep,
     /// Empty if the study does not say.
@@ -40,7 +40,7 @@ pub struct Study {
     registry: Registry,
 }
 
-/// What a command sets on top of a study.
+/// Settings of a command on top of a study.
 #[derive(Clone, Debug, Default)]
 pub struct OnTop {
     /// Settings of all runs.
@@ -67,13 +67,12 @@ impl Study {
                 let problem = format!("two axes are called {:?}; give one a name", built.name);
                 return Err(document.error(&at, problem).into());
             }
-            axes.push(built);
-            let key = if axis.point.is_empty() {
-                "values"
-            } else {
-                "point"
+            let place = |point: usize| match axis.point.is_empty() {
+                true => document.place(&format!("{at}.values")),
+                false => document.place(&format!("{at}.point.{point}")),
             };
-            places.push(document.place(&format!("{at}.{key}")));
+            places.push((0..built.points.len()).map(place).collect());
+            axes.push(built);
         }
         let seeds = match on_top.seeds {
             Some(count) => Seeds::Count(count)
@@ -181,12 +180,20 @@ impl Study {
             .map(|name| NamedMetric::try_from(name.clone()));
         let metrics: Result<Vec<NamedMetric>, String> = metrics.collect();
         let stem = scenario.file_stem().unwrap_or_default().to_string_lossy();
+        // Another `--vary` does not replace its results.
+        let varied: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
+        let is_plain = |c: char| c.is_alphanumeric() || ['-', '_', '.'].contains(&c);
+        let varied = varied.join("-").replace(|c| !is_plain(c), "-");
         let study = Self {
-            name: format!("{stem}-vary"),
+            name: format!("{stem}-vary-{varied}"),
             title: String::new(),
             scenario: scenario.to_owned(),
             set: set.clone(),
-            places: vary.iter().map(|one| format!("--vary {one}")).collect(),
+            places: axes
+                .iter()
+                .zip(vary)
+                .map(|(axis, one)| vec![format!("--vary {one}"); axis.points.len()])
+                .collect(),
             axes,
             seeds,
             keep: Keep::All,
@@ -201,7 +208,7 @@ impl Study {
         Ok(study)
     }
 
-    /// How many combinations of points the axes have.
+    /// Number of combinations of the axes' points.
     pub(super) fn combinations(&self) -> usize {
         let lengths = self.axes.iter().map(|axis| axis.points.len());
         lengths.fold(1, usize::saturating_mul)
@@ -269,8 +276,8 @@ impl Study {
     fn settings(&self, combination: usize, seed: u64) -> Vec<Setting> {
         let points = self.points(combination);
         let axes = self.axes.iter().zip(&self.places).zip(points);
-        let varied = axes.flat_map(|((axis, place), point)| {
-            let Point { set, .. } = &axis.points[point];
+        let varied = axes.flat_map(|((axis, places), point)| {
+            let (Point { set, .. }, place) = (&axis.points[point], &places[point]);
             set.iter().map(move |assignment| Setting {
                 shown: format!("{place}: {assignment}"),
                 assignment: assignment.clone(),

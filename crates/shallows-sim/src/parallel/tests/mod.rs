@@ -14,7 +14,7 @@ use super::exchange::{self, Exchange};
 use super::platform::{Lock, Mutant, Platform, Std, Word};
 use super::worker::{Limit, Outcome, Part, Worker};
 
-/// How long a ball takes at least from one player to another.
+/// Shortest flight of a ball from one player to another.
 const FLIGHT: Time = Time::from_ps(10);
 
 /// A part that plays with balls: what arrives is thrown on to the next player, a little later each
@@ -139,7 +139,7 @@ fn step<P: Platform>(
     worker.run()
 }
 
-/// What each player catches, in order, if one plays after the other.
+/// Balls that each player catches, in order, if one plays after the other.
 fn caught_alone(count: usize, throws: u32) -> Vec<Vec<Ball>> {
     let mut players = players(count, throws);
     while let Some(end) = players.iter().filter_map(Part::next_time).min() {
