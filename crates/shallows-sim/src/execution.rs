@@ -1,4 +1,4 @@
-//! How a run is executed: by which engine, and in how many parts.
+//! The choice of a run's engine and parts.
 //!
 //! There are two engines. **Layers** have no event queue: all ports take their packets of a window,
 //! layer by layer ([`layers`](crate::layers)). The **event queue** handles one event after the other
@@ -30,32 +30,32 @@ use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::setup::Setup;
 
-/// How a run is executed.
+/// The engine and the parts of a run.
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(crate) engine: Engine,
     pub(crate) partition: Partition,
-    /// How parts keep together.
+    /// The ties between parts.
     pub(crate) ties: Ties,
     /// The layers of each part; none if the run goes by events.
     pub(crate) layers: Vec<PartPlan>,
 }
 
-/// What a run is like.
+/// The packets of a run, as far as they are known before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic<'a> {
     pub(crate) paths: &'a Paths,
-    /// Where the paths of each flow begin, forth and back.
+    /// The beginnings of each flow's paths, forth and back.
     pub(crate) routes: &'a [[u32; 2]],
     /// Bytes of the smallest packet.
     pub(crate) smallest: u32,
-    /// How long a message out of band takes, if there are any.
+    /// The delay of messages out of band, if there are any.
     pub(crate) letters: Option<Time>,
     /// True if there is more than the flows show.
     pub(crate) has_others: bool,
 }
 
-/// Chooses how to execute a run on at most `threads` threads. `fits` says what does not fit layers,
+/// Chooses the engine and the parts of a run on at most `threads` threads. `fits` says what does not fit layers,
 /// as far as it was found before agents moved to their hosts.
 pub(crate) fn choose(
     setup: &Setup,

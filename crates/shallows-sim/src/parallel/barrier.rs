@@ -1,4 +1,4 @@
-//! Where the parts of a run wait for each other.
+//! The barrier at which the parts of a run wait for each other.
 //!
 //! At a barrier all parts are at rest. The last to arrive turns what they brought into one
 //! [`Decision`], which is what every part leaves with: nothing that changes after the barrier can
@@ -14,7 +14,7 @@ use super::platform::{Lock, Mutant, Platform, Word};
 #[derive(Debug)]
 pub(super) struct Barrier<P: Platform> {
     gathering: P::Lock<Gathering>,
-    /// How many barriers have been passed.
+    /// Number of barriers passed.
     generation: Aligned<P::Word>,
     sleepers: Vec<Aligned<Sleeper<P>>>,
     /// One once a part has panicked, and nobody should wait for it.
@@ -26,7 +26,7 @@ pub(super) struct Barrier<P: Platform> {
 #[repr(align(128))]
 pub(super) struct Aligned<T>(pub(super) T);
 
-/// How to wake a part.
+/// A part that may sleep, and its thread.
 #[derive(Debug)]
 struct Sleeper<P: Platform> {
     /// One while it sleeps or is about to.
@@ -34,7 +34,7 @@ struct Sleeper<P: Platform> {
     thread: P::Lock<Option<P::Thread>>,
 }
 
-/// What the parts that have arrived at a barrier brought, and what the last barrier decided.
+/// The sum of what parts have brought to a barrier, and the decision of the last one.
 #[derive(Debug)]
 struct Gathering {
     arrived: usize,
@@ -42,7 +42,7 @@ struct Gathering {
     decided: Decision,
 }
 
-/// What a part brings to a barrier, and what the barrier decides, the same for all parts.
+/// A part's word at a barrier, and the barrier's decision, which is the same for all parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     /// The time of the earliest event of all, or the greatest time.

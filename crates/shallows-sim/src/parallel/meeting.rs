@@ -37,7 +37,7 @@ pub(super) trait Windowed {
     fn outbox(&mut self) -> &mut [Self::Mail];
 }
 
-/// What all parts of a run in windows share.
+/// Letter boxes and a barrier, which all parts of a run in windows share.
 #[derive(Debug)]
 pub(super) struct Meeting<P: Platform, M: Mail> {
     parts: usize,

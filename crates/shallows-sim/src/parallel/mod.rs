@@ -41,12 +41,12 @@ use meeting::{Meeting, Member, Windowed};
 use platform::Std;
 use worker::{Limit, Outcome, Part, Worker};
 
-/// What keeps the parts of a run together.
+/// The ties between the parts of a run.
 #[derive(Debug)]
 pub(crate) enum Ties {
     /// As many parts meet in every window.
     Windows(u32),
-    /// How long a packet from each part is at least on its way to each.
+    /// The least time of a packet from each part to each.
     Lookaheads(Vec<Vec<Time>>),
 }
 
@@ -159,7 +159,7 @@ fn handled(parts: &[Shard]) -> u64 {
     parts.iter().map(Shard::handled).sum()
 }
 
-/// How fast one thread and all of them are, and when all are tried again.
+/// The speed of one thread and of all, and the time to try all again.
 #[derive(Debug)]
 struct Pace {
     /// Events in a second on one thread; 0 if that is not known.
@@ -323,7 +323,7 @@ impl Crew {
         (outcome, events.div_ceil(shards.len() as u64).max(1))
     }
 
-    /// How many events all threads have handled, and not the calling one for all of them.
+    /// Events that all threads have handled, without those that the calling one did for all.
     pub(crate) fn together(&self) -> u64 {
         self.together
     }

@@ -13,7 +13,7 @@ struct Punctual {
     /// The window.
     at: Time,
     until: Time,
-    /// What the others have thrown in it.
+    /// Balls that the others have thrown in it.
     received: Vec<Ball>,
 }
 
