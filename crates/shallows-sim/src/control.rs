@@ -14,8 +14,8 @@ pub struct Control {
     pub agents: Vec<AgentSetup>,
     /// Transport of messages.
     pub carriage: Carriage,
-    /// Who sends to whom where messages are packets of the fabric, because paths are found before
-    /// the run. Other messages are lost.
+    /// Channels whose messages are packets of the fabric; their paths are found before the run.
+    /// Other messages are lost.
     pub channels: Vec<Channel>,
 }
 
@@ -71,7 +71,7 @@ impl Control {
         }
     }
 
-    /// How long messages out of band take, if there are any.
+    /// Delay of messages out of band, if there are any.
     pub(crate) fn delay(&self) -> Option<Time> {
         match self.carriage {
             Carriage::OutOfBand { delay } if !self.agents.is_empty() => Some(delay),

@@ -46,24 +46,24 @@ pub struct SwitchConfig {
     pub cpu: Option<usize>,
     /// Its niceness: -20 is the most urgent.
     pub nice: Option<i32>,
-    /// What it does when there is nothing to do.
+    /// Behaviour when there is nothing to do.
     #[serde(default)]
     pub wait: Wait,
-    /// How it knows where stations are.
+    /// Source of the stations' places.
     #[serde(default)]
     pub forwarding: Forwarding,
     /// Addresses that it learns at one port. More displace those that were silent for longest.
     #[serde(default = "stations_per_port")]
     pub stations_per_port: NonZeroUsize,
-    /// What classifiers see as DSCP.
+    /// Field that classifiers see as DSCP.
     #[serde(default)]
     pub classify: Classify,
     /// Seed of random marking.
     #[serde(default)]
     pub seed: u64,
-    /// Where to serve `/metrics` for Prometheus and `/status`, to everybody who reaches it.
+    /// Address that serves `/metrics` for Prometheus and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
-    /// How late it may be.
+    /// Limits of lateness.
     #[serde(default)]
     pub fidelity: FidelityConfig,
     /// Samples of queue lengths, for reports.
@@ -96,7 +96,7 @@ const LONGEST_DELAY: Time = Time::from_secs(60);
 pub struct PortPlan {
     /// The network device.
     pub device: String,
-    /// How frames get in and out of it.
+    /// Kind of I/O of the device.
     #[serde(default)]
     pub io: IoKind,
     /// Rate of the link.
@@ -148,7 +148,7 @@ pub struct TrunkPlan {
     pub egress: Option<PortConfig>,
 }
 
-/// What the switch does when there is nothing to do.
+/// Behaviour of the switch when there is nothing to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
@@ -159,7 +159,7 @@ pub enum Wait {
     Block,
 }
 
-/// How a bridge knows where stations are.
+/// Source of the stations' places in a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forwarding {
@@ -170,7 +170,7 @@ pub enum Forwarding {
     Static,
 }
 
-/// What classifiers see as DSCP.
+/// Field that classifiers see as DSCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Classify {
@@ -181,15 +181,15 @@ pub enum Classify {
     Pcp,
 }
 
-/// When a run is too late to be believed: more than `share` of the frames by more than `late`.
+/// Limits beyond which a run is not faithful: more than `share` of the frames later than `late`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FidelityConfig {
-    /// How late a frame may be.
+    /// Lateness beyond which a frame counts as late.
     pub late: Time,
-    /// How many may be later, as a fraction.
+    /// Greatest share of late frames, as a fraction.
     pub share: f64,
-    /// How many frames it takes to judge.
+    /// Number of frames needed for a verdict.
     pub least: u64,
 }
 
@@ -207,7 +207,7 @@ impl Default for FidelityConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleConfig {
-    /// How often.
+    /// Interval between samples.
     pub every: Time,
 }
 
@@ -236,7 +236,7 @@ pub enum SwitchError {
     /// An egress port cannot be built.
     #[error("{of}: {error}")]
     Port {
-        /// Which port.
+        /// Name of the port.
         of: String,
         /// The reason.
         error: port::ConfigError,
@@ -264,7 +264,7 @@ pub enum SwitchError {
     /// A delay that no link has.
     #[error("{of}: delay is {delay}, it can be at most {LONGEST_DELAY}")]
     Delay {
-        /// Which port or trunk.
+        /// Name of the port or trunk.
         of: String,
         /// The delay.
         delay: Time,

@@ -30,7 +30,7 @@ pub struct Engine {
     bridges: Vec<Bridge>,
     /// One for each bridge, then one for all uplinks.
     pools: Vec<Pool<Frame>>,
-    /// What each device's frames enter.
+    /// Entry of each device's frames.
     entries: Vec<Entry>,
     /// Gates and agents of hosts.
     stacks: Vec<LinkStack>,
@@ -56,7 +56,7 @@ pub struct Delivery {
     pub device: usize,
     /// The frame, to be given back by [`Engine::release`].
     pub frame: Frame,
-    /// When it should have been there.
+    /// Time at which it was due.
     pub due: Time,
 }
 
@@ -100,7 +100,7 @@ enum End {
     },
 }
 
-/// Where a device's frames go first.
+/// First destination of a device's frames.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Uplink(usize),
@@ -331,7 +331,7 @@ impl Engine {
         }
     }
 
-    /// When the next thing is due.
+    /// Time of the next event.
     pub fn next(&self) -> Option<Time> {
         self.agenda.peek().map(|&Reverse((at, _))| at)
     }
@@ -367,7 +367,7 @@ impl Engine {
         self.filtered
     }
 
-    /// What has become of learned stations.
+    /// Counters of learned stations.
     pub fn stations(&mut self, now: Time) -> StationCounters {
         let bridges = self.bridges.iter_mut();
         bridges.map(|bridge| bridge.counters(now)).sum()

@@ -1,4 +1,4 @@
-//! What a live run saw over time, in the tables that a simulated one has.
+//! Time series of a live run, in the tables of a simulated one.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use shallows_results::probes::{
 use shallows_results::{ResultsError, RunRecord};
 
 use crate::driver::Ticks;
+use crate::measurements::Measurements;
 use crate::plan::RunPlan;
 use crate::ports::{overhead, ports};
 use crate::scenario::{self, Probes};
-use crate::sights::Sights;
 
 /// Adds the tables of the scenario's probes and of pings to the record, and the ports that they are
 /// about.
@@ -36,7 +36,7 @@ pub(super) fn add_tables(
         watch: _,
         flows: _,
     } = &plan.probes;
-    let samples = Sights::of(observed, &plan.fabric).queues;
+    let samples = Measurements::of(observed, &plan.fabric).queues;
     let sampled = |sampled| Sampled::new(&samples, sampled, (&plan.fabric, observed.duration));
     if let Some(probe) = queues {
         add(record, sampled(probe).queues())?;
@@ -171,7 +171,7 @@ impl<'a> Sampled<'a> {
     }
 }
 
-/// What the links are, by the names that the live switch has for them.
+/// Roles of links, by their names in the live switch.
 pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
     let links = (0..).zip(ports(fabric));
     links
@@ -179,7 +179,7 @@ pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
         .collect()
 }
 
-/// What the live switch calls a link.
+/// Name of a link in the live switch.
 pub fn link_name(fabric: &Fabric, link: u32) -> String {
     let link = fabric.link(link);
     match (link.from, link.to) {

@@ -5,23 +5,23 @@ use std::path::Path;
 
 use shallows_core::units::{Bytes, Time};
 use shallows_results::ResultsError;
-use shallows_results::pcapng::{self, Capture, Interface};
+use shallows_results::pcapng::{self, Capture, Interface, RocePacket};
 use shallows_sim::{CapturedPacket, Content, Observation};
 
-use super::{Begun, Place, Probe, Table};
+use super::{Begun, Probe, Table, TableDestination};
 use crate::plan::RunPlan;
 use crate::scenario::link_name;
 
 /// The file of a capture.
 const FILE: &str = "capture.pcapng";
 
-pub(super) fn begin<'a>(plan: &'a RunPlan, place: Place<'a>) -> Begun<'a> {
+pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
     match place {
-        Place::Directory(directory, _) if !plan.probes.watch.captured.is_empty() => {
+        TableDestination::Directory(directory, _) if !plan.probes.watch.captured.is_empty() => {
             let captured = Captured::create(plan, &directory.join(FILE))?;
             Ok(Some(Box::new(captured)))
         }
-        Place::Directory(..) | Place::Memory => Ok(None),
+        TableDestination::Directory(..) | TableDestination::Memory => Ok(None),
     }
 }
 
@@ -30,7 +30,7 @@ struct Captured {
     file: Capture,
     /// The links, by the numbers of their interfaces.
     links: Vec<u32>,
-    /// How long the messages of each UDP flow are.
+    /// Message length of each UDP flow.
     messages: BTreeMap<u32, Bytes>,
     /// Packets that others may still come before.
     pending: Vec<CapturedPacket>,
@@ -95,10 +95,16 @@ fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
         size: packet.size,
         dscp: packet.dscp,
         ecn: packet.ecn,
-        content: match packet.content {
-            Content::Segment(segment) => pcapng::Content::Segment(segment),
-            Content::Ack(ack) => pcapng::Content::Ack(ack),
-            Content::Datagram(datagram) => pcapng::Content::Datagram { datagram, message },
+        content: match (packet.content, packet.roce_segment) {
+            (Content::Segment(segment), None) => pcapng::Content::Segment(segment),
+            (Content::Ack(ack), None) => pcapng::Content::Ack(ack),
+            (Content::Segment(segment), Some(full)) => {
+                pcapng::Content::Roce(RocePacket::data(&segment, full))
+            }
+            (Content::Ack(ack), Some(full)) => {
+                pcapng::Content::Roce(RocePacket::answer(&ack, full))
+            }
+            (Content::Datagram(datagram), _) => pcapng::Content::Datagram { datagram, message },
         },
     }
 }

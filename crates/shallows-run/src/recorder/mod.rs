@@ -22,16 +22,16 @@ use crate::failure::Failure;
 use crate::plan::RunPlan;
 use crate::scenario::Sampled;
 
-/// Where the tables of probes go.
+/// Destination of the tables of probes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum TableDestination<'a> {
     /// Into a directory, as they come.
     Directory(&'a Path, Format),
     /// Into the record of the run. Captures, which are files for Wireshark, are left out.
     Memory,
 }
 
-impl Place<'_> {
+impl TableDestination<'_> {
     fn writer<S: Sample>(self) -> Result<SampleWriter<S>, ResultsError> {
         match self {
             Self::Directory(directory, format) => SampleWriter::create(directory, format),
@@ -93,13 +93,16 @@ impl Table {
 /// The tables of a run's probes in the making.
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
-    place: Place<'a>,
+    place: TableDestination<'a>,
     probes: Vec<Box<dyn Probe + 'a>>,
 }
 
 impl<'a> Recorder<'a> {
     /// Begins the tables of the probes that the scenario has.
-    pub(crate) fn create(plan: &'a RunPlan, place: Place<'a>) -> Result<Self, ResultsError> {
+    pub(crate) fn create(
+        plan: &'a RunPlan,
+        place: TableDestination<'a>,
+    ) -> Result<Self, ResultsError> {
         // A new probe is begun here.
         let all = [
             queues::begin(plan, place)?,
@@ -121,8 +124,8 @@ impl<'a> Recorder<'a> {
     pub(crate) fn complete(self, record: &mut RunRecord) -> Result<Vec<String>, ResultsError> {
         let mut files = Vec::new();
         let extension = match self.place {
-            Place::Directory(_, format) => format.extension(),
-            Place::Memory => "",
+            TableDestination::Directory(_, format) => format.extension(),
+            TableDestination::Memory => "",
         };
         for probe in self.probes {
             match probe.finish()? {
@@ -171,7 +174,7 @@ struct Sampler<'a, S> {
 }
 
 impl<'a, S: Sample> Sampler<'a, S> {
-    fn create(sampled: &'a Sampled, place: Place<'_>) -> Result<Self, ResultsError> {
+    fn create(sampled: &'a Sampled, place: TableDestination<'_>) -> Result<Self, ResultsError> {
         Ok(Self {
             sampled,
             ticks: Ticks::new(sampled.interval, sampled.interval),

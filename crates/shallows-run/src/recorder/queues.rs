@@ -5,10 +5,10 @@ use shallows_results::ResultsError;
 use shallows_results::probes::QueueSample;
 use shallows_sim::Simulation;
 
-use super::{Begun, Place, Probe, Sampler, Table};
+use super::{Begun, Probe, Sampler, Table, TableDestination};
 use crate::plan::RunPlan;
 
-pub(super) fn begin<'a>(plan: &'a RunPlan, place: Place<'a>) -> Begun<'a> {
+pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
     let Some(sampled) = &plan.probes.queues else {
         return Ok(None);
     };

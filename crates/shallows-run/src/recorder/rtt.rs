@@ -4,10 +4,10 @@ use shallows_results::ResultsError;
 use shallows_results::probes::{RttSample, SampleWriter};
 use shallows_sim::Observation;
 
-use super::{Begun, Place, Probe, Table};
+use super::{Begun, Probe, Table, TableDestination};
 use crate::plan::RunPlan;
 
-pub(super) fn begin<'a>(plan: &'a RunPlan, place: Place<'a>) -> Begun<'a> {
+pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
     if !plan.probes.watch.rtt {
         return Ok(None);
     }

@@ -4,10 +4,10 @@ use shallows_results::ResultsError;
 use shallows_results::probes::SojournTimes;
 use shallows_sim::Observation;
 
-use super::{Begun, Place, Probe, Table};
+use super::{Begun, Probe, Table, TableDestination};
 use crate::plan::RunPlan;
 
-pub(super) fn begin<'a>(plan: &'a RunPlan, place: Place<'a>) -> Begun<'a> {
+pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
     if plan.probes.watch.sojourn.is_empty() {
         return Ok(None);
     }
@@ -17,7 +17,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: Place<'a>) -> Begun<'a> {
 
 #[derive(Debug)]
 struct Sojourns<'a> {
-    place: Place<'a>,
+    place: TableDestination<'a>,
     times: SojournTimes,
 }
 
@@ -36,11 +36,11 @@ impl Probe for Sojourns<'_> {
 
     fn finish(self: Box<Self>) -> Result<Table, ResultsError> {
         Ok(match self.place {
-            Place::Directory(directory, format) => {
+            TableDestination::Directory(directory, format) => {
                 self.times.write(directory, format)?;
                 Table::File(SojournTimes::FILE)
             }
-            Place::Memory => Table::Memory(SojournTimes::FILE, self.times.table()),
+            TableDestination::Memory => Table::Memory(SojournTimes::FILE, self.times.table()),
         })
     }
 }

@@ -5,11 +5,11 @@ use shallows_results::ResultsError;
 use shallows_results::probes::ThroughputSample;
 use shallows_sim::Simulation;
 
-use super::{Begun, Place, Probe, Sampler, Table};
+use super::{Begun, Probe, Sampler, Table, TableDestination};
 use crate::plan::RunPlan;
 use crate::ports::sent_bytes;
 
-pub(super) fn begin<'a>(plan: &'a RunPlan, place: Place<'a>) -> Begun<'a> {
+pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
     let Some(sampled) = &plan.probes.throughput else {
         return Ok(None);
     };

@@ -17,7 +17,7 @@ pub(super) struct Letter {
 }
 
 impl Letter {
-    /// When it arrives.
+    /// Arrival time.
     pub(super) fn arrival(&self) -> Time {
         self.delivery.at
     }

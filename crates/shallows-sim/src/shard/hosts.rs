@@ -5,7 +5,7 @@ use shallows_core::control::LinkState;
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::QjumpGate;
 use shallows_core::host::stack::{HostStack, Member, Step, Turn};
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
 
 use super::Shard;
 use crate::engine::{Class, Key};
@@ -15,11 +15,13 @@ use crate::ticket::Ticket;
 /// The hosts of a part with gates, agents or applications, by the ports of their NICs.
 pub(crate) type Hosts = FxHashMap<u32, HostStack<Ticket>>;
 
-/// The place of a host: its part, and the port of its NIC there.
+/// Location of a host: its shard, and the port of its NIC there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostPlace {
     pub(crate) part: u32,
     pub(crate) port: u32,
+    /// Rate of its NIC.
+    pub(crate) rate: Rate,
 }
 
 impl Shard {
@@ -145,9 +147,7 @@ impl Shard {
         if let Some(flow) = packet.account() {
             self.flows.count_refusal(flow, reason);
         }
-        if packet.is_datagram() {
-            self.drop_datagram(port, &packet);
-        }
+        self.leave_by_drop(port, &packet);
     }
 
     /// The host that a packet goes to.

@@ -45,7 +45,7 @@ pub(super) enum Towards {
     Unknown,
 }
 
-/// Where a frame has its destination and its source.
+/// Offsets of a frame's destination and source.
 const DESTINATION: usize = 0;
 const SOURCE: usize = 6;
 
