@@ -12,7 +12,7 @@ use crate::ticket::{Header, Ticket};
 pub(crate) struct Packet {
     /// First byte of data, or the next byte that an ACK asks for; in a datagram the message.
     seq: u64,
-    /// When the segment was sent; in an ACK the time that it echoes.
+    /// Send time of the segment; in an ACK the echoed time.
     sent_at: Time,
     /// Data: the flow that it is of; datagrams have their fragment and the number of fragments
     /// above it, 16 bits each; control messages have the place of their bytes. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
@@ -21,7 +21,7 @@ pub(crate) struct Packet {
     pub(crate) ticket: Ticket,
 }
 
-/// What kind of packet it is, bit by bit.
+/// Kind of packet, bit by bit.
 struct Flags;
 
 impl Flags {
@@ -41,7 +41,7 @@ impl Flags {
     }
 }
 
-/// Who a packet belongs to and how it travels.
+/// Connection, addresses and route of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
     pub(crate) connection: u32,
@@ -57,7 +57,7 @@ pub(crate) struct Length {
     pub(crate) size: u16,
 }
 
-/// What an ACK says beyond its header; rare, so kept aside.
+/// Fields of an ACK beyond its header; rare, so kept aside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selective {
     pub(crate) sack: SackBlocks,
@@ -193,7 +193,7 @@ impl Packet {
         self.has(Flags::CONTROL)
     }
 
-    /// Where the bytes of a control message are.
+    /// Index of a control message's bytes.
     pub(crate) fn payload(&self) -> u32 {
         self.extra as u32
     }
@@ -277,7 +277,7 @@ impl Packet {
         }
     }
 
-    /// Where the selective part of an ACK is.
+    /// Index of the selective part of an ACK.
     #[inline]
     pub(crate) fn selective(&self) -> Option<u32> {
         self.has(Flags::SACK).then_some(self.extra as u32)

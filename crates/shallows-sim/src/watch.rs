@@ -16,12 +16,12 @@ use crate::routing::LinkState;
 use crate::setup::Setup;
 use shallows_model::Fault;
 
-/// What to keep of packets on their way. Such runs use one thread.
+/// Packets to observe on their way. Such runs use one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     /// Round-trip times that senders see, with every ACK of new data.
     pub rtt: bool,
-    /// How long packets wait before these links; those of one link come in their order.
+    /// Links whose waiting times are recorded, in order within each link.
     pub sojourn: BTreeSet<u32>,
     /// All packets on these links.
     pub captured: BTreeSet<u32>,
@@ -34,9 +34,9 @@ pub struct Watch {
 pub enum Observation {
     /// A sender has an ACK of something sent so long ago.
     Rtt {
-        /// When.
+        /// Time of the observation.
         time: Time,
-        /// What it sends.
+        /// Flow of the packet.
         flow: u32,
         /// From sending to the ACK.
         rtt: Time,
@@ -78,7 +78,7 @@ pub struct DroppedPacket {
 /// A packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedPacket {
-    /// When its last bit was on the link.
+    /// Time at which its last bit was on the link.
     pub time: Time,
     /// Arrival at the far end; a packet that the link loses has none.
     pub arrival: Option<Time>,
@@ -104,13 +104,13 @@ pub struct CapturedPacket {
     pub dscp: u8,
     /// Its ECN field.
     pub ecn: Ecn,
-    /// What it says.
+    /// Content of the packet.
     pub content: Content,
     /// Bytes of data in a full packet of its connection, if that is RoCE.
     pub roce_segment: Option<u32>,
 }
 
-/// What a packet says.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// Data, or a SYN.
@@ -121,7 +121,7 @@ pub enum Content {
     Datagram(Datagram),
 }
 
-/// Which events keep their order where a link is watched.
+/// Events that keep their order where a link is observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// Those of one port among each other.
@@ -130,7 +130,7 @@ pub(crate) enum Order {
     Strict,
 }
 
-/// What happens to the packets of a link.
+/// Faults and observers of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     /// The part of the fabric that it leads to.

@@ -86,7 +86,7 @@ pub struct SchemeAgreement {
     pub flows: Vec<(f64, f64)>,
 }
 
-/// What a run comes to: completion times in microseconds.
+/// Result of a run: completion times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Mean of all flows.
@@ -141,7 +141,7 @@ pub fn mq_ecn(
     Ok(Validation { schemes })
 }
 
-/// How many runs [`mq_ecn`] makes in all.
+/// Total number of runs of [`mq_ecn`].
 pub fn runs_in_all(runs: u32) -> u32 {
     runs * REFERENCES.len() as u32
 }
@@ -268,13 +268,13 @@ impl Outcome {
 const FIRST: usize = 100;
 
 impl SchemeAgreement {
-    /// Which percentage of the flows take as long in both simulators, give or take this fraction.
+    /// Percentage of the flows whose times agree in both simulators to within this fraction.
     fn within(&self, fraction: f64) -> f64 {
         let close = |&&(theirs, ours): &&(f64, f64)| (ours - theirs).abs() <= fraction * theirs;
         100.0 * self.flows.iter().filter(close).count() as f64 / self.flows.len() as f64
     }
 
-    /// How many of the first flows take the same time, to 10 ns.
+    /// Number of first flows whose times agree to 10 ns.
     fn same_at_first(&self) -> usize {
         let first = self.flows.iter().take(FIRST);
         first

@@ -258,7 +258,7 @@ pub enum ConfigError {
     /// A congestion window is beyond the receive window.
     #[error("{name} is {window} segments, more than the receive-window of {receive}")]
     BeyondReceiveWindow {
-        /// Which window.
+        /// Name of the window.
         name: &'static str,
         /// Its segments.
         window: u32,
@@ -268,7 +268,7 @@ pub enum ConfigError {
     /// The bounds of the timeout contradict each other.
     #[error("rto.{name} is {value}, beyond rto.maximum = {maximum}")]
     Timeout {
-        /// Which of them.
+        /// Name of the parameter.
         name: &'static str,
         /// Its value.
         value: Time,
@@ -278,7 +278,7 @@ pub enum ConfigError {
     /// A time is beyond all reason, and sums of such times beyond the clock.
     #[error("{name} is {value}, it must be at most {}", LONGEST)]
     TooLong {
-        /// Which of them.
+        /// Name of the parameter.
         name: &'static str,
         /// Its value.
         value: Time,
@@ -297,11 +297,11 @@ pub enum ConfigError {
     /// A real number is out of range.
     #[error("{name} is {value}, not in {range}")]
     OutOfRange {
-        /// What it is.
+        /// Name of the parameter.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What it may be.
+        /// Range of valid values.
         range: &'static str,
     },
     /// The controller would never hear of marks, or would count wrong ones.
@@ -309,7 +309,7 @@ pub enum ConfigError {
     Echo {
         /// The controller.
         controller: &'static str,
-        /// What to write.
+        /// Required setting.
         needed: &'static str,
     },
 }
@@ -321,7 +321,7 @@ impl TcpConfig {
     /// No timer may be longer.
     pub const LONGEST_TIMER: Time = Time::from_secs(3600);
 
-    /// How the receiver echoes marks.
+    /// The receiver's way of echoing marks.
     pub fn echo(&self) -> EcnEcho {
         self.ecn.unwrap_or(self.controller.native_echo())
     }

@@ -83,7 +83,7 @@ impl Receiver {
         self.irregular(segment, one_way_delay, before)
     }
 
-    /// When a delayed ACK is due.
+    /// Time at which a delayed ACK is due.
     pub fn deadline(&self) -> Option<Time> {
         self.delayed.map(|delayed| delayed.deadline)
     }

@@ -1,4 +1,4 @@
-//! What sender and receiver exchange.
+//! Segments and ACKs that sender and receiver exchange.
 
 use crate::units::Time;
 
@@ -11,7 +11,7 @@ use crate::units::Time;
 pub struct Segment {
     /// Number of the first byte of data.
     pub seq: u64,
-    /// When it was sent: the timestamp option (RFC 7323), which the receiver echoes.
+    /// Send time: the timestamp option (RFC 7323), which the receiver echoes.
     pub sent_at: Time,
     /// Bytes of data; none in a SYN.
     pub len: u32,
@@ -40,13 +40,12 @@ pub struct Ack {
     pub kind: AckKind,
     /// The next byte that the receiver expects.
     pub ack: u64,
-    /// When the segment was sent that this answers; with delayed ACKs the first one
-    /// (RFC 7323 §4.3).
+    /// Send time of the segment that this answers; with delayed ACKs the first one (RFC 7323 §4.3).
     pub echo: Time,
     /// From sending to arrival of the segment that made the receiver answer. The clocks of both
     /// ends agree here; users take the difference to the least, as hosts with an offset would.
     pub one_way_delay: Time,
-    /// What arrived beyond `ack`.
+    /// Ranges received beyond `ack`.
     pub sack: SackBlocks,
     /// ECN-Echo.
     pub ece: bool,
@@ -117,7 +116,7 @@ impl SackBlocks {
     }
 }
 
-/// What a receiver answers at once: up to two ACKs, in this order.
+/// Immediate answer of a receiver: up to two ACKs, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acks {
     /// Nothing yet: the ACK is delayed.

@@ -28,6 +28,7 @@ pub use heat::{Heat, HeatRow};
 pub use style::page_style;
 
 use crate::ResultsError;
+use crate::interval::Interval;
 use crate::{write_bytes, write_text};
 
 /// Some panels with one legend.
@@ -35,7 +36,7 @@ use crate::{write_bytes, write_text};
 pub struct Figure {
     /// Name of its files, such as `mq-ecn-fig9`.
     pub name: String,
-    /// What it shows, for those who do not see it.
+    /// Description of the picture, for readers who do not see it.
     pub alt: String,
     /// Side by side, in this order.
     pub panels: Vec<Panel>,
@@ -93,7 +94,7 @@ pub struct Panel {
     pub x: Axis,
     /// At its left.
     pub y: Axis,
-    /// What is drawn.
+    /// The drawing.
     pub plot: Plot,
 }
 
@@ -102,15 +103,15 @@ pub struct Panel {
 pub struct Axis {
     /// Quantity and unit.
     pub label: String,
-    /// Where it has to begin, or what it has to show at least.
+    /// Value at which the axis must begin, or that it must include.
     #[serde(default)]
     pub extent: Extent,
-    /// How values become positions.
+    /// Linear or logarithmic spacing.
     #[serde(default)]
     pub spacing: Spacing,
 }
 
-/// How the values of an axis become positions.
+/// Mapping from the values of an axis to positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
@@ -141,7 +142,7 @@ impl Axis {
     }
 }
 
-/// What an axis shows besides the data.
+/// Values that an axis must show besides the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
@@ -156,7 +157,7 @@ pub enum Extent {
     Unit,
 }
 
-/// What a panel draws.
+/// Kind of drawing in a panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
@@ -179,26 +180,36 @@ pub enum Plot {
 pub struct Curve {
     /// In the legend.
     pub label: String,
-    /// Which colour, marker and dash; the same label has the same one in all panels.
+    /// Index of colour, marker and dash; the same label has the same one in all panels.
     pub style: usize,
     /// In the order in which they are joined.
     pub points: Vec<Point>,
 }
 
-/// A value and what it varies between.
+/// A value, such as a mean over seeds, and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Position on the x axis.
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// The least over the seeds.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The most.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Point {
+    /// A mean with its interval.
+    pub fn of(x: f64, interval: Interval) -> Self {
+        Self {
+            x,
+            y: interval.mean,
+            low: interval.low,
+            high: interval.high,
+        }
+    }
+
     /// A value without a spread.
     pub fn new(x: f64, y: f64) -> Self {
         Self {
@@ -217,10 +228,22 @@ pub struct Row {
     pub label: String,
     /// The value.
     pub value: f64,
-    /// The least over the seeds.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The most.
+    /// Upper end of the interval.
     pub high: f64,
+}
+
+impl Row {
+    /// A mean with its interval.
+    pub fn of(label: impl Into<String>, interval: Interval) -> Self {
+        Self {
+            label: label.into(),
+            value: interval.mean,
+            low: interval.low,
+            high: interval.high,
+        }
+    }
 }
 
 /// A named distribution.
@@ -332,7 +355,7 @@ impl Figure {
         png::render(&shapes::read(&self.to_svg_with(words)))
     }
 
-    /// What it is drawn from: a row for each point.
+    /// Data of the figure: a row for each point.
     pub fn to_csv(&self) -> String {
         csv::write(self)
     }

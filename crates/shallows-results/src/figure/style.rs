@@ -15,7 +15,7 @@ const ON_DARK: [&str; 8] = [
 /// Dashes of curves without markers.
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 4"];
 
-/// How a curve without markers is dashed.
+/// Dashes of a curve without markers.
 pub(super) fn dash(style: usize) -> &'static str {
     DASHES[style % DASHES.len()]
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::heat::{self, BELOW};
 use super::rows::{draw_boxes, draw_rows, row_spacing};
-use super::scale::Scale;
+use super::scale::AxisScale;
 use super::style::{class, dash, file_style, marker};
 use super::{Axis, Curve, Extent, Figure, Heat, Panel, Plot, Spacing, Words};
 
@@ -133,7 +133,7 @@ fn open(name: &str, alt: &str, width: f64, height: f64) -> String {
     )
 }
 
-/// What a panel shows, in words.
+/// Describes a panel in words.
 fn describe(panel: &Panel) -> String {
     let Panel { title, x, y, .. } = panel;
     let ends = |curve: &Curve| {
@@ -237,7 +237,7 @@ fn size(panel: &Panel) -> (f64, f64) {
     }
 }
 
-/// Where the cells of a grid begin.
+/// Left edge of the cells of a grid.
 fn heat_left(heat: &Heat) -> f64 {
     let labels: Vec<&str> = heat.rows.iter().map(|row| row.label.as_str()).collect();
     widest(&labels) + 14.0
@@ -326,10 +326,10 @@ pub(super) fn mark(style: usize, x: f64, y: f64) -> String {
     )
 }
 
-/// Where the data goes.
+/// Area of the data.
 pub(super) struct Frame {
-    x: Scale,
-    y: Scale,
+    x: AxisScale,
+    y: AxisScale,
     pub(super) left: f64,
     width: f64,
     height: f64,
@@ -421,13 +421,17 @@ fn frame(panel: &Panel) -> Frame {
         Plot::Boxes(rows) => {
             value_scale(&panel.x, rows.iter().flat_map(|row| [row.p1, row.p99]), 4)
         }
-        _ if panel.x.spacing == Spacing::Logarithmic => Scale::logarithmic(xs(), panel.x.extent),
-        Plot::Points(_) => Scale::measured(xs()),
-        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => Scale::tight(xs(), panel.x.extent, 5),
+        _ if panel.x.spacing == Spacing::Logarithmic => {
+            AxisScale::logarithmic(xs(), panel.x.extent)
+        }
+        Plot::Points(_) => AxisScale::measured(xs()),
+        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => {
+            AxisScale::tight(xs(), panel.x.extent, 5)
+        }
     };
     let labels = row_labels(&panel.plot);
     let (y, height) = if let Some(labels) = &labels {
-        let rows = Scale {
+        let rows = AxisScale {
             low: labels.len() as f64,
             high: 0.0,
             spacing: Spacing::Linear,
@@ -454,10 +458,10 @@ fn frame(panel: &Panel) -> Frame {
 }
 
 /// The scale of an axis of measured values.
-fn value_scale(axis: &Axis, values: impl Iterator<Item = f64>, count: usize) -> Scale {
+fn value_scale(axis: &Axis, values: impl Iterator<Item = f64>, count: usize) -> AxisScale {
     match axis.spacing {
-        Spacing::Linear => Scale::round(values, axis.extent, count),
-        Spacing::Logarithmic => Scale::logarithmic(values, axis.extent),
+        Spacing::Linear => AxisScale::round(values, axis.extent, count),
+        Spacing::Logarithmic => AxisScale::logarithmic(values, axis.extent),
     }
 }
 
@@ -549,7 +553,7 @@ fn draw_dots(curve: &Curve, frame: &Frame, out: &mut String) {
     *out += "\"/>";
 }
 
-/// How far curves stand apart, so that bars at one place do not hide each other: a little, and less
+/// Distance between curves, so that bars at one place do not hide each other: a little, and less
 /// where points are close.
 fn dodge(curves: &[Curve], frame: &Frame) -> f64 {
     let points = curves.iter().flat_map(|curve| &curve.points);
@@ -574,7 +578,7 @@ fn shifted(by: f64, out: &mut String, draw: impl FnOnce(&mut String)) {
     *out += "</g>";
 }
 
-/// Where both measurements are the same.
+/// Diagonal on which both measurements are equal.
 fn draw_diagonal(frame: &Frame, out: &mut String) {
     let low = frame.x.low.max(frame.y.low);
     let high = frame.x.high.min(frame.y.high);

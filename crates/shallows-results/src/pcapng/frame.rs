@@ -53,12 +53,12 @@ impl Frame {
     pub(super) const MAX_LEN: usize =
         Ethernet2Header::LEN + Ipv4Header::MIN_LEN + TcpHeader::MAX_LEN;
 
-    /// What is kept.
+    /// Captured bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What was on the link, without check sequence.
+    /// Length on the link, without check sequence.
     pub(super) fn original_len(&self) -> u32 {
         self.original_len
     }

@@ -35,7 +35,7 @@ use frame::{Frame, Window};
 /// A link that packets are captured on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// What Wireshark calls it, such as "leaf0 to spine1".
+    /// Name in Wireshark, such as "leaf0 to spine1".
     pub name: String,
     /// Rate of the link.
     pub rate: Rate,
@@ -56,11 +56,11 @@ pub struct Packet {
     pub dscp: u8,
     /// The ECN field as it was on this link.
     pub ecn: Ecn,
-    /// What is in it.
+    /// Content of the packet.
     pub content: Content,
 }
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// TCP, from a flow's source.

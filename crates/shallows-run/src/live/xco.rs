@@ -205,7 +205,7 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
     }
 }
 
-/// What `live.json` and the report say of XCo.
+/// Facts about XCo in `live.json` and the report.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct XcoFacts<'a> {

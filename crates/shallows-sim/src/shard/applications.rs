@@ -22,7 +22,7 @@ pub(crate) struct LocalPart {
     pub(crate) member: u32,
     pub(crate) host: u32,
     part: Box<dyn Application>,
-    /// When it wants to be asked again.
+    /// Time of its next poll.
     wake: Option<Time>,
     pub(crate) samples: Vec<Sample>,
 }
@@ -52,15 +52,15 @@ pub(super) struct Messages {
     expected: FxHashMap<u32, BTreeMap<u64, Announcement>>,
     /// Datagrams sent so far.
     sent: FxHashMap<u32, u64>,
-    /// What puts datagrams together.
+    /// Receivers that reassemble datagrams.
     receivers: FxHashMap<u32, Receiver>,
 }
 
-/// What the receiver of a message is told of it beside its bytes.
+/// Announcement of a message to its receiver: everything but its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement {
     pub(super) slot: u32,
-    /// Where it ends in its stream, or its number among datagrams.
+    /// Its end in the stream, or its number among datagrams.
     mark: u64,
     message: Message,
     /// True if the connection was made anew for it.

@@ -27,7 +27,7 @@ pub(super) struct ConnectionTable {
     /// The ends that are open.
     pub(super) sources: Vec<Option<Box<Source>>>,
     pub(super) sinks: Vec<Option<Box<Sink>>>,
-    /// Whether the receiving end has had everything.
+    /// Flags of flows whose receiving end has everything.
     satisfied: Vec<bool>,
     /// Open connections that have nothing to send.
     idle: FxHashMap<Peers, Vec<u32>>,
@@ -35,7 +35,7 @@ pub(super) struct ConnectionTable {
     carriers: FxHashMap<u32, u32>,
 }
 
-/// What flows must have in common to share a connection.
+/// Key of flows that can share a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Peers {
     src: u32,
@@ -70,13 +70,13 @@ impl ConnectionTable {
 pub(super) struct Source {
     pub(super) sender: Sender,
     forth: Envelope,
-    /// What it sends now, and what it had done before that.
+    /// Flow that it sends now, and the counters before that flow.
     flow: u32,
     before: SenderStats,
     /// The first byte of the flow, and the latest that a segment began with if stages are told.
     first: u64,
     reached: u64,
-    /// When the timer event in the queue will come.
+    /// Time of the timer event in the queue.
     timer: Option<Time>,
     /// Packets sent by a path of their own.
     sprayed: u32,
@@ -89,7 +89,7 @@ pub(super) struct Source {
 pub(super) struct Sink {
     pub(super) receiver: Receiver,
     back: Envelope,
-    /// What it receives, and where that ends.
+    /// Flow that it receives, and the end of that flow.
     flow: u32,
     end: u64,
     timer: Option<Time>,
@@ -97,7 +97,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// When to set a timer event, if the receiver needs one before the one in the queue.
+    /// Time of a new timer event, if the receiver needs one before the one in the queue.
     #[inline]
     fn arm(&mut self) -> Option<Time> {
         let deadline = self.receiver.deadline()?;
@@ -125,7 +125,7 @@ impl Source {
         }
     }
 
-    /// When to set a timer event, if the sender needs one before the one in the queue.
+    /// Time of a new timer event, if the sender needs one before the one in the queue.
     #[inline]
     fn arm(&mut self) -> Option<Time> {
         let deadline = self.sender.deadline()?;
@@ -531,7 +531,7 @@ impl Shard {
         self.has_room(connection, forth.route, &full)
     }
 
-    /// How a segment travels, where not all of a connection travel alike.
+    /// Envelope of a segment, where those of one connection differ.
     #[cold]
     fn adapt(&mut self, connection: u32, segment: &Segment) -> Envelope {
         let Some(source) = &mut self.connections.sources[connection as usize] else {

@@ -22,11 +22,11 @@ const JITTER: u64 = 0x6A69_7474_6572;
 pub(super) struct Datagrams {
     sources: FxHashMap<u32, Source>,
     sinks: FxHashMap<u32, Receiver>,
-    /// When messages were sent and how long they took, where that is kept.
+    /// Send times and latencies of messages, where they are kept.
     latencies: FxHashMap<u32, Vec<MessageLatency>>,
 }
 
-/// How long a message took.
+/// Latency of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageLatency {
     pub(crate) start: Time,
@@ -57,7 +57,7 @@ impl Source {
         }
     }
 
-    /// When there may be something to send: it is due, or there is room for it.
+    /// Time at which there may be something to send: it is due, or there is room for it.
     fn wake(&self) -> Option<Time> {
         if self.sender.is_stopped() {
             return None;

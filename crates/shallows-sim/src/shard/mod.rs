@@ -29,7 +29,7 @@ use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
-use crate::layers::{LayerPlan, Layers};
+use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -51,7 +51,7 @@ pub(crate) use mail::Mail;
 pub use pauses::PauseStats;
 pub(crate) use pauses::Pauses;
 
-/// What all parts of a run know and none changes.
+/// Constants shared by all shards of a run.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) workload: Arc<Workload>,
@@ -67,12 +67,12 @@ pub(crate) struct World {
     pub(crate) stages: Option<StageTagger>,
     pub(crate) control: ControlPlan,
     pub(crate) applications: ApplicationPlan,
-    /// Where each host is.
+    /// Location of each host.
     pub(crate) places: Vec<HostPlace>,
     pub(crate) seed: u64,
 }
 
-/// Where control agents are, and how their messages travel.
+/// Locations of control agents, and the paths of their messages.
 #[derive(Debug)]
 pub(crate) struct ControlPlan {
     pub(crate) carriage: Carriage,
@@ -87,7 +87,7 @@ pub(crate) struct ControlPlan {
 }
 
 impl World {
-    /// What both ends of a connection speak.
+    /// Transport parameters of a connection.
     fn transport(&self, connection: u32) -> &TcpConfig {
         let flow = &self.workload.flows[connection as usize];
         TransportOverride::choose(&self.overrides, &self.transport, flow)
@@ -104,11 +104,11 @@ impl World {
 #[derive(Clone, Debug)]
 pub(crate) struct Routing {
     pub(crate) router: Router,
-    /// Where the paths of each flow begin, forth and back.
+    /// First links of each flow's paths, forth and back.
     pub(crate) routes: Vec<[u32; 2]>,
 }
 
-/// What a part is made of.
+/// Parts of a new shard.
 #[derive(Debug)]
 pub(crate) struct ShardSetup {
     /// Its number, and how many parts there are.
@@ -121,18 +121,18 @@ pub(crate) struct ShardSetup {
     pub(crate) paths: Paths,
     /// Links with faults or probes.
     pub(crate) watched: FxHashMap<u32, Watched>,
-    /// Whether round-trip times and drops are kept.
+    /// Flags: keep round-trip times, keep drops.
     pub(crate) keeps: (bool, bool),
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
-    pub(crate) layers: Option<LayerPlan>,
+    pub(crate) layers: Option<PartPlan>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
-    /// What has become of each flow: nothing yet.
+    /// Outcomes of flows: nothing yet.
     pub(crate) outcomes: Vec<FlowOutcome>,
     pub(crate) barriers: Barriers,
-    /// When flows of this part stop.
+    /// Stop times of this shard's flows.
     pub(crate) stops: Vec<Stop>,
 }
 
@@ -335,7 +335,7 @@ impl Shard {
         }
     }
 
-    /// What the sending and the receiving end of a UDP flow did, as far as they are here.
+    /// Counters of both ends of a UDP flow, as far as they are here.
     pub(crate) fn datagrams(
         &self,
         flow: u32,
@@ -343,12 +343,12 @@ impl Shard {
         (self.datagrams.sent(flow), self.datagrams.received(flow))
     }
 
-    /// How long the messages of a UDP flow took, if that is kept here.
+    /// Latencies of a UDP flow's messages, if they are kept here.
     pub(crate) fn message_latencies(&self, flow: u32) -> &[MessageLatency] {
         self.datagrams.latencies(flow)
     }
 
-    /// When the next event is.
+    /// Time of the next event.
     pub(crate) fn next_time(&self) -> Option<Time> {
         match &self.layers {
             Some(layers) => layers.next_time(&self.network),

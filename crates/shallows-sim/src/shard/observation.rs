@@ -13,7 +13,7 @@ use crate::routing::LinkState;
 use crate::watch::{CapturedPacket, Content, DroppedPacket, Observation, Watched};
 use crate::workload::FlowSpec;
 
-/// What is watched, and what was seen.
+/// Observed links, and the observations.
 #[derive(Debug)]
 pub(super) struct Observer {
     /// Links with faults or probes.
@@ -84,7 +84,7 @@ impl Shard {
     #[inline(never)]
     pub(super) fn deliver_otherwise(&mut self, number: u32, sent: Sent) {
         if sent.to != WATCHED {
-            return self.post(number, sent);
+            return self.post(number, sent.to, (sent.link, sent.arrival));
         }
         self.release(sent.link, number);
         let Some(watched) = self.observer.watched.get_mut(&sent.link) else {
@@ -109,7 +109,7 @@ impl Shard {
             if to == self.part {
                 self.carry(number, sent);
             } else {
-                self.post(number, Sent { to, ..sent });
+                self.post(number, to, (sent.link, sent.arrival));
             }
         } else {
             self.take(number);

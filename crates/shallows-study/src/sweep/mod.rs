@@ -4,11 +4,8 @@
 //! not in the store yet, and [`Outcome`] is what came out: a table, and in the directory of results
 //! `runs.parquet`, `points.parquet` and the figures.
 
-pub(crate) mod axis;
-mod chart;
-pub(crate) mod config;
+mod figures;
 mod results;
-pub(crate) mod study;
 mod table;
 
 use std::fs;
@@ -20,23 +17,24 @@ use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use shallows_results::figure::Width;
 use shallows_results::frame::Frame;
+use shallows_results::report::ClaimOutcome;
 use shallows_results::write_text;
-use shallows_run::examples::read_text;
 use shallows_run::{BUILD_ID, Failure};
 
 use crate::executor::{Executor, Job, Observer};
 use crate::slurm::{Cluster, Status, Submission};
-use results::Results;
-pub use study::{OnTop, Study};
+use crate::study::claim;
+pub use crate::study::{OnTop, Study};
+use results::Shown;
 
-/// How a study is run.
+/// A request to run a study.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Directory of the tables and figures.
     pub out: PathBuf,
     /// Directory of the runs, which studies may share.
     pub store: PathBuf,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// True if runs are made again that are kept from before.
     pub fresh: bool,
@@ -53,21 +51,34 @@ pub struct Look {
     pub no_title: bool,
 }
 
-/// What came out of a study.
+/// Outcome of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// A row for each combination of points.
     pub table: String,
     /// Every combination and metric, as in `points.parquet`.
     pub points: Frame,
-    /// What the table's differences and intervals mean.
+    /// Explanation of the table's differences and intervals.
     pub legend: String,
+    /// The study's claims with their verdicts.
+    pub claims: Vec<ClaimOutcome>,
     /// The files that were written.
     pub files: Vec<PathBuf>,
-    /// How many runs there are.
+    /// Number of runs.
     pub runs: usize,
-    /// How many of them failed.
+    /// Number of failed runs.
     pub failed: usize,
+}
+
+impl Outcome {
+    /// The claims as lines; empty if the study has none.
+    pub fn verdicts(&self) -> String {
+        if self.claims.is_empty() {
+            return String::new();
+        }
+        let rows: Vec<_> = self.claims.iter().map(|claim| (None, claim)).collect();
+        claim::table(&rows, "expected")
+    }
 }
 
 /// Makes every run of a study that is not there yet and writes what came out. Runs that fail are
@@ -107,7 +118,7 @@ pub fn submit(study: &Study, request: &Request, cluster: &Cluster) -> Result<usi
     submission(request).submit(&jobs.iter().collect::<Vec<_>>(), cluster)
 }
 
-/// How far a study on a cluster has come.
+/// Progress of a study on a cluster.
 pub fn status(study: &Study, request: &Request) -> Result<Status, Failure> {
     let jobs = study.jobs()?;
     Ok(submission(request).status(&jobs.iter().collect::<Vec<_>>())?)
@@ -167,17 +178,17 @@ fn write(
     if failed == runs.len() {
         return Err(anyhow!("all {failed} runs failed").into());
     }
-    let results = Results::new(study, jobs, runs);
+    let results = Shown::new(study, jobs, runs);
+    let claims = study.config.claim.iter();
+    let claims: Vec<ClaimOutcome> = claims
+        .map(|claim| claim::evaluate(claim, &results.results))
+        .collect();
     let mut files = vec![out.join("runs.parquet"), out.join("points.parquet")];
     results.runs().write(&files[0])?;
     let points = results.points();
     points.write(&files[1])?;
-    for (figure, mut words) in results.figures() {
-        words.width = look.width;
-        if look.no_title {
-            (words.title, words.note) = (String::new(), String::new());
-        }
-        files.extend(figure.write(out, &figure.name, &words)?);
+    for (figure, words) in results.figures() {
+        files.extend(figure.write(out, &figure.name, &look.applied(words))?);
     }
     let axes: Vec<_> = study
         .axes
@@ -187,16 +198,19 @@ fn write(
             json!({ "name": axis.name, "points": points })
         })
         .collect();
-    let about = json!({
+    let mut about = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "build": BUILD_ID,
         "study": study.text,
-        "scenario": read_text(&study.scenario).unwrap_or_default(),
+        "scenario": study.scenario_text(),
         "axes": axes,
         "seeds": study.seeds,
         "runs": jobs.len(),
         "failed": failed,
     });
+    if !claims.is_empty() {
+        about["claims"] = json!(claims);
+    }
     let study = out.join("study.json");
     write_text(&study, &format!("{about:#}\n"))?;
     files.push(study);
@@ -204,6 +218,7 @@ fn write(
         table: results.table(),
         points,
         legend: results.legend(),
+        claims,
         files,
         runs: jobs.len(),
         failed,

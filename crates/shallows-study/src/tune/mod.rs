@@ -23,9 +23,9 @@ use shallows_run::{Diagnostic, Failure};
 
 use crate::executor::{Executor, Observer};
 use crate::slurm::Cluster;
-use crate::sweep::axis::Axis;
-use crate::sweep::config::sets_seed;
-use crate::sweep::study::axis_of;
+use crate::study::axis::Axis;
+use crate::study::axis_of;
+use crate::study::config::sets_seed;
 use goal::{Direction, Goal, Keep};
 use knob::Knob;
 use search::{Candidate, Dimension, Pool};
@@ -60,7 +60,7 @@ pub struct Request {
     pub out: PathBuf,
     /// Directory of the runs.
     pub store: PathBuf,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// True if runs are made again that are kept from before.
     pub fresh: bool,
@@ -73,7 +73,7 @@ pub struct Request {
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What to do, in one sentence, with intervals of the held-out seeds.
+    /// Recommendation in one sentence, with intervals of the held-out seeds.
     pub sentence: String,
     /// Further sentences: limits of the knob, and where the choice does not carry over.
     pub notes: Vec<String>,
@@ -91,7 +91,7 @@ pub struct Outcome {
     pub json: serde_json::Value,
 }
 
-/// What a request asks for, read and checked.
+/// A request, read and checked.
 struct Plan {
     goal: Goal,
     keeps: Vec<Keep>,

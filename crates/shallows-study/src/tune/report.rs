@@ -246,7 +246,8 @@ impl Report<'_> {
         Ok(found)
     }
 
-    /// Where the choice does not carry over, and where a single knob breaks a constraint.
+    /// Notes on scenarios where the choice does not carry over, and on single knobs that break a
+    /// constraint.
     fn notes(&self) -> Vec<String> {
         let trials = self.trials;
         let goal = &trials.goal.metric.name;

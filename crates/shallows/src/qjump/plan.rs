@@ -36,7 +36,7 @@ pub(crate) struct PlanArgs {
     /// R, the rate of the slowest edge link.
     #[arg(long, value_name = "RATE", required_unless_present = "scenario")]
     rate: Option<Rate>,
-    /// What all switches on a path add together.
+    /// Total delay that the switches on a path add.
     #[arg(long, value_name = "TIME")]
     processing: Option<Time>,
     /// Take hosts, rate and processing from a scenario's topology; options go before it.
@@ -58,10 +58,10 @@ pub(crate) struct PlanArgs {
     /// file of sizes and cumulative probabilities.
     #[arg(long, value_name = "NAME|FILE")]
     sizes: Option<String>,
-    /// How many levels to cut the distribution into.
+    /// Number of levels to cut the distribution into.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "sizes")]
     levels: usize,
-    /// How much of each edge link those flows ask for, from 0 to 1.
+    /// Load of those flows on each edge link, from 0 to 1.
     #[arg(long, value_name = "SHARE", requires = "sizes", value_parser = share)]
     load: Option<f64>,
     /// Hosts begin their epochs at the same instant, so that eq. 1 is enough.
@@ -118,7 +118,7 @@ fn wanted(text: &str) -> Result<Wanted, String> {
     })
 }
 
-/// What frames take on the link that is planned for.
+/// Framing overhead of the planned link.
 #[derive(Clone, Copy, Debug)]
 enum Wire {
     /// Of real hosts.
@@ -412,8 +412,8 @@ fn write(plan: &Plan, directory: &Path) -> anyhow::Result<String> {
     ))
 }
 
-/// What `qjump apply` reads. Its clock counts whole nanoseconds: rounded up, an epoch is still a
-/// bound.
+/// Text of the file that `qjump apply` reads. Its clock counts whole nanoseconds: rounded up, an
+/// epoch is still a bound.
 fn limits_file(plan: &Plan) -> anyhow::Result<String> {
     let ns = Time::from_ns(1).ps();
     let limits = Limits {

@@ -1,4 +1,4 @@
-//! How a sender reacts to congestion: one file a scheme.
+//! Congestion control: one file per scheme.
 //!
 //! The sender decides *when* something happened (an ACK, the one reduction a window, a loss, a
 //! timeout) and the controller *what* becomes of the window. The hooks have defaults, which are
@@ -50,7 +50,7 @@ pub use window::Window;
 /// One ACK of new data, as the controller sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
-    /// When it arrived.
+    /// Arrival time.
     pub now: Time,
     /// Bytes that it acknowledged.
     pub acked: u64,
@@ -68,7 +68,7 @@ pub struct AckSample {
     pub srtt: Time,
 }
 
-/// What an ACK says about the path.
+/// Congestion signal of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Nothing.
@@ -105,9 +105,9 @@ pub struct Loss {
     pub next: u64,
 }
 
-/// What a congestion controller does. The sender calls [`observe`](Self::observe) for each ACK of
-/// new data, then at most once a window [`on_congestion`](Self::on_congestion), and
-/// [`grow`](Self::grow) if the ACK may grow the window.
+/// A congestion controller. The sender calls [`observe`](Self::observe) for each ACK of new data,
+/// then at most once a window [`on_congestion`](Self::on_congestion), and [`grow`](Self::grow) if
+/// the ACK may grow the window.
 pub trait Control: Debug + Send {
     /// Takes the measurements of an ACK and judges it.
     fn observe(&mut self, ack: &AckSample) -> Signal {
