@@ -28,8 +28,8 @@ pub struct HostSetup {
     /// (EAR as published).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTagger>,
-    /// QJUMP's rate limits. The DSCP field of a packet is its level; it is the service of its flow
-    /// unless there are stages.
+    /// QJUMP's rate limits. The DSCP field of a packet chooses its limit; it is the service of its
+    /// flow unless there are stages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qjump: Option<QjumpConfig>,
     /// XCo: a controller permits hosts to send.
@@ -63,30 +63,30 @@ pub struct QjumpConfig {
     /// The length of an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Time>,
-    /// Bytes per epoch on the link of a host, by its framing, for each level. A level is a service here, of which strict switches serve
-    /// service 0 first: it is the paper's highest level.
+    /// Bytes per epoch of each service, from service 0, on the link of a host with its framing.
+    /// Strict switches serve service 0 first, so it is the paper's highest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Bytes>>,
     /// Parameters from which the epoch is computed (eqs. 1 and 2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkConfig>,
-    /// The throughput factor f of each level, 1 to n (eq. 4).
+    /// The throughput factor f of each service, from service 0: 1 to n (eq. 4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<Vec<f64>>,
-    /// Level of a TCP flow by its size instead of its service: level 0 up to the first size, level
-    /// 1 up to the second, and so on. Long-lived flows have the last level.
+    /// Service of a TCP flow by its size instead of its own: service 0 up to the first size,
+    /// service 1 up to the second, and so on. Long-lived flows have the last service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_size: Option<Vec<Bytes>>,
     /// Levels are chosen from what the applications of a host send instead of their services.
-    /// Service numbers identify applications; level 0 is the highest.
+    /// Service numbers identify applications; the first entry of `levels` is the highest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticConfig>,
-    /// Scope of a level's limit: all flows of a host, or each flow separately. With `flow`, each
+    /// Scope of a service's limit: all flows of a host, or each flow separately. With `flow`, each
     /// flow has its own epochs and its excess is dropped.
     pub scope: Scope,
     /// Treatment of packets over the limit.
     pub excess: Excess,
-    /// Limit of held bytes at each level. A TCP sender waits for room; other packets over the limit
+    /// Limit of held bytes of each service. A TCP sender waits for room; other packets over the limit
     /// are dropped. Unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Bytes>,

@@ -77,9 +77,9 @@ pub enum SetupError {
     #[error("qjump: {0}")]
     Limits(#[from] QjumpError),
     /// A flow of which no packet passes the limits, not even an ACK.
-    #[error("qjump: packets of {size} bytes at level {level} of flow {flow} never pass: {}", match .allotment {
-        Some(bytes) => format!("the level may send {bytes} an epoch"),
-        None => "there is no such level".to_owned(),
+    #[error("qjump: packets of {size} bytes of flow {flow}, service {level}, never pass: {}", match .allotment {
+        Some(bytes) => format!("the service may send {bytes} per epoch"),
+        None => "it has no limit in levels".to_owned(),
     })]
     NeverPasses {
         /// Its number.

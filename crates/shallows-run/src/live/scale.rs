@@ -159,7 +159,10 @@ mod tests {
             transports = [{ services = [1], set = { controller.ear = { t = "100us" } } }]
         "#;
         let scenario: Scenario = text.parse().unwrap();
-        let scaled = Scale::new(0.2).unwrap().scenario(&scenario.config).unwrap();
+        let scaled = Slowdown::new(0.2)
+            .unwrap()
+            .scenario(&scenario.config)
+            .unwrap();
         let set = scaled.transports[0].set.to_string();
         assert!(set.contains("t = \"500us\""), "{set}");
         assert_eq!(scaled.transports[0].set.len(), 1, "{set}");
