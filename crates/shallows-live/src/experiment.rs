@@ -21,8 +21,8 @@ use crate::switch::{
     set_nice, sharpen_timers,
 };
 use crate::traffic::{
-    Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober, STREAM_PORT, StreamTotals, Traffic,
-    TrafficError, prepare,
+    FlowControllers, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober, STREAM_PORT,
+    StreamTotals, Traffic, TrafficError, prepare,
 };
 use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
@@ -41,6 +41,8 @@ pub struct Experiment {
     pub switch: SwitchConfig,
     /// The flows. Services are DSCPs, below 64.
     pub workload: Arc<Workload>,
+    /// Congestion controllers of some flows instead of the lab's.
+    pub controllers: FlowControllers,
     /// Of the jitter of UDP senders.
     pub seed: u64,
     /// Applications, which need an `until`.
@@ -190,7 +192,13 @@ impl Experiment {
         departures: &Arc<Departures>,
         interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Seen, ExperimentError> {
-        let traffic = Traffic::prepare(lab, &self.workload, self.seed, departures)?;
+        let traffic = Traffic::prepare(
+            lab,
+            &self.workload,
+            &self.controllers,
+            self.seed,
+            departures,
+        )?;
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();

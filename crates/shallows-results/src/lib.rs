@@ -87,5 +87,5 @@ mod table;
 
 pub use directory::ResultDirectory;
 pub use error::ResultsError;
-pub use file::{Format, write_bytes, write_text};
+pub use file::{Format, read_text, write_bytes, write_text};
 pub use run_record::RunRecord;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::{Bytes, Rate, Time};
 
-use crate::file::{read_named, write_text};
+use crate::file::{read_named, read_text, write_text};
 use crate::latencies::LatencySummary;
 use crate::long_lived::{LongLived, LongLivedSummary};
 use crate::record::{Completeness, FlowRecord};
@@ -319,9 +319,7 @@ impl Summary {
 
     /// Reads what [`write_json`](Self::write_json) wrote: the same summary but for its wall time.
     pub fn read_json(path: &Path) -> Result<Self, ResultsError> {
-        read_named(path, || {
-            Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
-        })
+        read_named(path, || Ok(serde_json::from_str(&read_text(path)?)?))
     }
 }
 

@@ -7,7 +7,7 @@ use shallows_core::port::{Accounting, DropReason, EgressPort, PortConfig};
 use shallows_core::units::{Bytes, Time};
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::FlowSpec;
-use shallows_results::pcapng::{self, Capture, Interface};
+use shallows_results::pcapng::{self, Capture, Interface, RocePacket};
 use shallows_results::ports::{LinkRole, PortRecord};
 use shallows_results::probes::{
     GoodputSample, QueueSample, RttSample, Sample, SampleWriter, SojournTimes, ThroughputSample,
@@ -385,10 +385,16 @@ fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
         size: packet.size,
         dscp: packet.dscp,
         ecn: packet.ecn,
-        content: match packet.content {
-            Content::Segment(segment) => pcapng::Content::Segment(segment),
-            Content::Ack(ack) => pcapng::Content::Ack(ack),
-            Content::Datagram(datagram) => pcapng::Content::Datagram { datagram, message },
+        content: match (packet.content, packet.roce_segment) {
+            (Content::Segment(segment), None) => pcapng::Content::Segment(segment),
+            (Content::Ack(ack), None) => pcapng::Content::Ack(ack),
+            (Content::Segment(segment), Some(full)) => {
+                pcapng::Content::Roce(RocePacket::data(&segment, full))
+            }
+            (Content::Ack(ack), Some(full)) => {
+                pcapng::Content::Roce(RocePacket::answer(&ack, full))
+            }
+            (Content::Datagram(datagram), _) => pcapng::Content::Datagram { datagram, message },
         },
     }
 }

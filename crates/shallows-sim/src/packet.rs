@@ -2,7 +2,7 @@
 
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{Ack, SackBlocks, Segment};
+use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment};
 use shallows_core::units::Time;
 
 use crate::ticket::{Header, Ticket};
@@ -33,6 +33,9 @@ impl Flags {
     const SACK: u8 = 32;
     const DATAGRAM: u8 = 64;
     const CONTROL: u8 = 128;
+    /// The lower of two bits for the kind of an ACK, which is no retransmission and has no CWR.
+    const KIND: u32 = 2;
+    const KINDS: [AckKind; 4] = [AckKind::Ack, AckKind::Nak, AckKind::Cnp, AckKind::Ack];
 
     fn set(condition: bool, flag: u8) -> u8 {
         if condition { flag } else { 0 }
@@ -100,7 +103,8 @@ impl Packet {
         let flags = Flags::ACK
             | Flags::set(ack.syn, Flags::SYN)
             | Flags::set(ack.ece, Flags::ECE)
-            | Flags::set(selective.is_some(), Flags::SACK);
+            | Flags::set(selective.is_some(), Flags::SACK)
+            | (ack.kind as u8) << Flags::KIND;
         Self {
             seq: ack.ack,
             sent_at: ack.echo,
@@ -248,6 +252,12 @@ impl Packet {
         }
     }
 
+    /// Returns whether it is a packet with data of a reliable transport.
+    #[inline]
+    pub(crate) fn is_data(&self) -> bool {
+        !self.has(Flags::ACK | Flags::DATAGRAM | Flags::CONTROL)
+    }
+
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
         self.has(Flags::ACK)
@@ -302,6 +312,7 @@ impl Packet {
             None => (SackBlocks::default(), Time::from_ps(self.extra)),
         };
         Ack {
+            kind: Flags::KINDS[usize::from(self.ticket.flags() >> Flags::KIND & 3)],
             ack: self.seq,
             echo: self.sent_at,
             one_way_delay,

@@ -46,7 +46,7 @@ mod tests {
         let held = exclusive().unwrap();
         let again = || {
             let file = File::open(FILE).unwrap();
-            Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            Flock::lock(file, FlockArg::LockSharedNonblock)
         };
         assert!(again().is_err());
         drop(held);

@@ -1,5 +1,5 @@
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
 
-use super::server::{PORT, Senders, set_dscp};
+use super::server::{Senders, set_dscp, socket};
 use super::tcp_info::TcpInfo;
 use super::{Outcome, REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
@@ -49,18 +49,22 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects `host` to the server at `server`.
+    /// Connects `host` to the server at `server`, with a congestion controller or the host's.
     pub(super) fn open(
         number: usize,
         host: &Namespace,
-        server: Ipv4Addr,
+        server: SocketAddrV4,
+        controller: Option<&str>,
         senders: &Senders,
         done: Sender<Done>,
     ) -> Result<Self, TrafficError> {
-        let failed = |error| TrafficError::new(format!("connecting to {server}:{PORT}"), error);
-        let stream = host
-            .enter(|| TcpStream::connect_timeout(&(server, PORT).into(), LONGEST_CONNECT))?
-            .map_err(failed)?;
+        let failed = |error| TrafficError::new(format!("connecting to {server}"), error);
+        let connect = || {
+            let socket = socket(controller)?;
+            socket.connect_timeout(&server.into(), LONGEST_CONNECT)?;
+            io::Result::Ok(TcpStream::from(socket))
+        };
+        let stream = host.enter(connect)?.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let stream = Arc::new(stream);
         let (tasks, queue) = channel();

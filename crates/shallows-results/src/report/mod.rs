@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::figure::{Figure, Words};
-use crate::{ResultsError, write_text};
+use crate::{ResultsError, read_text, write_text};
 
 /// Outcome of a paper's reproduction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -371,7 +371,7 @@ impl Reproduction {
             path: path.to_owned(),
             problem,
         };
-        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = read_text(path).map_err(|error| unreadable(error.to_string()))?;
         serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
     }
 

@@ -53,7 +53,20 @@ impl Slowdown {
         // A longer one makes no difference to anybody, and would be refused.
         let longest = &mut scaled.transport.rto.maximum;
         *longest = TcpConfig::LONGEST_TIMER.min(*longest);
+        for special in &mut scaled.transports {
+            special.set = self.settings(&scenario.transport, &special.set)?;
+        }
         Ok(scaled)
+    }
+
+    /// Some keys of a transport with every rate and time scaled. The other keys say what they mean.
+    fn settings(self, usual: &TcpConfig, set: &toml::Table) -> anyhow::Result<toml::Table> {
+        let mut keys = toml::Table::try_from(usual)?;
+        keys.extend(set.clone());
+        let transport: TcpConfig = value::read_table(&keys)?;
+        let scaled = toml::Table::try_from(self.scaled(&transport)?)?;
+        let is_set = |(key, _): &(String, toml::Value)| set.contains_key(key);
+        Ok(scaled.into_iter().filter(is_set).collect())
     }
 
     /// A part of a scenario with every rate and time scaled.
@@ -134,6 +147,25 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
+    }
+
+    /// The keys of a special transport are a table without types of its own.
+    #[test]
+    fn special_transports_are_scaled() {
+        let text = r#"
+            topology.star = { hosts = 2, rate = "1Gbps", delay = "50us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
+            transports = [{ services = [1], set = { controller.ear = { t = "100us" } } }]
+        "#;
+        let scenario: Scenario = text.parse().unwrap();
+        let scaled = Slowdown::new(0.2)
+            .unwrap()
+            .scenario(&scenario.config)
+            .unwrap();
+        let set = scaled.transports[0].set.to_string();
+        assert!(set.contains("t = \"500us\""), "{set}");
+        assert_eq!(scaled.transports[0].set.len(), 1, "{set}");
     }
 
     /// Strings that could be read as times and rates, but are not.

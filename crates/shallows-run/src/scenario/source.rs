@@ -113,6 +113,13 @@ impl Source {
         }
     }
 
+    /// The keys that are given in the table at `path`.
+    pub(crate) fn keys_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        let inside = move |key: &'a String| key.strip_prefix(path)?.strip_prefix('.');
+        let keys = self.spans.keys().filter_map(inside);
+        keys.filter(|key| !key.contains('.'))
+    }
+
     /// The whole file.
     pub(crate) fn whole(&self) -> Range<usize> {
         0..self.text.len()

@@ -3,7 +3,7 @@
 use std::mem;
 
 use shallows_core::control::{Agent, LinkState};
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
 use shallows_model::{Carriage, Channel};
 
 use super::Shard;
@@ -33,6 +33,8 @@ pub(crate) enum AgentPlace {
 pub(crate) struct HostPlace {
     pub(crate) part: u32,
     pub(crate) port: u32,
+    /// Rate of its NIC.
+    pub(crate) rate: Rate,
 }
 
 /// A message out of band. At one instant they are handled in this order.

@@ -183,9 +183,7 @@ impl Shard {
                         if let Some(flow) = packet.account() {
                             self.flows.count_refusal(flow, refusal);
                         }
-                        if packet.is_datagram() {
-                            self.drop_datagram(port, &packet);
-                        }
+                        self.leave_by_drop(port, &packet);
                         return Verdict::Drop(refusal);
                     }
                 }

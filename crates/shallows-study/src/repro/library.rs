@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use serde::de::DeserializeOwned;
+use shallows_results::read_text;
 use shallows_results::report::{Deviation, Paper, Size};
 
 use super::recorded::{self, Recorded};
@@ -219,7 +220,7 @@ impl Library {
         match &self.directory {
             Some(directory) => {
                 let path = directory.join(name);
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+                read_text(&path).with_context(|| format!("cannot read {}", path.display()))
             }
             None => BUILT_IN
                 .iter()
