@@ -399,7 +399,7 @@ impl Scenario {
         if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('.') {
             return Ok(());
         }
-        let problem = format!("{name:?} is no name for a directory of results");
+        let problem = format!("{name:?} is not a valid name of a directory of results");
         let help = "write a word such as \"incast\": no separators of paths, no dot in front";
         Err(self.error("name", problem).help(help))
     }
