@@ -1,4 +1,4 @@
-//! The choice of a run's engine and parts.
+//! Execution of a run: its engine, and the number of its parts.
 //!
 //! There are two engines. **Layers** have no event queue: all ports take their packets of a window,
 //! layer by layer ([`layers`](crate::layers)). The **event queue** handles one event after the other
@@ -30,12 +30,12 @@ use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::setup::Setup;
 
-/// The engine and the parts of a run.
+/// Execution of a run.
 #[derive(Debug)]
 pub(crate) struct Execution {
     pub(crate) engine: Engine,
     pub(crate) partition: Partition,
-    /// The ties between parts.
+    /// Synchronization of the parts.
     pub(crate) ties: Ties,
     /// The layers of each part; none if the run goes by events.
     pub(crate) layers: Vec<PartPlan>,

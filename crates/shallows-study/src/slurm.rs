@@ -424,7 +424,7 @@ pub fn next_round(round: &Path) -> Result<usize, Failure> {
     let count = missing.len();
     if count > 0 {
         if finished.attempt >= MOST_ATTEMPTS {
-            let words = "runs are missing after so many rounds; see the logs, then submit again";
+            let words = "runs are missing after the last round; see the logs, then submit again";
             return Err(anyhow::anyhow!("{count} {words}").into());
         }
         submission.begin(missing, &finished.cluster, finished.attempt + 1)?;

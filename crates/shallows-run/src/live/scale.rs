@@ -31,7 +31,7 @@ impl Slowdown {
         let parts = (factor * PARTS as f64).round();
         ensure!(
             parts >= 1.0 && factor <= 1000.0,
-            "{factor} is no factor: 0.2 makes 200Mbps of 1Gbps"
+            "{factor} is not a valid factor: 0.2 makes 200Mbps of 1Gbps"
         );
         Ok(Self {
             parts: parts as u64,

@@ -167,7 +167,7 @@ impl Scenario {
             return Ok(Control::default());
         };
         if self.config.until.is_none() {
-            let problem = "hosts report to the controller for ever, so the run would not end";
+            let problem = "hosts keep reporting to the controller, so the run would not end";
             let error = self.error("hosts.xco", problem);
             return Err(error.help("set until = \"1s\" at the top of the file, or use --until"));
         }

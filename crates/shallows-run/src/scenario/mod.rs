@@ -45,6 +45,7 @@ use toml::de::DeTable;
 
 use crate::examples::read_text;
 pub use diagnostic::Diagnostic;
+pub(crate) use diagnostic::nearest;
 pub use document::Document;
 use faults::{Faults, LinkConfig};
 use inputs::Streams;
@@ -397,7 +398,7 @@ impl Scenario {
         if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('.') {
             return Ok(());
         }
-        let problem = format!("{name:?} is no name for a directory of results");
+        let problem = format!("{name:?} is not a valid name of a directory of results");
         let help = "write a word such as \"incast\": no separators of paths, no dot in front";
         Err(self.error("name", problem).help(help))
     }
@@ -492,7 +493,7 @@ fn unknown_name(source: &Source, path: &str, unknown: &UnknownName) -> Diagnosti
     let span = source.span_of_name(path, &unknown.name);
     let known: Vec<&str> = unknown.known.iter().map(String::as_str).collect();
     let error = Diagnostic::unknown(source, span, "name", &unknown.name, &known);
-    match diagnostic::nearest(&unknown.name, &known) {
+    match nearest(&unknown.name, &known) {
         Some(_) => error,
         None => error.help(format!(
             "expected one of {}; a {} of your own needs a program of your own, as \
@@ -675,7 +676,7 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     names.sort_unstable();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match diagnostic::nearest(&name, &names) {
+    match nearest(&name, &names) {
         Some(nearest) => {
             let nearest: PathBuf = path.with_file_name(nearest);
             diagnostic.help(format!("did you mean {}?", nearest.display()))

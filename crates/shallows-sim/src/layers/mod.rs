@@ -66,7 +66,7 @@ pub(crate) struct Layers {
     plan: PartPlan,
     /// Hosts have done everything before this time, switches before the other.
     at: Ends,
-    /// The ends of the window.
+    /// End of the window.
     window: Ends,
     /// The latest event so far.
     latest: Time,

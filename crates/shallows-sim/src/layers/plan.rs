@@ -114,7 +114,7 @@ pub(crate) struct LayerPlan {
     times: Times,
 }
 
-/// Least times between hosts and switches.
+/// Delays between hosts and switches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// No packet takes less time from a host to the first switch.
@@ -134,7 +134,7 @@ pub(crate) struct PartPlan {
     pub(super) links: Vec<u32>,
     /// The NICs by host, then the ports of switches, layer by layer.
     pub(super) order: Vec<u32>,
-    /// The ends of a window's stages in that order. Parts meet after each but the last.
+    /// Ends of a window's stages in that order. Parts meet after each but the last.
     pub(super) stages: Vec<usize>,
     pub(super) times: Times,
 }

@@ -1,4 +1,4 @@
-//! The barrier at which the parts of a run wait for each other.
+//! Barrier at which the parts of a run wait for each other.
 //!
 //! At a barrier all parts are at rest. The last to arrive turns what they brought into one
 //! [`Decision`], which is what every part leaves with: nothing that changes after the barrier can
@@ -26,7 +26,7 @@ pub(super) struct Barrier<P: Platform> {
 #[repr(align(128))]
 pub(super) struct Aligned<T>(pub(super) T);
 
-/// A part that may sleep, and its thread.
+/// Handle to wake a part's thread.
 #[derive(Debug)]
 struct Sleeper<P: Platform> {
     /// One while it sleeps or is about to.
@@ -34,7 +34,7 @@ struct Sleeper<P: Platform> {
     thread: P::Lock<Option<P::Thread>>,
 }
 
-/// The sum of what parts have brought to a barrier, and the decision of the last one.
+/// Contributions of the parts that have arrived at a barrier, and the decision of the last barrier.
 #[derive(Debug)]
 struct Gathering {
     arrived: usize,
@@ -42,7 +42,7 @@ struct Gathering {
     decided: Decision,
 }
 
-/// A part's word at a barrier, and the barrier's decision, which is the same for all parts.
+/// Contribution of a part to a barrier, and the barrier's decision, the same for all parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decision {
     /// The time of the earliest event of all, or the greatest time.

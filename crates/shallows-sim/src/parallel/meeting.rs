@@ -37,7 +37,7 @@ pub(super) trait Windowed {
     fn outbox(&mut self) -> &mut [Self::Mail];
 }
 
-/// Letter boxes and a barrier, which all parts of a run in windows share.
+/// State shared by all parts of a run in windows.
 #[derive(Debug)]
 pub(super) struct Meeting<P: Platform, M: Mail> {
     parts: usize,

@@ -43,12 +43,12 @@ use pace::{Pace, TRIAL};
 use platform::Std;
 use worker::{Limit, Outcome, Part, Worker};
 
-/// The ties between the parts of a run.
+/// Synchronization of the parts of a run.
 #[derive(Debug)]
 pub(crate) enum Ties {
     /// As many parts meet in every window.
     Windows(u32),
-    /// The least time of a packet from each part to each.
+    /// Shortest time of a packet from each part to each.
     Lookaheads(Vec<Vec<Time>>),
 }
 
@@ -273,7 +273,8 @@ impl Crew {
         (outcome, events.div_ceil(shards.len() as u64).max(1))
     }
 
-    /// Events that all threads have handled, without those that the calling one did for all.
+    /// Number of events that all threads handled, without those that the calling thread handled for
+    /// all.
     pub(crate) fn together(&self) -> u64 {
         self.together
     }

@@ -369,7 +369,7 @@ fn xco_without_an_end() {
         "[topology",
         "[hosts.xco]\nslot = \"1ms\"\n\n[topology",
         str![[r#"
-error: hosts report to the controller for ever, so the run would not end
+error: hosts keep reporting to the controller, so the run would not end
  --> tiny.toml:3:8
   |
 3 | [hosts.xco]
@@ -450,7 +450,7 @@ fn xco_with_slots_that_nobody_hears_of_in_time() {
         "[topology",
         "until = \"1s\"\n\n[hosts.xco]\ndelay = \"1ms\"\n\n[topology",
         str![[r#"
-error: a slot of 2ms is over before a host hears of it: messages take 1ms each way
+error: a slot of 2ms ends before a host receives it: messages take 1ms each way
  --> tiny.toml:6:1
   |
 6 | delay = "1ms"

@@ -256,7 +256,7 @@ fn mistakes_are_refused() {
     );
     assert_eq!(
         poisson("load = 0.5\nflows = 1\nfrom = 2\nto = 2"),
-        "h2 has nobody to send to in its fabric"
+        "h2 has no destination in its fabric"
     );
     assert_eq!(
         poisson("load = 0.5\nflows = 1\nload-of = 'rack-uplinks'"),
