@@ -11,8 +11,8 @@ use shallows_core::xco::message::Station;
 
 use super::{Engine, Event, left_host};
 use crate::frame::{Frame, Header, Mac, Network};
-use crate::switch::Destinations;
 use crate::switch::snapshot::CoordinatorSnapshot;
+use crate::switch::{Destinations, Level};
 use crate::xco::cluster::Cluster;
 
 /// A message of a coordinator that the driver has to send.
@@ -31,7 +31,11 @@ pub(in crate::switch) struct Outgoing {
 pub(super) struct LinkCoordinator {
     coordinator: Coordinator<Frame>,
     host: u32,
+    level: Level,
     link: usize,
+    /// The coordinator before the same link that is asked for destinations that this one does not
+    /// know.
+    next: Option<usize>,
     destinations: Arc<Destinations>,
     /// Frames to or from this UDP port are control messages, which no permission is needed for.
     control_port: Option<u16>,
@@ -68,22 +72,32 @@ impl LinkCoordinator {
 
 impl Engine {
     /// Puts a coordinator before a link, and says its number.
+    ///
+    /// A second one of a link stands behind the first and gets the frames whose destinations the
+    /// first does not know.
     pub(in crate::switch) fn coordinate(
         &mut self,
         link: usize,
-        (host, coordinator): (u32, Coordinator<Frame>),
+        (host, level, coordinator): (u32, Level, Coordinator<Frame>),
         destinations: Arc<Destinations>,
         control_port: Option<u16>,
     ) -> usize {
         let number = self.coordinators.len();
-        self.links[link].coordinator = Some(number);
-        if let Some(device) = self.links[link].host {
-            self.links[device].receiver = Some(number);
+        if let Some(first) = self.links[link].coordinator {
+            let last = self.coordinator_of(first, |_| None);
+            self.coordinators[last].next = Some(number);
+        } else {
+            self.links[link].coordinator = Some(number);
+            if let Some(device) = self.links[link].host {
+                self.links[device].receiver = Some(number);
+            }
         }
         self.coordinators.push(LinkCoordinator {
             coordinator,
             host,
+            level,
             link,
+            next: None,
             destinations,
             control_port,
             due: None,
@@ -95,15 +109,35 @@ impl Engine {
         number
     }
 
+    /// The first coordinator of a link, from this one on, that knows a host; the last if none does.
+    fn coordinator_of(
+        &self,
+        mut number: usize,
+        host: impl Fn(&LinkCoordinator) -> Option<u32>,
+    ) -> usize {
+        while let Some(next) = self.coordinators[number].next
+            && host(&self.coordinators[number]).is_none()
+        {
+            number = next;
+        }
+        number
+    }
+
     /// Goes on with another file of the cluster, of which [`Cluster::changes`] has said that it can.
     pub(in crate::switch) fn take_over(&mut self, cluster: &Cluster) {
+        // A hierarchy takes no change over.
+        if cluster.hierarchy.is_some() {
+            return;
+        }
         // It was tried when the file was read.
         let Ok(destinations) = cluster.destinations() else {
             return;
         };
         for entry in &mut self.coordinators {
             entry.destinations = destinations.clone();
-            entry.coordinator.set_budget(cluster.budget());
+            entry
+                .coordinator
+                .set_budget(cluster.whole().budget(cluster));
         }
     }
 
@@ -136,6 +170,7 @@ impl Engine {
     /// Tells a coordinator of a frame that its host has received.
     pub(super) fn note_received(&mut self, now: Time, number: usize, frame: &Frame) {
         let bytes = self.store.bytes(frame.slot, frame.length);
+        let number = self.coordinator_of(number, |of| of.source_of(bytes));
         let entry = &mut self.coordinators[number];
         if let Some(from) = entry.source_of(bytes).filter(|from| *from != entry.host) {
             entry.coordinator.received(now, frame.size(), from);
@@ -148,6 +183,7 @@ impl Engine {
             return self.offer(now, link, frame);
         };
         let bytes = self.store.bytes(frame.slot, frame.length);
+        let number = self.coordinator_of(number, |of| of.destination_of(bytes));
         let entry = &mut self.coordinators[number];
         if entry
             .control_port
@@ -224,7 +260,8 @@ impl Engine {
     pub(in crate::switch) fn coordinators(&self, now: Time) -> Vec<CoordinatorSnapshot> {
         let each = self.coordinators.iter();
         each.map(|entry| {
-            CoordinatorSnapshot::new(entry.host, &entry.coordinator, entry.unknown, now)
+            let who = (entry.host, entry.level);
+            CoordinatorSnapshot::new(who, &entry.coordinator, entry.unknown, now)
         })
         .collect()
     }
