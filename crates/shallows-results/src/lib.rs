@@ -70,6 +70,7 @@ pub mod flows;
 pub mod frame;
 pub mod interval;
 pub mod latencies;
+pub mod long_lived;
 pub mod pcapng;
 pub mod perfetto;
 pub mod ports;

@@ -8,7 +8,7 @@ use shallows_results::figure::Width;
 use shallows_run::Interrupt;
 use shallows_study::plot::{RunPlot, SweepPlot, plot_run, plot_sweep};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, check_results};
 use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
 use crate::progress::ProgressLine;
@@ -78,6 +78,7 @@ impl FigureWidth {
 }
 
 pub(crate) fn plot(args: &PlotArgs, registry: &Registry) -> Result<(), Failure> {
+    check_results(&args.results)?;
     let is_sweep = args.results.join("runs.parquet").is_file();
     let (figure, mut words) = match (&args.metric, &args.x) {
         (Some(metric), Some(x)) => {

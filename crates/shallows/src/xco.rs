@@ -282,7 +282,7 @@ fn in_file(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -
     Failure::File(anyhow::Error::from(error).context(format!("in {}", path.display())))
 }
 
-/// Whose key is derived from the cluster's.
+/// The owner of a key that is derived from the cluster's.
 #[derive(Clone, Copy, Debug)]
 enum Whose<'a> {
     Host(&'a str),

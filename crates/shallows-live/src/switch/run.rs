@@ -7,7 +7,7 @@ use shallows_core::units::Time;
 
 use super::channel::{Channels, Coordination, Position};
 use super::departures::Streams;
-use super::place::Place;
+use super::place::CpuPlacement;
 use super::port::{Port, has_failed};
 use super::samples::Sampler;
 use super::{
@@ -38,7 +38,7 @@ pub struct Switch {
     engine: Engine,
     ports: Vec<Port>,
     wait: Wait,
-    place: Place,
+    place: CpuPlacement,
     fidelity: Fidelity,
     sampler: Option<Sampler>,
     deliveries: Vec<Delivery>,
@@ -72,7 +72,7 @@ impl Switch {
             engine,
             ports,
             wait: config.wait,
-            place: Place {
+            place: CpuPlacement {
                 cpu: config.cpu,
                 nice: config.nice,
             },

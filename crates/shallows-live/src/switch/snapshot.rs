@@ -7,9 +7,8 @@ use shallows_core::units::{Rate, Time};
 use shallows_core::xco::coordinator::Coordinator;
 use shallows_core::xco::message::{MessageCounters, Refused, Standing};
 
-use super::Level;
 use super::engine::{Engine, Link};
-use super::{Buckets, Fidelity, IngressCounters, Lateness, StationCounters, Verdict};
+use super::{Buckets, Fidelity, IngressCounters, Lateness, Level, StationCounters, Verdict};
 use crate::frame::Frame;
 
 /// All that a switch has counted, at one moment.
@@ -129,12 +128,7 @@ pub struct CoordinatorSnapshot {
 }
 
 impl CoordinatorSnapshot {
-    pub(super) fn new(
-        (host, level): (u32, Level),
-        of: &Coordinator<Frame>,
-        unknown: u64,
-        now: Time,
-    ) -> Self {
+    pub(super) fn new((host, level): (u32, Level), of: &Coordinator<Frame>, now: Time) -> Self {
         let counters = of.counters();
         let permits = of.permits(now);
         Self {
@@ -150,7 +144,7 @@ impl CoordinatorSnapshot {
             small: counters.small,
             over_budget: counters.over_budget,
             full: counters.full,
-            unknown,
+            unknown: counters.unknown,
             stations: of.known_stations() as u64,
             slots: counters.slots,
             late_slots: counters.late_slots,

@@ -252,12 +252,12 @@ impl Domain {
         place.map(|number| number as u32)
     }
 
-    /// What the protocol calls its controllers. Hosts are called by their numbers, which end before.
+    /// Numbers of its controllers in the protocol; those of hosts end before.
     pub(super) fn controller_numbers(&self) -> impl Iterator<Item = u32> {
         (0..self.controllers.len() as u32).map(|place| MOST_HOSTS + place)
     }
 
-    /// What the protocol calls the controller at this place of the file.
+    /// Number in the protocol of the controller at this place of the file.
     pub(super) fn controller_number(&self, place: usize) -> Option<u32> {
         let mut numbers = self.controllers.iter().zip(self.controller_numbers());
         numbers
@@ -272,7 +272,7 @@ impl Domain {
         self.controller_numbers().zip(addresses).collect()
     }
 
-    /// Where a host takes messages of this domain.
+    /// Address at which a host takes messages of this domain.
     pub fn host_address(&self, host: &HostPlan) -> SocketAddr {
         match self.level {
             Level::Pod => host.pod_address.unwrap_or(host.address),
@@ -304,14 +304,14 @@ impl Domain {
         weights.collect()
     }
 
-    /// What small frames to each host may take without permission.
+    /// Budget of small frames to each host, which need no permission.
     pub(crate) fn budget(&self, cluster: &Cluster) -> SmallBudget {
         let slowest = self.hosts.iter().map(|&host| cluster.hosts[host].rate);
         let slowest = self.part(slowest.min().unwrap_or(Rate::from_bps(0)));
         cluster.gate.budget(slowest, self.hosts.len() as u32)
     }
 
-    /// Whom frames are for, by the numbers of this domain.
+    /// Hosts that frames are for, by the numbers of this domain.
     pub fn destinations(&self, cluster: &Cluster) -> Result<Arc<Destinations>, ClusterError> {
         let mut destinations = Destinations::default();
         let hosts = self.hosts.iter().map(|&host| &cluster.hosts[host]);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::heat::{self, BELOW};
 use super::rows::{draw_boxes, draw_rows, row_spacing};
-use super::scale::Scale;
+use super::scale::AxisScale;
 use super::style::{class, dash, file_style, marker};
 use super::{Axis, Curve, Extent, Figure, Heat, Panel, Plot, Spacing, Words};
 
@@ -328,8 +328,8 @@ pub(super) fn mark(style: usize, x: f64, y: f64) -> String {
 
 /// Area of the data.
 pub(super) struct Frame {
-    x: Scale,
-    y: Scale,
+    x: AxisScale,
+    y: AxisScale,
     pub(super) left: f64,
     width: f64,
     height: f64,
@@ -421,13 +421,17 @@ fn frame(panel: &Panel) -> Frame {
         Plot::Boxes(rows) => {
             value_scale(&panel.x, rows.iter().flat_map(|row| [row.p1, row.p99]), 4)
         }
-        _ if panel.x.spacing == Spacing::Logarithmic => Scale::logarithmic(xs(), panel.x.extent),
-        Plot::Points(_) => Scale::measured(xs()),
-        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => Scale::tight(xs(), panel.x.extent, 5),
+        _ if panel.x.spacing == Spacing::Logarithmic => {
+            AxisScale::logarithmic(xs(), panel.x.extent)
+        }
+        Plot::Points(_) => AxisScale::measured(xs()),
+        Plot::Lines(_) | Plot::Scatter(_) | Plot::Heat(_) => {
+            AxisScale::tight(xs(), panel.x.extent, 5)
+        }
     };
     let labels = row_labels(&panel.plot);
     let (y, height) = if let Some(labels) = &labels {
-        let rows = Scale {
+        let rows = AxisScale {
             low: labels.len() as f64,
             high: 0.0,
             spacing: Spacing::Linear,
@@ -454,10 +458,10 @@ fn frame(panel: &Panel) -> Frame {
 }
 
 /// The scale of an axis of measured values.
-fn value_scale(axis: &Axis, values: impl Iterator<Item = f64>, count: usize) -> Scale {
+fn value_scale(axis: &Axis, values: impl Iterator<Item = f64>, count: usize) -> AxisScale {
     match axis.spacing {
-        Spacing::Linear => Scale::round(values, axis.extent, count),
-        Spacing::Logarithmic => Scale::logarithmic(values, axis.extent),
+        Spacing::Linear => AxisScale::round(values, axis.extent, count),
+        Spacing::Logarithmic => AxisScale::logarithmic(values, axis.extent),
     }
 }
 
