@@ -160,6 +160,8 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
             rate: up.rate,
             address: address(lab_host, AGENT_PORT),
             switch: switch(up.to),
+            pod: None,
+            pod_address: None,
             weight: weight(number),
             stations: vec![lab::station(lab_host).to_string()],
             networks: Vec::new(),
@@ -190,12 +192,14 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
         on_demand: *on_demand,
         // Hosts of a scenario have one station each, which stays.
         learn_places: false,
+        hierarchy: None,
         gate: *gate,
         framing: plan.ports.hosts.framing,
         controllers: controllers
             .map(|(place, &host)| ControllerPlan {
                 name: format!("c{place}"),
                 address: address(host, CONTROLLER_PORT),
+                pod: None,
                 metrics: None,
                 wait: Wait::Block,
             })

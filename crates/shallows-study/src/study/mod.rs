@@ -154,7 +154,10 @@ impl Study {
         let is_plain = |c: char| !c.is_control() && !['/', '\\', ':'].contains(&c);
         if study.name.is_empty() || study.name.starts_with('.') || !study.name.chars().all(is_plain)
         {
-            let problem = format!("{:?} is not a valid name of a directory of results", study.name);
+            let problem = format!(
+                "{:?} is not a valid name of a directory of results",
+                study.name
+            );
             return Err(document.error("name", problem).into());
         }
         if study.combinations().saturating_mul(study.seeds.len()) > MOST_RUNS {
