@@ -125,10 +125,26 @@ const QJUMP: Simulator = Simulator {
     scenario: "qjump-as-simulated",
     paths: Paths::Drawn,
     waited: 200.0,
-    references: &[Reference {
-        label: "QJUMP",
-        column: "qjump_us",
-        settings: &[],
-        timeouts: 12_692,
-    }],
+    references: &[
+        Reference {
+            label: "QJUMP",
+            column: "qjump_us",
+            settings: &[],
+            timeouts: 12_692,
+        },
+        // The variant of repro/qjump/fig9-web-search.toml.
+        Reference {
+            label: "DCTCP",
+            column: "dctcp_us",
+            settings: &[
+                "hosts={}",
+                "ports.switch={ queues = 1, buffer = { shared = { size = '224999B' } }, scheduler = 'fifo' }",
+                "ports.switch.marker.scheme.per-queue.threshold=15pkts",
+                "transport.receive-window=149",
+                "transport.controller={ dctcp = { g = 0.0625, initial-alpha = 0.0 } }",
+                "transport.ecn=precise",
+            ],
+            timeouts: 0,
+        },
+    ],
 };

@@ -128,7 +128,7 @@ fn the_authors_means_are_those_of_their_run() {
                 (15874.7, 402.5, 2817.6),
             ],
         ),
-        ("qjump", &[(12644.4, 42.3, 89.7)]),
+        ("qjump", &[(12644.4, 42.3, 89.7), (12413.4, 101.1, 419.2)]),
     ];
     for (name, schemes) in printed {
         let simulator = Simulator::find(name).unwrap();
@@ -138,5 +138,41 @@ fn the_authors_means_are_those_of_their_run() {
             assert!((outcome.small - small).abs() < 0.06, "{outcome:?}");
             assert!((outcome.small_p99 - p99).abs() < 0.06, "{outcome:?}");
         }
+    }
+}
+
+/// The first hundred flows alone. Those that ended in the authors' run before the next one began
+/// know nothing of it.
+#[test]
+fn the_first_flows_take_what_they_take_in_the_authors_runs() {
+    const FIRST: usize = 100;
+    let schemes = SIMULATORS.iter().flat_map(|simulator| {
+        let references = simulator.references.iter();
+        references.map(move |reference| (simulator, reference))
+    });
+    for (simulator, reference) in schemes {
+        let scenario = simulator.scenario(reference, 0).unwrap();
+        let flows = simulator.flows(&scenario).unwrap();
+        let next = flows[FIRST].start.as_secs_f64() * 1e6;
+        let first = moved(&flows[..FIRST], 0);
+        let ours = simulate(&scenario, first, &AtomicBool::new(false)).unwrap();
+        let theirs = simulator.column(reference).unwrap();
+        let pairs = flows.iter().zip(theirs).zip(ours.fcts);
+        let alone: Vec<(f64, f64)> = pairs
+            .filter_map(|((flow, theirs), ours)| Some((flow, theirs?, ours)))
+            .filter(|(flow, theirs, _)| flow.start.as_secs_f64() * 1e6 + theirs < next)
+            .map(|(_, theirs, ours)| (theirs, ours))
+            .collect();
+        let close = alone
+            .iter()
+            .filter(|(theirs, ours)| (ours - theirs).abs() < 0.05 * theirs);
+        let (close, all) = (close.count(), alone.len());
+        let label = reference.label;
+        println!(
+            "{}: {close} of {all} are within 5% ({label})",
+            simulator.name
+        );
+        assert!(all >= 20, "{label}: {all} flows are too few");
+        assert!(2 * close >= all, "{label}: {close} of {all}");
     }
 }
