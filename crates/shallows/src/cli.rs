@@ -107,8 +107,8 @@ pub(crate) enum Command {
     },
     /// Bundle runs and sweeps with scenarios, inputs and hashes for others to check.
     Artifact(ArtifactArgs),
-    /// Run the flows of MQ-ECN's authors and compare with the results of their simulator.
-    Validate(ValidateArgs),
+    /// Run the flows of published simulators and compare with the results of their authors' code.
+    Validate(crate::validate::ValidateArgs),
     /// List the built-in scenarios and studies.
     Examples,
     /// List the metrics of runs: names, units and needs.
@@ -490,17 +490,4 @@ pub(crate) enum ArtifactCommand {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ValidateArgs {
-    /// Runs per scheme; after the first, each flow's start moves by up to 1 us.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Directory of the figure and of the table as JSON.
-    #[arg(long, value_name = "DIR", default_value = "out/validate")]
-    pub(crate) out: PathBuf,
 }
