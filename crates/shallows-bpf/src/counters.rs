@@ -1,4 +1,4 @@
-//! What a controller has seen and done since it was loaded.
+//! Counters of a controller since it was loaded.
 
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Why an operation is not possible here.
+//! Errors: reasons why an operation is not possible here.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub enum Error {
          with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF"
     )]
     NoStructOps,
-    /// Where the BPF file system would not last.
+    /// A place where the BPF file system would not last.
     #[error(
         "this is the network namespace {0}, which has no {bpf}: run the command outside of `ip \
          netns exec`; a controller serves all namespaces",
@@ -47,7 +47,7 @@ pub enum Error {
     /// A file operation failed.
     #[error("cannot {doing} {}", .path.display())]
     File {
-        /// What was to be done.
+        /// Attempted operation.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
     /// The kernel refused something.
     #[error("cannot {doing}")]
     Kernel {
-        /// What was to be done.
+        /// Attempted operation.
         doing: &'static str,
         /// The reason why not.
         source: io::Error,

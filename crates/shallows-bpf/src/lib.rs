@@ -1,5 +1,5 @@
-//! What the papers put into the Linux kernel, as BPF programs: congestion controllers (struct_ops),
-//! QJUMP's limiter and ML-ECN's stage tags.
+//! BPF programs for the parts of the papers that belong in the Linux kernel: congestion controllers
+//! (struct_ops), QJUMP's limiter and ML-ECN's stage tags.
 //!
 //! [`load`] registers a controller under its [kernel name](Controller::kernel_name). From then on a
 //! socket (`TCP_CONGESTION`), a route (`congctl`) or a network namespace

@@ -25,7 +25,7 @@ use crate::qjump::priority_of;
 /// The library that is injected.
 const LIBRARY: &str = "libshallows_preload.so";
 
-/// What the sockets of a program get.
+/// Mark of a program's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Their level, which [`SO_PRIORITY`](crate::qjump::priority_of) carries.
@@ -55,7 +55,7 @@ pub enum Error {
     /// A cgroup cannot be had.
     #[error("cannot {doing} {}", .path.display())]
     Cgroup {
-        /// What was to be done.
+        /// Attempted operation.
         doing: &'static str,
         /// The file.
         path: PathBuf,
@@ -113,7 +113,7 @@ pub fn preloaded(mark: &Mark, command: &mut Command) -> Result<(), Error> {
     Ok(())
 }
 
-/// How the sockets of a process are marked.
+/// Means of marking the sockets of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -134,7 +134,7 @@ pub enum Method {
     },
 }
 
-/// What marks the sockets of a process, if anything of ours does.
+/// The means by which we mark the sockets of a process, if we do.
 pub fn method(pid: u32) -> Result<Option<Method>, Error> {
     let read = |name: &str| {
         fs::read(format!("/proc/{pid}/{name}")).map_err(|source| Error::Process { pid, source })
@@ -154,13 +154,13 @@ pub fn method(pid: u32) -> Result<Option<Method>, Error> {
     Ok(level.map(|level| Method::Preload { level }))
 }
 
-/// What the names of our cgroups begin with; the process that made one and its level follow.
+/// Prefix of the names of our cgroups; the process that made one and its level follow.
 pub(crate) const PREFIX: &str = "shallows-exec-";
 
-/// What stands for the level in the name of a cgroup whose level is chosen.
+/// Level in the name of a cgroup whose level is chosen automatically.
 pub(crate) const AUTOMATIC: &str = "auto";
 
-/// How a cgroup of ours, whose path this is, marks its sockets; none for cgroups of others.
+/// The means by which a cgroup of ours at this path marks its sockets; none for cgroups of others.
 pub(crate) fn method_of_cgroup(path: &Path) -> Option<Method> {
     let text = path.to_string_lossy();
     let (_, name) = text.split_once(PREFIX)?;

@@ -36,7 +36,7 @@ struct Step {
     cnt: u32,
 }
 
-/// What the simulated sender made of the same ACK.
+/// The simulated sender's state after the same ACK.
 struct Reference {
     alpha: f64,
     reductions: u64,

@@ -1,4 +1,4 @@
-//! What can be set while a controller runs.
+//! Parameters that can be set while a controller runs.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::Controller;
 
-/// What a controller takes for the delay of a segment.
+/// A controller's definition of the delay of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delay {
@@ -43,7 +43,7 @@ pub struct Parameters {
     pub initial_alpha: f64,
     /// T: queueing delay that is not yet congestion, in whole microseconds.
     pub threshold: Time,
-    /// What the delay is.
+    /// Definition of the delay.
     pub delay: Delay,
     /// Time without a delay near the base after which the base expires; never if not given.
     pub base_lifetime: Option<Time>,
@@ -91,7 +91,7 @@ pub enum ParameterError {
         key: String,
         /// The value given.
         value: String,
-        /// What is possible.
+        /// Description of valid values.
         expected: &'static str,
     },
 }
@@ -206,7 +206,7 @@ pub(crate) fn fraction(bits: u32) -> f64 {
     f64::from(bits) / ONE
 }
 
-/// What the programs have for `number`, from 0 to 1.
+/// The programs' fixed-point form of `number`, from 0 to 1.
 pub(crate) fn bits(number: f64) -> u32 {
     (number * ONE).round() as u32
 }

@@ -19,7 +19,7 @@ pub struct Socket {
     pub local: SocketAddr,
     /// The other end; unspecified for a listener.
     pub remote: SocketAddr,
-    /// How far the connection is.
+    /// State of the connection.
     pub state: TcpState,
     /// Congestion window in segments.
     pub cwnd: u32,
@@ -36,7 +36,7 @@ pub struct Socket {
     pub base_rtt: Option<Time>,
     /// By how much the latest delay exceeded the least.
     pub queueing: Option<Time>,
-    /// What the delay is of.
+    /// Definition of the delay.
     pub delay: Option<Delay>,
     /// Segments that the other end has received.
     pub delivered: u32,

@@ -17,7 +17,8 @@ pub trait Agent {
     /// [`handle_timeout`](Self::handle_timeout).
     fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<u32>;
 
-    /// When [`handle_timeout`](Self::handle_timeout) is to be called, as things are now.
+    /// Time of the next call of [`handle_timeout`](Self::handle_timeout), unless something else
+    /// happens first.
     fn timeout(&self) -> Option<Time>;
 
     /// The time of [`timeout`](Self::timeout) has come. Being early is harmless.
@@ -29,7 +30,7 @@ pub trait Agent {
     }
 }
 
-/// Whether a link carries packets.
+/// State of a link: up or down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// It does.

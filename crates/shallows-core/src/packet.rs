@@ -1,4 +1,4 @@
-//! What a mechanism may know of a packet.
+//! Properties of a packet that mechanisms may use.
 //!
 //! The simulator and the live switch carry different packets through the same port, so the port is
 //! generic over [`Packet`]: a small plain value that it copies in and out. A live switch keeps the

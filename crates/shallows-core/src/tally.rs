@@ -3,9 +3,9 @@
 /// A number of packets, and the bytes in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 

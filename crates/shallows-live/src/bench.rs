@@ -1,4 +1,4 @@
-//! How many frames a second the switch carries, and what they cost.
+//! Benchmark of the switch: frames per second and CPU time per frame.
 
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,10 +23,10 @@ const BATCH: usize = 32;
 /// Frames for the engine's part.
 const ENGINE_FRAMES: usize = 6_400 * BATCH;
 
-/// What one length of frames gave.
+/// Result for one frame length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Throughput {
-    /// How frames got in and out.
+    /// Kind of I/O.
     pub io: IoKind,
     /// Length of a frame.
     pub frame_bytes: usize,
@@ -34,9 +34,9 @@ pub struct Throughput {
     pub frames_per_s: f64,
     /// Share of the frames that came in and found no place.
     pub lost: f64,
-    /// What the switch takes for a frame in all.
+    /// Total time of the switch per frame.
     pub total_ns: f64,
-    /// What parsing, forwarding, marking and scheduling of a frame take of it.
+    /// Time of it for parsing, forwarding, marking and scheduling.
     pub engine_ns: f64,
     /// The rest: the devices.
     pub io_ns: f64,

@@ -23,20 +23,20 @@ use shallows_core::units::Time;
 
 use crate::lab::{self, LabError, Namespace, Unprivileged};
 
-/// How much of each stream goes to its file.
+/// Limit of each stream's bytes in its file.
 pub const MOST_OUTPUT: u64 = 64 << 20;
 
-/// How much of the end of each stream is kept in memory.
+/// Bytes kept in memory from the end of each stream.
 const MOST_KEPT: usize = 64 << 10;
 
 /// From one look at a program to the next.
 const TICK: Duration = Duration::from_millis(5);
 
-/// How long a program may take to end once it is asked to, and again once it is killed.
+/// Time that a program may take to end after the request, and again after the kill.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long after a program's end its last words are waited for. A child that it leaves behind may
-/// hold its output open for ever.
+/// Wait for a program's last output after its end. A child that it leaves behind may hold its
+/// output open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A program to run at a host.
@@ -53,15 +53,15 @@ pub struct CommandPlan {
     pub awaited: bool,
     /// Time limit.
     pub timeout: Time,
-    /// Who it runs as.
+    /// User that it runs as.
     pub user: CommandUser,
-    /// Whether it runs inside the host.
+    /// Inside the host's namespace, or outside.
     pub place: CommandPlace,
     /// True if the run is worth as much if it fails.
     pub may_fail: bool,
 }
 
-/// Who a program runs as.
+/// User that a program runs as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandUser {
     /// The user who called sudo, or nobody.
@@ -71,7 +71,7 @@ pub enum CommandUser {
     Root,
 }
 
-/// Where a program runs.
+/// Namespace that a program runs in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommandPlace {
     /// In the host's network namespace, with a view of `/sys` that has its devices and no BPF.
@@ -81,20 +81,20 @@ pub enum CommandPlace {
     Outside,
 }
 
-/// What became of a program.
+/// Outcome of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandOutcome {
-    /// What was asked for.
+    /// The plan.
     pub plan: CommandPlan,
-    /// How it ended.
+    /// The way it ended.
     pub ending: Ending,
-    /// What it printed.
+    /// Standard output.
     pub stdout: Captured,
-    /// What it complained about.
+    /// Standard error.
     pub stderr: Captured,
 }
 
-/// How a program ended.
+/// The way a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By itself, with this status.
@@ -355,7 +355,7 @@ impl Capture {
         }
     }
 
-    /// What there is once the stream has ended, or at the deadline. The thread reads on.
+    /// Captured output once the stream has ended, or at the deadline.
     fn finish(self, deadline: Instant) -> Captured {
         while !self.thread.is_finished() && Instant::now() < deadline {
             thread::sleep(TICK);

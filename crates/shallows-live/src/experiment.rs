@@ -21,12 +21,12 @@ use crate::switch::{
     set_nice, sharpen_timers,
 };
 use crate::traffic::{
-    Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober, STREAM_PORT, StreamTotals, Traffic,
-    TrafficError, prepare,
+    FlowControllers, Goodput, OperationTime, Outcome, Ping, ProbePlan, Prober, STREAM_PORT,
+    StreamTotals, Traffic, TrafficError, prepare,
 };
 use crate::xco::lab::{XcoLab, XcoLabError, XcoObserved, XcoPlan};
 
-/// How long a switch may take to open its devices.
+/// Time that a switch may take to open its devices.
 const START: Duration = Duration::from_secs(20);
 
 /// Niceness of the hosts' programs: ahead of what else the machine does, behind the switch.
@@ -41,6 +41,8 @@ pub struct Experiment {
     pub switch: SwitchConfig,
     /// The flows. Services are DSCPs, below 64.
     pub workload: Arc<Workload>,
+    /// Congestion controllers of some flows instead of the lab's.
+    pub controllers: FlowControllers,
     /// Of the jitter of UDP senders.
     pub seed: u64,
     /// Applications, which need an `until`.
@@ -51,7 +53,7 @@ pub struct Experiment {
     pub commands: Vec<CommandPlan>,
     /// A directory for what they print, which is made anew; none if it is not to be kept.
     pub outputs: Option<PathBuf>,
-    /// When the run ends, if not with its last flow and command.
+    /// End of the run, if not with its last flow and command.
     pub until: Option<Time>,
     /// XCo's controllers and coordinators.
     pub xco: Option<XcoPlan>,
@@ -59,20 +61,20 @@ pub struct Experiment {
     pub stages: Option<StageTagger>,
 }
 
-/// What was seen of a run.
+/// Observations of a run.
 #[derive(Debug)]
 pub struct Observed {
-    /// What became of each flow.
+    /// Outcome of each flow.
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
-    /// What applications did, and how long messages of UDP flows took where that is kept.
+    /// Operations of applications, and latencies of UDP messages where they are kept.
     pub operations: Vec<OperationTime>,
-    /// What UDP flows did, if there were any.
+    /// Totals of UDP flows, if there were any.
     pub streams: Option<StreamTotals>,
     /// The pings of each probe.
     pub pings: Vec<Vec<Ping>>,
-    /// What became of each command.
+    /// Outcome of each command.
     pub commands: Vec<CommandOutcome>,
     /// The switch's own report.
     pub report: Report,
@@ -80,7 +82,7 @@ pub struct Observed {
     pub offset: Time,
     /// Share of CPU time that the hypervisor took away.
     pub steal: Option<f64>,
-    /// How long the traffic ran.
+    /// Duration of the traffic.
     pub duration: Time,
     /// XCo's controllers and coordinators, if there were any.
     pub xco: Option<XcoObserved>,
@@ -190,7 +192,13 @@ impl Experiment {
         departures: &Arc<Departures>,
         interrupted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Seen, ExperimentError> {
-        let traffic = Traffic::prepare(lab, &self.workload, self.seed, departures)?;
+        let traffic = Traffic::prepare(
+            lab,
+            &self.workload,
+            &self.controllers,
+            self.seed,
+            departures,
+        )?;
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();
@@ -365,7 +373,7 @@ impl Drop for RunningSwitch {
     }
 }
 
-/// What a thread came to.
+/// Result of a thread.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     match thread.join() {
         Ok(result) => result,

@@ -53,7 +53,7 @@ pub struct ApplicationEntry {
 /// An application on a fabric, whose parameters make sense.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApplicationSetup {
-    /// What its latencies are called.
+    /// Name of its latency series.
     pub name: String,
     /// Service of the application's packets.
     pub service: u16,
@@ -151,7 +151,7 @@ impl ApplicationEntry {
         Ok(setup)
     }
 
-    /// What its latencies are called.
+    /// Name of its latency series.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.run.name())
     }

@@ -3,8 +3,8 @@
 use shallows_core::control::LinkState;
 use shallows_core::units::Time;
 
-/// What is wrong with a link, for tests of what TCP does about it. The packets take their time on
-/// the link and do not arrive.
+/// A fault of a link, to test TCP's recovery. Affected packets occupy the link for their time and
+/// do not arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -19,10 +19,10 @@ pub struct Fault {
 /// other paths if there are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkChange {
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// Which; the other direction of the cable is another link.
+    /// Link that changes; the other direction of the cable is a separate link.
     pub link: u32,
-    /// What it is from then on.
+    /// New state of the link.
     pub state: LinkState,
 }

@@ -1,4 +1,4 @@
-//! What hosts do to their packets before the NIC has them.
+//! Host mechanisms between the transport and the NIC.
 
 use std::borrow::Cow;
 
@@ -267,7 +267,7 @@ impl QjumpConfig {
         })
     }
 
-    /// When the first epoch of a host begins.
+    /// Start of a host's first epoch.
     pub fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
         match self.phase {
             Phase::Synchronized => Time::ZERO,

@@ -41,7 +41,7 @@ pub struct TransportOverride {
     pub services: Vec<u16>,
     /// The hosts that send; all if there are none.
     pub hosts: Vec<u32>,
-    /// What both ends of their connections speak.
+    /// Transport parameters of both ends of the connections.
     pub transport: TcpConfig,
 }
 
@@ -57,7 +57,12 @@ impl TransportOverride {
         usual: &'a TcpConfig,
         flow: &FlowSpec,
     ) -> &'a TcpConfig {
-        let found = overrides.iter().find(|transport| transport.covers(flow));
-        found.map_or(usual, |found| &found.transport)
+        let found = Self::position(overrides, flow);
+        found.map_or(usual, |found| &overrides[found].transport)
+    }
+
+    /// The index of the first override that covers a flow.
+    pub fn position(overrides: &[Self], flow: &FlowSpec) -> Option<usize> {
+        overrides.iter().position(|of| of.covers(flow))
     }
 }

@@ -284,7 +284,7 @@ pub enum XcoError {
     /// Pods.
     #[error(transparent)]
     Hierarchy(#[from] HierarchyError),
-    /// What one controller can have and several cannot.
+    /// A feature of single controllers that a hierarchy does not support.
     #[error(
         "a hierarchy has controllers of its own, out of band and without standby: leave out {0}"
     )]

@@ -28,7 +28,7 @@ const MOST_BANDS: usize = 16;
 pub struct Command {
     /// The words, for a shell; nothing where Linux has no equal.
     pub words: Option<String>,
-    /// How near it is.
+    /// Fidelity of the command.
     pub fidelity: Fidelity,
     /// The reason, in a sentence.
     pub says: String,

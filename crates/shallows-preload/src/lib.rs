@@ -41,7 +41,7 @@ macro_rules! original {
     }};
 }
 
-/// What sockets get.
+/// Mark that sockets receive.
 #[derive(Clone, Copy)]
 struct Mark {
     priority: Option<c_int>,

@@ -20,6 +20,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::error::ContentError;
+use crate::file::open_regular;
 
 /// Rows that are turned into columns at a time, and written as one row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 17;
@@ -29,7 +30,7 @@ pub(crate) const GROUP_ROWS: usize = 1 << 17;
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) data: Data,
-    /// Which cells are not empty, where some may be. There is a value below an empty one.
+    /// Presence of each cell, where cells may be empty. There is a value below an empty one.
     pub(crate) is_there: Option<Vec<bool>>,
 }
 
@@ -49,7 +50,7 @@ pub(crate) enum Data {
 
 /// A type that columns hold.
 pub(crate) trait Cell: Sized {
-    /// What the type is called, as in Arrow.
+    /// Name of the type, as in Arrow.
     const TYPE: &'static str;
 
     fn values(data: &Data) -> Option<&[Self]>;
@@ -257,7 +258,7 @@ pub(crate) struct ColumnsReader(SerializedFileReader<File>);
 
 impl ColumnsReader {
     pub(crate) fn open(path: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        Ok(Self(SerializedFileReader::new(File::open(path)?)?))
+        Ok(Self(SerializedFileReader::new(open_regular(path)?)?))
     }
 
     /// A value of the file's metadata.

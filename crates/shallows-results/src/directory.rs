@@ -16,13 +16,13 @@ use std::path::{Component, Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use crate::ResultsError;
-use crate::file::{read_named, write_named, write_text};
+use crate::file::{read_named, read_text, write_named, write_text};
 
 /// The list of the files that a run wrote.
 pub const LIST: &str = "run.sha256";
 /// Its first line. Lists of other programs do not have it.
 const HEADER: &str = "# Files of a Shallows run. The next run into this directory replaces them.";
-/// Where a run is written before it is complete.
+/// Directory in which a run is written before it is complete.
 const UNFINISHED: &str = ".shallows-unfinished";
 /// Removed first and put into place last: without it a directory holds no complete record.
 const SUMMARY: &str = "summary.json";
@@ -38,7 +38,7 @@ type Files = BTreeMap<PathBuf, BTreeSet<String>>;
 pub struct ResultDirectory {
     target: PathBuf,
     unfinished: PathBuf,
-    /// What the run before has left.
+    /// Files of the previous run.
     before: Files,
     /// True if the directory was not there before.
     created: bool,
@@ -76,12 +76,12 @@ impl ResultDirectory {
         })
     }
 
-    /// Where the run writes its files.
+    /// Directory in which the run writes its files.
     pub fn path(&self) -> &Path {
         &self.unfinished
     }
 
-    /// Where they will be.
+    /// Final directory of the files.
     pub fn target(&self) -> &Path {
         &self.target
     }
@@ -267,7 +267,7 @@ fn check(target: &Path, before: &Files) -> Result<(), Problem> {
 fn read_list(target: &Path) -> Result<Files, Problem> {
     let path = target.join(LIST);
     refuse_link(&path)?;
-    let text = match fs::read_to_string(&path) {
+    let text = match read_text(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Files::new()),
         text => text?,
     };

@@ -32,7 +32,7 @@ pub enum ResultsError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A file could not be read.
@@ -40,12 +40,12 @@ pub enum ResultsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// Cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// What is wrong with the content of a table; reported as the source of a [`ResultsError`].
+/// A problem with the content of a table; reported as the source of a [`ResultsError`].
 #[derive(Debug, Error, PartialEq)]
 pub(crate) enum ContentError {
     #[error("column {column} is missing")]

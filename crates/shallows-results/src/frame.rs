@@ -13,7 +13,7 @@ pub struct Frame {
     columns: Vec<(String, Cells)>,
 }
 
-/// What a column of a [`Frame`] holds.
+/// Values of a column of a [`Frame`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cells {
     /// Names.
@@ -86,7 +86,7 @@ impl Frame {
         &self.columns
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, cells)| cells.len())
     }

@@ -1,5 +1,5 @@
-//! How long operations of applications took: `latencies`, and `operations.csv` with what its
-//! numbers stand for.
+//! Latencies of applications' operations: `latencies`, and `operations.csv` with the names behind
+//! its numbers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 
-use crate::file::{read_named, write_whole};
+use crate::file::{open_regular, read_named, write_whole};
 use crate::probes::{Sample, SampleWriter};
 use crate::series::{Kind, Series, Value};
 use crate::statistics::{PercentileRule, Statistics};
@@ -16,37 +16,37 @@ use crate::{ResultsError, decimal};
 /// The name of the file of operations.
 pub const FILE: &str = "operations.csv";
 
-/// What an application does again and again.
+/// An operation that an application repeats.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Operation {
     /// The application.
     pub application: String,
-    /// What it calls the operation, such as `get`.
+    /// Name of the operation, such as `get`.
     pub name: String,
 }
 
 /// An operation that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Latency {
-    /// Which one.
+    /// The operation.
     pub operation: Operation,
-    /// When it began.
+    /// Start time.
     pub start: Time,
     /// The host that saw it.
     pub host: u32,
-    /// How long it took.
+    /// Latency of the operation.
     pub latency: Time,
 }
 
-/// What the latencies of an operation come to.
+/// Statistics of the latencies of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Which one.
+    /// The operation.
     #[serde(flatten)]
     pub operation: Operation,
-    /// How often it was done.
+    /// Number of operations.
     pub count: u64,
-    /// How long it took.
+    /// Statistics of its latency.
     #[serde(rename = "latency_us", with = "decimal::optional_statistics")]
     pub latency: Option<Statistics<Time>>,
 }
@@ -128,7 +128,7 @@ pub(crate) fn write_operations(
 pub(crate) fn read_operations(directory: &Path) -> Result<Vec<Operation>, ResultsError> {
     let path = directory.join(FILE);
     read_named(&path, || {
-        let mut reader = csv::Reader::from_path(&path)?;
+        let mut reader = csv::Reader::from_reader(open_regular(&path)?);
         let rows = reader.deserialize::<Operation>();
         Ok(rows.collect::<Result<Vec<_>, _>>()?)
     })

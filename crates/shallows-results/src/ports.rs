@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::{Rate, Time};
 
 use crate::ResultsError;
-use crate::file::{read_named, write_whole};
+use crate::file::{open_regular, read_named, write_whole};
 
 /// The name of the file.
 pub const FILE: &str = "ports.csv";
 
-/// What a link joins.
+/// Role of a link: the kinds of nodes that it joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkRole {
@@ -28,7 +28,7 @@ pub enum LinkRole {
 pub struct PortRecord {
     /// The name of the link, such as `leaf0->h3`.
     pub name: String,
-    /// What the link joins.
+    /// Role of the link.
     pub role: LinkRole,
     /// The rate of the link.
     pub rate: Rate,
@@ -132,7 +132,7 @@ pub fn write_ports(directory: &Path, ports: &[PortRecord]) -> Result<(), Results
 pub fn read_ports(directory: &Path) -> Result<Vec<PortRecord>, ResultsError> {
     let path = directory.join(FILE);
     read_named(&path, || {
-        let mut reader = csv::Reader::from_path(&path)?;
+        let mut reader = csv::Reader::from_reader(open_regular(&path)?);
         let mut ports = Vec::new();
         for row in reader.deserialize::<Row>() {
             let row = row?;

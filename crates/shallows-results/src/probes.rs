@@ -76,7 +76,7 @@ impl Sample for QueueSample {
     }
 }
 
-/// What a queue sent in an interval.
+/// Bytes that a queue sent in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThroughputSample {
     /// The end of the interval.
@@ -134,7 +134,7 @@ impl Sample for ThroughputSample {
     }
 }
 
-/// What a sender's congestion control has come to.
+/// State of a sender's congestion control.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowSample {
     /// The instant.
@@ -170,7 +170,7 @@ impl Sample for WindowSample {
 /// A round-trip time as a sender measured it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RttSample {
-    /// When the ACK came.
+    /// Arrival time of the ACK.
     pub time: Time,
     /// The flow.
     pub flow: u64,
@@ -224,7 +224,7 @@ impl Sample for GoodputSample {
 /// A ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PingSample {
-    /// When it was sent.
+    /// Send time.
     pub time: Time,
     /// The probe that sent it.
     pub probe: u32,
@@ -304,8 +304,7 @@ impl<S: Sample> SampleWriter<S> {
     }
 }
 
-/// How long packets waited in each queue, from a port's decision to keep one to its first bit on
-/// the wire.
+/// Waiting times of packets in each queue, from admission to the first bit on the wire.
 ///
 /// Times are counted in ranges no wider than a thousandth of them, so memory depends on the longest
 /// time and not on the number of packets. Those beyond [`SojournTimes::LONGEST`] count as that.
@@ -315,7 +314,7 @@ pub struct SojournTimes {
     ports: Vec<Vec<QueueTimes>>,
 }
 
-/// How long the packets of one queue waited.
+/// Waiting times in one queue.
 #[derive(Debug, Clone, Default)]
 struct QueueTimes {
     /// Packets that did not wait, as most do not.

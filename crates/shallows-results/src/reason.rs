@@ -1,4 +1,4 @@
-//! Why packets were marked or dropped, in words.
+//! Reasons of marks and drops, in words.
 
 use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};

@@ -1,4 +1,4 @@
-//! What became of one flow.
+//! The record of one flow.
 
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
@@ -33,7 +33,7 @@ pub(crate) const OPTIONAL_COLUMNS: [&str; 2] = ["sent", "dropped"];
 pub struct FlowRecord {
     /// The flow's number in its run.
     pub id: u64,
-    /// When the application asked for it.
+    /// Time at which the application requested it.
     pub start: Time,
     /// The host that sends.
     pub src: u32,
@@ -45,7 +45,7 @@ pub struct FlowRecord {
     pub service: u16,
     /// The flow completion time; `None` if the run ended first.
     pub fct: Option<Time>,
-    /// What the flow completion time would be on an idle path.
+    /// Ideal flow completion time, on an idle path.
     pub ideal_fct: Time,
     /// Packets that were sent again.
     pub retransmits: u32,
@@ -67,13 +67,13 @@ impl FlowRecord {
         (self.ideal_fct > Time::ZERO).then(|| fct.ps() as f64 / self.ideal_fct.ps() as f64)
     }
 
-    /// When it was finished, if it was.
+    /// Finish time, if it finished.
     pub fn finish(&self) -> Option<Time> {
         self.fct.map(|fct| self.start.saturating_add(fct))
     }
 }
 
-/// Whether a run came to its end or was interrupted. In files it is the flag `partial`.
+/// Completeness of a run: complete, or interrupted. In files it is the flag `partial`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "bool", from = "bool")]
 pub enum Completeness {

@@ -27,15 +27,15 @@ const SUMMARY: &str = "summary.json";
 pub struct RunRecord {
     /// The flows that started, in the order of their numbers.
     pub flows: Vec<FlowRecord>,
-    /// What the flows and ports come to; `None` of a run without flows.
+    /// Summary of flows and ports; `None` for a run without flows.
     pub summary: Option<Summary>,
     /// The ports, in the order of their numbers; empty if no table needs them.
     pub ports: Vec<PortRecord>,
-    /// What the numbers of operations in the table `latencies` stand for.
+    /// Operations by their numbers in the table `latencies`.
     pub operations: Vec<Operation>,
     /// Tables in memory, by the names of their files without extension.
     tables: BTreeMap<String, Series>,
-    /// Where the other tables are.
+    /// Directory of the other tables.
     directory: Option<PathBuf>,
 }
 

@@ -16,8 +16,8 @@ pub enum SizeClass {
     Large,
 }
 
-/// Where the classes end. The default is the papers' small (0, 100 KB], medium (100 KB, 10 MB] and
-/// large, with 1000 bytes to a KB.
+/// Upper bounds of the classes. The default is the papers' small (0, 100 KB], medium (100 KB, 10
+/// MB] and large, with 1000 bytes to a KB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Bounds")]

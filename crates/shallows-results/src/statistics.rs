@@ -65,7 +65,7 @@ impl Percentile {
     }
 }
 
-/// What is reported of many values.
+/// Statistics of many values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statistics<T> {
@@ -139,7 +139,7 @@ impl Statistics<f64> {
 }
 
 impl<T: Copy> Statistics<T> {
-    /// What the [`values`](Self::values) are called.
+    /// Names of the [`values`](Self::values).
     pub const NAMES: [&'static str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
 
     /// The values in the order of their names.

@@ -11,17 +11,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::{Bytes, Rate, Time};
 
-use crate::file::{read_named, write_text};
+use crate::file::{read_named, read_text, write_text};
 use crate::latencies::LatencySummary;
+use crate::long_lived::{LongLived, LongLivedSummary};
 use crate::record::{Completeness, FlowRecord};
 use crate::size_class::{ClassCounts, SizeClass, SizeClasses};
 use crate::statistics::{PercentileRule, Statistics};
 use crate::{ResultsError, decimal};
 
-/// What a run shows.
+/// Summary of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Whether the run came to its end.
+    /// Completeness of the run.
     #[serde(rename = "partial")]
     pub completeness: Completeness,
     /// Flows of each class.
@@ -30,11 +31,14 @@ pub struct Summary {
     pub timeouts: ClassCounts,
     /// Packets sent again, of unfinished flows too.
     pub retransmits: ClassCounts,
-    /// Where the classes end.
+    /// Goodput of flows without an end, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_lived: Option<LongLivedSummary>,
+    /// Bounds of the size classes.
     pub size_classes: SizeClasses,
-    /// Which percentiles these are.
+    /// Definition of the percentiles.
     pub percentile_rule: PercentileRule,
-    /// What the flow records do not tell.
+    /// Facts that the flow records do not contain.
     #[serde(flatten)]
     pub facts: RunFacts,
 }
@@ -72,7 +76,7 @@ impl<T> PerClass<T> {
     }
 }
 
-/// What the flows of one class show.
+/// Summary of the flows of one class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassSummary {
     /// All flows, finished or not.
@@ -91,13 +95,13 @@ pub struct ClassSummary {
     pub throughput_bps: Option<u64>,
 }
 
-/// What only the world that ran the flows can tell.
+/// Facts that only the world that ran the flows knows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
-    /// Which world it was.
+    /// The world.
     #[serde(default, skip_serializing_if = "World::is_simulated")]
     pub world: World,
-    /// How far its time went.
+    /// Simulated time covered.
     #[serde(rename = "simulated_s", with = "decimal::seconds")]
     pub simulated: Time,
     /// Links crossed, by every packet.
@@ -107,14 +111,17 @@ pub struct RunFacts {
     /// The engine that simulated it, and why it was this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// What the run took on this machine. It is in no file, because it is never the same twice.
+    /// Wall-clock time of the run. It is in no file, because it is never the same twice.
     #[serde(skip)]
     pub wall: Option<Duration>,
     /// Packets marked, by reason.
     pub marks: Vec<ReasonCounts>,
     /// Packets dropped, by reason.
     pub drops: Vec<ReasonCounts>,
-    /// How long operations of applications took.
+    /// Data packets that the limits of hosts dropped, by service (QJUMP).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_limit: Vec<ServiceDrops>,
+    /// Latencies of applications' operations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencySummary>,
     /// The levels that hosts have chosen for applications (QJUMP).
@@ -129,7 +136,7 @@ pub struct RunFacts {
         with = "decimal::optional_microseconds"
     )]
     pub longest_wait: Option<Time>,
-    /// How busy the links were.
+    /// Utilisation of the links.
     pub utilisation: Vec<Utilisation>,
     /// Loads of the workloads that have one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,7 +173,7 @@ pub struct MeasuredWindow {
     pub to: Option<Time>,
 }
 
-/// Where flows can run.
+/// The world that runs flows: simulated or live.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum World {
@@ -184,7 +191,7 @@ impl World {
     }
 }
 
-/// What was counted for one reason.
+/// Counts for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasonCounts {
     /// The reason in a word or two.
@@ -192,6 +199,15 @@ pub struct ReasonCounts {
     /// The counts.
     #[serde(flatten)]
     pub counts: ClassCounts,
+}
+
+/// Drops of one service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceDrops {
+    /// The service.
+    pub service: u16,
+    /// Number of packets.
+    pub packets: u64,
 }
 
 /// The levels that an application has come to at its hosts.
@@ -203,19 +219,19 @@ pub struct LevelSummary {
     pub hosts: Vec<u32>,
     /// At how many hosts its control connections have each level.
     pub control: Vec<u32>,
-    /// How often its level has changed at the host where that was most often.
+    /// Number of level changes at the host with the most.
     pub most_changes: u64,
     /// The last change at any host.
     #[serde(rename = "settled_s", with = "decimal::seconds")]
     pub settled: Time,
 }
 
-/// How busy some links of one kind were, as fractions of their rates.
+/// Utilisation of the links of one kind, as fractions of their rates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
-    /// Which links, such as "leaf to spine".
+    /// Kind of links, such as "leaf to spine".
     pub links: String,
-    /// How many.
+    /// Number of links.
     pub count: u64,
     /// Over all of them.
     pub mean: f64,
@@ -223,12 +239,12 @@ pub struct Utilisation {
     pub min: f64,
     /// The busiest one.
     pub max: f64,
-    /// How they were paused, where links can be.
+    /// Pauses, where links can be paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<PauseSummary>,
 }
 
-/// How some links of one kind were paused.
+/// Pauses of the links of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PauseSummary {
     /// Frames that stopped one of them, or a queue of it.
@@ -251,6 +267,7 @@ impl Summary {
         let mut classes = PerClass::<FlowTimes>::default();
         let (mut timeouts, mut retransmits) = (ClassCounts::default(), ClassCounts::default());
         let (mut first, mut last) = (None, None);
+        let mut long_lived = LongLived::default();
         for record in records {
             let record = record.borrow();
             let class = size_classes.class_of(record.bytes);
@@ -260,6 +277,7 @@ impl Summary {
             retransmits.add(class, u64::from(record.retransmits));
             first = Some(first.map_or(record.start, |first: Time| first.min(record.start)));
             last = last.max(record.finish());
+            long_lived.add(record, facts.simulated);
         }
         if first.is_none() && facts.latencies.is_empty() {
             return Err(ResultsError::EmptyResult);
@@ -279,6 +297,7 @@ impl Summary {
             },
             timeouts,
             retransmits,
+            long_lived: long_lived.summarize(),
             size_classes,
             percentile_rule,
             facts,
@@ -300,13 +319,11 @@ impl Summary {
 
     /// Reads what [`write_json`](Self::write_json) wrote: the same summary but for its wall time.
     pub fn read_json(path: &Path) -> Result<Self, ResultsError> {
-        read_named(path, || {
-            Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
-        })
+        read_named(path, || Ok(serde_json::from_str(&read_text(path)?)?))
     }
 }
 
-/// What percentiles need of the flows of a class: 16 bytes for each.
+/// Data of a class's flows that percentiles need: 16 bytes for each.
 #[derive(Debug, Default)]
 struct FlowTimes {
     flows: u64,

@@ -22,7 +22,7 @@ const END: Time = Time::from_secs(200 * 24 * 3600);
 
 /// Looks on while a scenario is simulated. Every method does nothing by default.
 pub trait Observer {
-    /// When it wants to look at the simulation next, if it does.
+    /// Time of its next sample, if it takes one.
     fn next_sample(&self) -> Option<Time> {
         None
     }
@@ -47,7 +47,7 @@ pub trait Observer {
     }
 }
 
-/// What follows a sample.
+/// The observer's decision after a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The run goes on.

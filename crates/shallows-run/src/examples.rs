@@ -18,7 +18,7 @@ pub struct Example {
     pub text: &'static str,
 }
 
-/// What an example is for.
+/// Kind of an example: scenario or study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExampleKind {
     /// For `shallows run`.
@@ -41,13 +41,16 @@ macro_rules! example {
 
 impl Example {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         example!(Scenario, "quickstart", "quickstart.toml"),
         example!(Scenario, "dumbbell", "dumbbell.toml"),
         example!(Scenario, "incast", "incast.toml"),
         example!(Scenario, "sawtooth", "sawtooth.toml"),
         example!(Scenario, "pause", "pause.toml"),
+        example!(Scenario, "dcqcn", "dcqcn.toml"),
+        example!(Scenario, "timely", "timely.toml"),
         example!(Scenario, "live", "live.toml"),
+        example!(Scenario, "ear-beside-cubic", "ear-beside-cubic.toml"),
         example!(Scenario, "xco-incast", "xco-incast.toml"),
         example!(Scenario, "xco/failover", "xco/failover.toml"),
         example!(Scenario, "qjump/before", "qjump/before.toml"),

@@ -1,4 +1,4 @@
-//! What ends a run early.
+//! Failures: reasons why a run ends early.
 
 use shallows_results::ResultsError;
 use thiserror::Error;

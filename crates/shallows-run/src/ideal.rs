@@ -1,4 +1,4 @@
-//! What a flow would take if it were alone.
+//! Ideal completion times: the time that each flow would take alone.
 //!
 //! All segments leave back to back at the start, and no window or switch holds them up: full
 //! segments follow each other at the pace of the slowest link, and the last one is stored and
@@ -37,14 +37,14 @@ pub(crate) struct Ideal<'a> {
     pub(crate) completion: Completion,
 }
 
-/// Whether a connection begins with one.
+/// Connection setup before the first data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handshake {
     None,
     Syn,
 }
 
-/// What each flow of a scenario would take alone.
+/// Ideal completion time of each flow of a scenario.
 pub(crate) fn fcts(
     plan: &RunPlan,
     (handshake, completion): (Handshake, Completion),
@@ -123,9 +123,9 @@ impl Ideal<'_> {
 /// Packets of one size and a last one of another, where they have come to.
 #[derive(Debug)]
 struct Train {
-    /// How many there are before the last.
+    /// Number of full packets before the last one.
     fulls: u64,
-    /// When the first and the last of them have arrived, and when the last packet has.
+    /// Arrival times of the first and the last full packet, and of the last packet.
     first_full: Time,
     last_full: Time,
     last: Time,

@@ -43,6 +43,8 @@ mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
 mod measure;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod measurements;
 mod plan;
 mod platform;
 mod recorder;
@@ -50,8 +52,6 @@ pub mod report;
 mod run;
 pub mod scenario;
 mod schema;
-#[cfg(all(feature = "live", target_os = "linux"))]
-pub mod sights;
 mod underway;
 mod world;
 

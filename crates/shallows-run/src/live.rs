@@ -8,6 +8,7 @@ mod plan;
 mod record;
 mod results;
 mod scale;
+mod transports;
 mod xco;
 
 use std::path::{Path, PathBuf};
@@ -29,12 +30,12 @@ use crate::plan::RunPlan;
 use crate::run::{begin_output, nothing};
 use crate::scenario::{LiveCommand, ScenarioConfig};
 use crate::world::{Admitted, Options, Run, World};
-use controller::Chosen;
 pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
 pub use record::{add_goodput, link_name, roles};
 pub use results::{facts, records};
-use scale::Scale;
+use scale::Slowdown;
+use transports::Controllers;
 
 /// A run that lost more of its CPUs than this to other virtual machines shows nothing.
 const MOST_STEAL: f64 = 0.03;
@@ -53,7 +54,7 @@ impl World for Live {
         let Some(factor) = self.scale else {
             return Ok(Admitted::new(plan));
         };
-        let scale = Scale::new(factor).context("--scale")?;
+        let scale = Slowdown::new(factor).context("--scale")?;
         let RunPlan {
             mut scenario,
             model,
@@ -76,8 +77,8 @@ impl World for Live {
             return Err(anyhow!("observers look on simulations; a live run has none").into());
         }
         let scenario = &plan.scenario;
-        let controller = Chosen::new(scenario)?;
-        let mut experiment = plan::experiment(plan, &controller)?;
+        let controllers = Controllers::load(plan)?;
+        let mut experiment = plan::experiment(plan, &controllers)?;
         let ideal = ideal_fcts(plan)?;
         let Some((out, format)) = options.out else {
             return Err(anyhow!("a live run needs a directory for its results").into());
@@ -177,8 +178,8 @@ pub fn summarized(
 pub(crate) fn plan_of(scenario: &crate::Scenario) -> Result<String, crate::Diagnostic> {
     let plan = scenario.build()?;
     admit::refuse(&plan, None)?;
-    let wanted = controller::Wanted::of(scenario)?;
-    let planned = plan::experiment(&plan, &Chosen::named("reno"));
+    let wanted = transports::Wishes::of(&plan)?;
+    let planned = plan::experiment(&plan, &Controllers::named(&plan));
     let experiment = match planned {
         Ok(experiment) => experiment,
         Err(Failure::Scenario(diagnostic)) => return Err(diagnostic),
@@ -200,8 +201,8 @@ pub fn observe(
     outputs: Option<PathBuf>,
     interrupted: &AtomicBool,
 ) -> Result<Observed, Failure> {
-    let controller = Chosen::new(&plan.scenario)?;
-    let mut experiment = plan::experiment(plan, &controller)?;
+    let controllers = Controllers::load(plan)?;
+    let mut experiment = plan::experiment(plan, &controllers)?;
     experiment.outputs = outputs;
     let observed = experiment.run(&|| interrupted.load(Ordering::Relaxed));
     Ok(observed.map_err(anyhow::Error::from)?)
@@ -255,7 +256,7 @@ fn failure(of: &CommandOutcome) -> anyhow::Error {
     )
 }
 
-/// What the commands of a scenario are, one a line, for people to read before they run.
+/// Lists the commands of a scenario, one per line, for people to read before they run.
 pub fn describe_commands(scenario: &ScenarioConfig) -> String {
     let commands = scenario.live.commands.iter();
     let line = |command: &LiveCommand| {

@@ -14,7 +14,7 @@ use crate::scenario::{Diagnostic, Probes, Scenario};
 pub struct RunPlan {
     /// The scenario.
     pub scenario: Scenario,
-    /// What runs, in either world.
+    /// The model, for either world.
     pub model: Model,
     /// Time series to record besides the flows.
     pub probes: Probes,

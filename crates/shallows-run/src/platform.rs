@@ -1,4 +1,4 @@
-//! What the operating system provides: CPUs, memory, the clock.
+//! Facts about the operating system: CPUs, memory, the clock.
 //!
 //! Everything that another target may lack is asked for here, and answered with "unknown" where it
 //! is. Linux is tested; on macOS the memory is unknown, and on `wasm32` the clock too. Neither of
@@ -20,7 +20,7 @@ pub fn program() -> io::Result<PathBuf> {
     }
 }
 
-/// How many threads can run at once.
+/// Number of threads that can run at once.
 pub(crate) fn cpus() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }

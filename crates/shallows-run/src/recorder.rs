@@ -7,7 +7,7 @@ use shallows_core::port::{Accounting, DropReason, EgressPort, PortConfig};
 use shallows_core::units::{Bytes, Time};
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::FlowSpec;
-use shallows_results::pcapng::{self, Capture, Interface};
+use shallows_results::pcapng::{self, Capture, Interface, RocePacket};
 use shallows_results::ports::{LinkRole, PortRecord};
 use shallows_results::probes::{
     GoodputSample, QueueSample, RttSample, Sample, SampleWriter, SojournTimes, ThroughputSample,
@@ -23,9 +23,9 @@ use crate::plan::RunPlan;
 use crate::scenario::{Sampled, link_name};
 use crate::underway::Underway;
 
-/// Where the tables of probes go.
+/// Destination of the tables of probes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum TableDestination<'a> {
     /// Into a directory, as they come.
     Directory(&'a Path, Format),
     /// Into the record of the run. Captures, which are files for Wireshark, are left out.
@@ -36,7 +36,7 @@ pub(crate) enum Place<'a> {
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
     plan: &'a RunPlan,
-    place: Place<'a>,
+    place: TableDestination<'a>,
     queues: Option<Sampler<'a, QueueSample>>,
     throughput: Option<Sampler<'a, ThroughputSample>>,
     /// Bytes that the queues of the sampled ports had sent at the last sample.
@@ -65,7 +65,7 @@ struct Captured {
     file: Capture,
     /// The links, by the numbers of their interfaces.
     links: Vec<u32>,
-    /// How long the messages of each UDP flow are.
+    /// Message length of each UDP flow.
     messages: BTreeMap<u32, Bytes>,
     /// Packets that others may still come before.
     pending: Vec<CapturedPacket>,
@@ -73,7 +73,10 @@ struct Captured {
 
 impl<'a> Recorder<'a> {
     /// Begins the tables of the probes that the scenario has.
-    pub(crate) fn create(plan: &'a RunPlan, place: Place<'a>) -> Result<Self, ResultsError> {
+    pub(crate) fn create(
+        plan: &'a RunPlan,
+        place: TableDestination<'a>,
+    ) -> Result<Self, ResultsError> {
         let probes = &plan.probes;
         let watch = &probes.watch;
         let sent = match &probes.throughput {
@@ -85,7 +88,7 @@ impl<'a> Recorder<'a> {
             }
         };
         let capture = match place {
-            Place::Directory(directory, _) if !watch.captured.is_empty() => {
+            TableDestination::Directory(directory, _) if !watch.captured.is_empty() => {
                 let transport = &plan.transport;
                 let window = u64::from(transport.receive_window) * u64::from(transport.segment);
                 let path = directory.join("capture.pcapng");
@@ -215,8 +218,8 @@ impl<'a> Recorder<'a> {
     pub(crate) fn complete(self, record: &mut RunRecord) -> Result<Vec<String>, ResultsError> {
         let mut files = Vec::new();
         let extension = match self.place {
-            Place::Directory(_, format) => format.extension(),
-            Place::Memory => "",
+            TableDestination::Directory(_, format) => format.extension(),
+            TableDestination::Memory => "",
         };
         let mut add = |name: &str, table: Option<Series>| match table {
             Some(table) => record.insert(name, table),
@@ -239,11 +242,11 @@ impl<'a> Recorder<'a> {
         }
         if let Some(sojourns) = self.sojourns {
             let table = match self.place {
-                Place::Directory(directory, format) => {
+                TableDestination::Directory(directory, format) => {
                     sojourns.write(directory, format)?;
                     None
                 }
-                Place::Memory => Some(sojourns.table()),
+                TableDestination::Memory => Some(sojourns.table()),
             };
             add(SojournTimes::FILE, table);
         }
@@ -311,7 +314,7 @@ impl Observer for Recorder<'_> {
 impl<'a, S: Sample> Sampler<'a, S> {
     fn create(
         sampled: Option<&'a Sampled>,
-        place: Place<'_>,
+        place: TableDestination<'_>,
     ) -> Result<Option<Self>, ResultsError> {
         let Some(sampled) = sampled else {
             return Ok(None);
@@ -333,10 +336,10 @@ fn due<'s, 'a, S>(
     sampler.ticks.is_due(now).then_some(sampler)
 }
 
-fn writer<S: Sample>(place: Place<'_>) -> Result<SampleWriter<S>, ResultsError> {
+fn writer<S: Sample>(place: TableDestination<'_>) -> Result<SampleWriter<S>, ResultsError> {
     match place {
-        Place::Directory(directory, format) => SampleWriter::create(directory, format),
-        Place::Memory => Ok(SampleWriter::in_memory()),
+        TableDestination::Directory(directory, format) => SampleWriter::create(directory, format),
+        TableDestination::Memory => Ok(SampleWriter::in_memory()),
     }
 }
 
@@ -382,10 +385,16 @@ fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
         size: packet.size,
         dscp: packet.dscp,
         ecn: packet.ecn,
-        content: match packet.content {
-            Content::Segment(segment) => pcapng::Content::Segment(segment),
-            Content::Ack(ack) => pcapng::Content::Ack(ack),
-            Content::Datagram(datagram) => pcapng::Content::Datagram { datagram, message },
+        content: match (packet.content, packet.roce_segment) {
+            (Content::Segment(segment), None) => pcapng::Content::Segment(segment),
+            (Content::Ack(ack), None) => pcapng::Content::Ack(ack),
+            (Content::Segment(segment), Some(full)) => {
+                pcapng::Content::Roce(RocePacket::data(&segment, full))
+            }
+            (Content::Ack(ack), Some(full)) => {
+                pcapng::Content::Roce(RocePacket::answer(&ack, full))
+            }
+            (Content::Datagram(datagram), _) => pcapng::Content::Datagram { datagram, message },
         },
     }
 }

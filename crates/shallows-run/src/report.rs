@@ -1,4 +1,4 @@
-//! What a run shows: records of its flows and what its ports counted.
+//! Reports of a run: records of its flows and the counters of its ports.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{
-    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
+    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, ServiceDrops, Utilisation,
+    World,
 };
 use shallows_sim::{PauseStats, Simulation};
 
@@ -121,7 +122,7 @@ pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
         .collect()
 }
 
-/// What only the simulation can tell.
+/// Facts that only the simulation knows.
 pub fn facts(
     simulation: &Simulation,
     plan: &RunPlan,
@@ -147,6 +148,7 @@ pub fn facts(
         wall: Some(wall),
         marks: marks(simulation, &plan.fabric, counts.marks),
         drops: drops(simulation, plan),
+        over_limit: over_limit(simulation),
         latencies: Vec::new(),
         levels: levels(simulation, &plan.fabric),
         longest_wait: (0..plan.fabric.hosts())
@@ -163,7 +165,7 @@ pub fn facts(
     }
 }
 
-/// What the facts of a run take from its flows.
+/// Totals over flows that the facts of a run need.
 #[derive(Debug, Default)]
 struct FlowCounts {
     finished: u64,
@@ -277,6 +279,21 @@ fn refusals(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     counts.filter(|counts| counts.counts.total() > 0).collect()
 }
 
+/// Drops by the limits of hosts, by service.
+fn over_limit(simulation: &Simulation) -> Vec<ServiceDrops> {
+    let mut services: BTreeMap<u16, u64> = BTreeMap::new();
+    let over = simulation
+        .refusals()
+        .filter(|(_, of, _)| *of == Refusal::OverLimit);
+    for (flow, _, packets) in over {
+        *services.entry(flow.service).or_default() += u64::from(packets);
+    }
+    let drops = services.into_iter();
+    drops
+        .map(|(service, packets)| ServiceDrops { service, packets })
+        .collect()
+}
+
 /// Totals by reason, with the classes that are known of all of them where they have one reason.
 fn by_class(totals: &[(&str, u64)], known: ClassCounts) -> Vec<ReasonCounts> {
     let reasons = totals.iter().filter(|(_, total)| *total > 0).count();
@@ -312,7 +329,7 @@ fn queues(
     })
 }
 
-/// How busy the links were over `span`, by what they join.
+/// Utilisation of links over `span`, by role.
 fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utilisation> {
     let summarize = |(links, numbers): (String, Vec<u32>)| {
         let shares = numbers
@@ -343,7 +360,7 @@ pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<u32>> {
     })
 }
 
-/// How some links were paused over `span`.
+/// Pauses of some links over `span`.
 fn pauses(simulation: &Simulation, links: &[u32], span: Time) -> PauseSummary {
     let stats: Vec<_> = links.iter().map(|&link| simulation.pauses(link)).collect();
     let fraction =
@@ -370,7 +387,7 @@ fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, V
     groups
 }
 
-/// How busy a link was over `span`, as a fraction of its rate.
+/// Utilisation of a link over `span`, as a fraction of its rate.
 fn share(simulation: &Simulation, plan: &RunPlan, link: u32, span: Time) -> f64 {
     let rate = plan.fabric.link(link).rate;
     match rate.bps() as f64 / 8.0 * span.as_secs_f64() {

@@ -71,7 +71,7 @@ impl<W> Debug for Admitted<W> {
     }
 }
 
-/// How a plan is run, beyond what it says itself.
+/// Options of a run that are not part of its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// Directory of the results and format of its tables; none are written without. What it may
@@ -81,7 +81,7 @@ pub struct Options<'a> {
     pub threads: u32,
     /// Ends the run early, with partial results if it has begun.
     pub interrupted: Interrupt<'a>,
-    /// Where the records of flows are afterwards.
+    /// Destination of the flow records.
     pub flows: FlowRecords,
 }
 
@@ -97,7 +97,7 @@ impl Default for Options<'_> {
     }
 }
 
-/// Where the records of a run's flows are when it is over.
+/// Destination of the records of a run's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowRecords {
     /// In [`RunRecord::flows`], and in the directory of the results if there is one.
@@ -110,13 +110,13 @@ pub enum FlowRecords {
 /// A run that is over.
 #[derive(Debug)]
 pub struct Run {
-    /// What it left; without a summary if it had no flows.
+    /// The record; without a summary if the run had no flows.
     pub record: RunRecord,
-    /// Whether it came to its end.
+    /// Completeness of the run.
     pub completeness: Completeness,
     /// Names of the files that its probes left in the directory.
     pub probes: Vec<String>,
-    /// What else there is to say of a live run, line by line.
+    /// Additional lines of a live run's report.
     pub report: String,
     /// Everything that was seen of a live run.
     #[cfg(all(feature = "live", target_os = "linux"))]

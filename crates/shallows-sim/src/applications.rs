@@ -6,19 +6,19 @@ use shallows_core::units::Time;
 /// A latency that an application has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency<'a> {
-    /// What the application is called.
+    /// Name of the application.
     pub application: &'a str,
     /// The host that has seen it.
     pub host: u32,
-    /// What took so long.
+    /// Name of the operation.
     pub name: &'static str,
-    /// When it began.
+    /// Start time.
     pub start: Time,
-    /// How long it took.
+    /// Latency of the operation.
     pub latency: Time,
 }
 
-/// Where the connections of applications are, as all parts know it.
+/// Connections of applications, as all shards know them.
 #[derive(Debug, Default)]
 pub(crate) struct ApplicationPlan {
     /// The first of the numbers that stand for connections of applications, two for each: forth and

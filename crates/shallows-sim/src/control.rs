@@ -17,8 +17,8 @@ pub struct Control {
     pub agents: Vec<AgentSetup>,
     /// Transport of messages.
     pub carriage: Carriage,
-    /// Who sends to whom where messages are packets of the fabric, because paths are found before
-    /// the run. Other messages are lost.
+    /// Channels whose messages are packets of the fabric; their paths are found before the run.
+    /// Other messages are lost.
     pub channels: Vec<Channel>,
 }
 
@@ -40,12 +40,12 @@ pub enum HostAgent {
     Gate(Box<dyn GateAgent>),
 }
 
-/// What an agent must be for the simulator.
+/// An agent of the simulator without a gate.
 pub trait LoneAgent: Agent + Debug + Send {}
 
 impl<T: Agent + Debug + Send> LoneAgent for T {}
 
-/// What an agent that is a gate must be for the simulator.
+/// An agent of the simulator that is a gate too.
 pub trait GateAgent: Agent + Gate<Ticket> + Debug + Send {}
 
 impl<T: Agent + Gate<Ticket> + Debug + Send> GateAgent for T {}
@@ -84,7 +84,7 @@ impl Control {
         }
     }
 
-    /// How long messages out of band take, if there are any.
+    /// Delay of messages out of band, if there are any.
     pub(crate) fn delay(&self) -> Option<Time> {
         match self.carriage {
             Carriage::OutOfBand { delay } if !self.agents.is_empty() => Some(delay),

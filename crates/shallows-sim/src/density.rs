@@ -1,4 +1,4 @@
-//! How much a run has to do in a short time, before it begins.
+//! Density of a run's events in time, estimated before it begins.
 //!
 //! Threads wait for each other about once a lookahead. Where links cannot carry many packets in that
 //! time, or the flows of the workload do not, they would wait longer than they work.

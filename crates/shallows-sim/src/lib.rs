@@ -6,6 +6,7 @@ mod applications;
 mod control;
 mod density;
 mod engine;
+mod execution;
 mod layers;
 mod network;
 mod packet;

@@ -41,17 +41,17 @@ struct Port {
     last_event: u32,
     /// True if an event that the port is ready is set.
     awaited: bool,
-    /// When the port sends the next of the packets that it holds; the greatest time if it has none.
+    /// Time at which the port sends the next of its stored packets; the greatest time if it has
+    /// none.
     due: Time,
-    /// How long after that time the packet may be taken from the port.
+    /// Time after a departure within which the packet must be taken from the port.
     lag: Time,
     egress: EgressPort<Ticket>,
 }
 
-/// How long after a port has sent a packet it may be asked for it. Nobody but the port, and the
-/// other end after the link's delay, can tell when that is: so it is asked for several packets at
-/// once, a slot before the other end has the first. Other parts hear of a packet early, at once where
-/// the link is short.
+/// Time after a departure within which a port must be polled. The far end sees the packet one link
+/// delay later, so departures are collected in batches, up to a slot before the first arrives.
+/// Packets to other shards are collected early, and at once where the link is short.
 pub(crate) fn lag(delay: Time, is_local: bool) -> Time {
     if is_local {
         delay.saturating_sub(SLOT)
@@ -68,7 +68,7 @@ const SHORT: Time = Time::from_us(2);
 /// In place of the part that a link leads to: something is to happen to its packets.
 pub(crate) const WATCHED: u32 = u32::MAX;
 
-/// How a packet has left a port.
+/// Departure of a packet from a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) link: u32,
@@ -77,11 +77,11 @@ pub(crate) struct Sent {
     /// The queue that it was in, and for how long.
     pub(crate) queue: usize,
     pub(crate) sojourn: Time,
-    /// When it is at the end of the link.
+    /// Arrival at the end of the link.
     pub(crate) arrival: Time,
 }
 
-/// What became of a packet that a port was given.
+/// Outcome of a packet given to a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
     /// Nothing: first [`Network::depart`] must take what the port sends before.
@@ -157,7 +157,7 @@ impl Network {
         self.hops
     }
 
-    /// How many ports there are.
+    /// Number of ports.
     pub(crate) fn ports(&self) -> u32 {
         self.ports.len() as u32
     }
@@ -307,7 +307,7 @@ impl Network {
         self.ports[port as usize].egress.has_dropped()
     }
 
-    /// When a port sends the next of the packets that it holds; the greatest time if it has none.
+    /// Time at which a port sends the next of its stored packets; the greatest time if it has none.
     pub(crate) fn due(&self, port: u32) -> Time {
         self.ports[port as usize].due
     }
@@ -327,7 +327,8 @@ impl Network {
         }
     }
 
-    /// What says how an event of a slot, with its number there, collides with others at a port.
+    /// Function that tells how an event of a slot, with its number there, collides with others at a
+    /// port.
     #[inline]
     pub(crate) fn collisions(&mut self) -> impl FnMut(u32, (u64, u32)) -> Collision {
         let ports = &mut self.ports[..];

@@ -2,7 +2,7 @@
 
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{Ack, SackBlocks, Segment};
+use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment};
 use shallows_core::units::Time;
 
 use crate::ticket::{Header, Ticket};
@@ -12,7 +12,7 @@ use crate::ticket::{Header, Ticket};
 pub(crate) struct Packet {
     /// First byte of data, or the next byte that an ACK asks for; in a datagram the message.
     seq: u64,
-    /// When the segment was sent; in an ACK the time that it echoes.
+    /// Send time of the segment; in an ACK the echoed time.
     sent_at: Time,
     /// Data: the flow that it is of; datagrams have their fragment and the number of fragments
     /// above it, 16 bits each; control messages have the place of their bytes. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
@@ -21,7 +21,7 @@ pub(crate) struct Packet {
     pub(crate) ticket: Ticket,
 }
 
-/// What kind of packet it is, bit by bit.
+/// Kind of packet, bit by bit.
 struct Flags;
 
 impl Flags {
@@ -33,13 +33,16 @@ impl Flags {
     const SACK: u8 = 32;
     const DATAGRAM: u8 = 64;
     const CONTROL: u8 = 128;
+    /// The lower of two bits for the kind of an ACK, which is no retransmission and has no CWR.
+    const KIND: u32 = 2;
+    const KINDS: [AckKind; 4] = [AckKind::Ack, AckKind::Nak, AckKind::Cnp, AckKind::Ack];
 
     fn set(condition: bool, flag: u8) -> u8 {
         if condition { flag } else { 0 }
     }
 }
 
-/// Who a packet belongs to and how it travels.
+/// Connection, addresses and route of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
     pub(crate) connection: u32,
@@ -55,7 +58,7 @@ pub(crate) struct Length {
     pub(crate) size: u16,
 }
 
-/// What an ACK says beyond its header; rare, so kept aside.
+/// Fields of an ACK beyond its header; rare, so kept aside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selective {
     pub(crate) sack: SackBlocks,
@@ -100,7 +103,8 @@ impl Packet {
         let flags = Flags::ACK
             | Flags::set(ack.syn, Flags::SYN)
             | Flags::set(ack.ece, Flags::ECE)
-            | Flags::set(selective.is_some(), Flags::SACK);
+            | Flags::set(selective.is_some(), Flags::SACK)
+            | (ack.kind as u8) << Flags::KIND;
         Self {
             seq: ack.ack,
             sent_at: ack.echo,
@@ -190,7 +194,7 @@ impl Packet {
         self.has(Flags::CONTROL)
     }
 
-    /// Where the bytes of a control message are.
+    /// Index of a control message's bytes.
     pub(crate) fn payload(&self) -> u32 {
         self.extra as u32
     }
@@ -248,6 +252,12 @@ impl Packet {
         }
     }
 
+    /// Returns whether it is a packet with data of a reliable transport.
+    #[inline]
+    pub(crate) fn is_data(&self) -> bool {
+        !self.has(Flags::ACK | Flags::DATAGRAM | Flags::CONTROL)
+    }
+
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
         self.has(Flags::ACK)
@@ -268,7 +278,7 @@ impl Packet {
         }
     }
 
-    /// Where the selective part of an ACK is.
+    /// Index of the selective part of an ACK.
     #[inline]
     pub(crate) fn selective(&self) -> Option<u32> {
         self.has(Flags::SACK).then_some(self.extra as u32)
@@ -302,6 +312,7 @@ impl Packet {
             None => (SackBlocks::default(), Time::from_ps(self.extra)),
         };
         Ack {
+            kind: Flags::KINDS[usize::from(self.ticket.flags() >> Flags::KIND & 3)],
             ack: self.seq,
             echo: self.sent_at,
             one_way_delay,

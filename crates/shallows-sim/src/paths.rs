@@ -7,16 +7,20 @@ use rustc_hash::{FxHashMap, FxHasher};
 /// Set in what ends a path: the packet is at its host. The rest is the link of the host's NIC.
 pub(crate) const ARRIVED: u32 = 1 << 31;
 
+/// Set in place of the number of a port that another part has. The rest is that part.
+pub(crate) const FOREIGN: u32 = 1 << 30;
+
 /// All paths, one after the other; a packet holds the position of its next link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Where the path with a hash begins. Of two paths with one hash, only the first is known.
+    /// Index of the first link of the path with a hash. Of two paths with one hash, only the first
+    /// is known.
     known: FxHashMap<u64, u32>,
 }
 
 impl Paths {
-    /// Where a path begins that ends at the host with this NIC.
+    /// Index of the first link of a path that ends at the host with this NIC.
     pub(crate) fn intern(&mut self, path: &[u32], nic: u32) -> u32 {
         let mut hasher = FxHasher::default();
         path.hash(&mut hasher);

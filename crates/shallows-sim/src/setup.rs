@@ -15,7 +15,7 @@ use crate::applications::{ApplicationPlan, PlannedConnection};
 use crate::control::{AgentSetup, Control, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::layers::{EngineChoice, LayerPlan, NoLayers};
+use crate::layers::EngineChoice;
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::ports::PortSetup;
@@ -29,7 +29,7 @@ use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::Watch;
 use crate::workload::{FlowSpec, Workload};
 
-/// What a simulation starts from: a model and settings, of which applications and agents become
+/// Start state of a simulation: a model and settings, whose applications and agents become
 /// connections.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -125,24 +125,6 @@ impl Setup {
             return 1;
         }
         self.threads
-    }
-
-    /// The layers that the run goes by, or why it goes by the event queue. `fits` says what was
-    /// found before the agents moved to their hosts.
-    pub(crate) fn layers(
-        &self,
-        fits: Result<(), NoLayers>,
-        threads: u32,
-        (paths, smallest): (&Paths, u32),
-    ) -> Result<Result<LayerPlan, NoLayers>, NoLayers> {
-        let plan = fits.and_then(|()| LayerPlan::new(self, paths, smallest));
-        match self.engine {
-            EngineChoice::Events => Ok(Err(NoLayers::Demanded)),
-            EngineChoice::Layers => plan.map(Ok),
-            EngineChoice::Automatic => {
-                Ok(plan.and_then(|plan| plan.pays(self, threads).map(|()| plan)))
-            }
-        }
     }
 
     /// The hosts that have gates.
@@ -311,8 +293,14 @@ impl Setup {
         special.chain(others).fold(self.transport.header, u32::min)
     }
 
-    fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
+    pub(crate) fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
         TransportOverride::choose(&self.overrides, &self.transport, flow)
+    }
+
+    /// Returns whether some connections are paced.
+    pub(crate) fn has_pace(&self) -> bool {
+        let special = self.overrides.iter().map(|special| &special.transport);
+        special.chain([&self.transport]).any(TcpConfig::is_paced)
     }
 
     /// All paths in use, and where those of each flow begin.
@@ -370,11 +358,13 @@ impl Setup {
     }
 }
 
-/// Where each host is.
+/// Shard and NIC port of each host.
 pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
     let place = |host| {
-        let (part, port) = partition.place(fabric.uplink(host));
-        HostPlace { part, port }
+        let uplink = fabric.uplink(host);
+        let (part, port) = partition.place(uplink);
+        let rate = fabric.link(uplink).rate;
+        HostPlace { part, port, rate }
     };
     (0..fabric.hosts()).map(place).collect()
 }

@@ -11,20 +11,21 @@ use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::ConfigError as TcpError;
+use shallows_core::transport::SendingEnd as _;
 use shallows_core::units::{Bytes, Time};
 use shallows_model::{Barriers, ControlError, LinkChange, Model};
 use thiserror::Error;
 
 use crate::applications::Latency;
 use crate::control::Control;
-use crate::density;
+use crate::execution::{self, Traffic};
 use crate::hosts::QjumpError;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{self, Engine, EngineChoice, NoLayers};
 use crate::network::Network;
-use crate::parallel::{Crew, DENSE};
+use crate::parallel::Crew;
 use crate::partition::Partition;
-use crate::paths::{ARRIVED, Paths};
+use crate::paths::{FOREIGN, Paths};
 use crate::routing::{NoPath, Router, selectors};
 use crate::setup::{Setup, places, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
@@ -37,7 +38,7 @@ use crate::workload::FlowSpec;
 pub struct Settings {
     /// Agents of control protocols.
     pub control: Control,
-    /// What to keep of packets on their way.
+    /// Packets to observe on their way.
     pub watch: Watch,
     /// Threads to use at most. Results do not depend on it.
     pub threads: u32,
@@ -69,7 +70,7 @@ pub enum SetupError {
     /// The transport.
     #[error("transport: {0}")]
     Transport(#[from] TcpError),
-    /// What UDP flows send.
+    /// Configuration of UDP flows.
     #[error("datagrams: {0}")]
     Datagrams(#[from] UdpError),
     /// The limits of hosts.
@@ -87,7 +88,7 @@ pub enum SetupError {
         level: u16,
         /// Its smallest packets.
         size: u32,
-        /// What the level may send in an epoch.
+        /// Bytes per epoch of the level.
         allotment: Option<Bytes>,
     },
     /// An application.
@@ -101,7 +102,7 @@ pub enum SetupError {
     NoPath {
         /// Its number.
         flow: usize,
-        /// Which hosts.
+        /// The two hosts.
         reason: NoPath,
     },
     /// The system gives us no threads.
@@ -115,10 +116,10 @@ pub enum SetupError {
     NoFlows,
 }
 
-/// What became of a flow.
+/// Outcome of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowOutcome {
-    /// When it started, or will start.
+    /// Start time; may be in the future.
     pub start: Time,
     /// From its start to its completion, if it was completed.
     pub fct: Option<Time>,
@@ -140,7 +141,7 @@ pub struct FlowOutcome {
     pub delivered: u64,
 }
 
-/// What both ends of a UDP flow did.
+/// Counters of both ends of a UDP flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramStats {
     /// The sender.
@@ -173,7 +174,7 @@ impl FlowOutcome {
         }
     }
 
-    /// What two parts saw of a flow, together.
+    /// Merges the views of two shards on a flow.
     fn merge(self, other: Self) -> Self {
         Self {
             start: self.start.min(other.start),
@@ -191,7 +192,7 @@ impl FlowOutcome {
     }
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Simulated time.
@@ -204,7 +205,7 @@ pub struct Progress {
     pub events: u64,
 }
 
-/// Whether there is more to do.
+/// Status of a run: events left, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Call [`Simulation::run`] again.
@@ -217,9 +218,9 @@ pub enum Status {
 #[derive(Debug)]
 pub struct Simulation {
     world: Arc<World>,
-    /// How many of the flows are those of the workload.
+    /// Number of flows of the workload; those of applications follow.
     flows: usize,
-    /// What the applications are called.
+    /// Names of the applications.
     applications: Vec<String>,
     shards: Vec<Shard>,
     partition: Partition,
@@ -236,7 +237,7 @@ pub struct Simulation {
     changes: Vec<LinkChange>,
 }
 
-/// What the sender of a flow does at a moment.
+/// State of a flow's sender at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderState {
     /// Congestion window in bytes.
@@ -271,23 +272,20 @@ impl Simulation {
             hosts.entry(part.host).or_default().parts.push(part);
         }
         setup.control.check(&setup.fabric)?;
-        let (mut threads, delay) = (setup.usable_threads(), setup.control.delay());
+        let (threads, letters) = (setup.usable_threads(), setup.control.delay());
         let fits = layers::refuse(&setup);
         let control = setup.add_agents(&mut hosts);
         let (mut paths, routes) = setup.routes(interrupt)?;
         let is_fixed = setup.changes.is_empty();
-        let smallest = setup.smallest_packet(&control, &applications);
-        let (mut plan, engine) = match setup.layers(fits, threads, (&paths, smallest))? {
-            Ok(plan) => {
-                threads = 1;
-                let engine = plan.engine();
-                (Some(plan.with_letters(delay)), engine)
-            }
-            Err(reason) => (None, Engine::Events(reason)),
+        let traffic = Traffic {
+            paths: &paths,
+            routes: &routes,
+            smallest: setup.smallest_packet(&control, &applications),
+            letters,
+            has_others: !applications.connections.is_empty() || !control.hosts.is_empty(),
         };
-        let has_others = !applications.connections.is_empty() || !control.hosts.is_empty();
-        let routed = (&paths, &routes[..], has_others);
-        let (partition, lookaheads) = divide(&setup, threads, smallest, delay, routed);
+        let execution = execution::choose(&setup, fits, threads, traffic)?;
+        let (partition, mut plans) = (execution.partition, execution.layers.into_iter());
         let watched = watched_links(&setup, &partition);
         let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
         let warm_ups = setup.warm_ups((&paths, &routes), interrupt)?;
@@ -296,9 +294,11 @@ impl Simulation {
             router: setup.router.clone(),
             routes,
         });
+        let has_pace = setup.has_pace();
         let world = Arc::new(World {
             warm_ups,
             workload: setup.workload,
+            has_pace,
             transport: setup.transport,
             overrides: setup.overrides,
             connections: setup.connections,
@@ -335,13 +335,13 @@ impl Simulation {
                 watched: watched.clone(),
                 keeps: (setup.watch.rtt, setup.watch.drops),
                 pauses: pauses.take(),
-                layers: plan.take(),
+                layers: plans.next(),
                 starting: world.workload.timed().filter(local).collect(),
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
             }))
         };
         let shards: Result<Vec<_>, SetupError> = (0..partition.parts()).map(make).collect();
-        let crew = Crew::new(&lookaheads, setup.engine).map_err(Arc::new)?;
+        let crew = Crew::new(&execution.ties, setup.engine).map_err(Arc::new)?;
         setup.changes.sort_by_key(|change| Reverse(change.at));
         Ok(Self {
             shards: shards?,
@@ -351,7 +351,7 @@ impl Simulation {
             uplinks: setup.fabric.uplinks(),
             partition,
             crew,
-            engine,
+            engine: execution.engine,
             router: setup.router,
             paths: if is_fixed { Paths::default() } else { paths },
             routes: kept_routes,
@@ -422,13 +422,13 @@ impl Simulation {
         Status::Finished
     }
 
-    /// When the next event is, if there is one.
+    /// Time of the next event, if there is one.
     pub fn next_time(&self) -> Option<Time> {
         self.shards.iter().filter_map(Shard::next_time).min()
     }
 
-    /// What was seen of packets since the last call, in the order of time, but that waiting times are
-    /// only in the order of their link.
+    /// Observations since the last call, in order of time; waiting times are in order within their
+    /// link only.
     pub fn take_observations(&mut self) -> Vec<Observation> {
         let seen = self.shards.iter_mut().map(Shard::take_observations);
         seen.reduce(|mut all, more| {
@@ -438,7 +438,7 @@ impl Simulation {
         .unwrap_or_default()
     }
 
-    /// What the sender of a flow does now, if it has something to send.
+    /// Current state of a flow's sender, if it has something to send.
     pub fn sender(&self, flow: u32) -> Option<SenderState> {
         let sender = self.shards.iter().find_map(|shard| shard.sender(flow))?;
         Some(SenderState {
@@ -454,7 +454,7 @@ impl Simulation {
         self.shards[part as usize].lost_on(link)
     }
 
-    /// How often and for how long a link was paused.
+    /// Number and total duration of a link's pauses.
     pub fn pauses(&self, link: u32) -> PauseStats {
         let (part, _) = self.partition.place(link);
         self.shards[part as usize].pauses(link)
@@ -492,17 +492,17 @@ impl Simulation {
         }
     }
 
-    /// How many threads it uses.
+    /// Number of threads in use.
     pub fn threads(&self) -> usize {
         self.shards.len()
     }
 
     /// Events that several threads have handled at once. Those of sparse traffic run on one.
     pub fn shared_events(&self) -> u64 {
-        self.crew.as_ref().map_or(0, Crew::shared)
+        self.crew.as_ref().map_or(0, Crew::together)
     }
 
-    /// How far the run has come.
+    /// Progress of the run.
     pub fn progress(&self) -> Progress {
         let now = self.shards.iter().map(Shard::now).max();
         Progress {
@@ -530,7 +530,7 @@ impl Simulation {
         (spec, outcome)
     }
 
-    /// How many packets of its sender ports have dropped of a flow for a reason, in no order.
+    /// Number of a flow's data packets that ports dropped, by reason, in no order.
     pub fn drops(&self) -> impl Iterator<Item = (&FlowSpec, DropReason, u32)> {
         let drops = self.shards.iter().flat_map(Shard::drops);
         let drops = drops.filter(|drop| (drop.0 as usize) < self.flows);
@@ -538,8 +538,7 @@ impl Simulation {
             .map(|(flow, reason, count)| (&self.world.workload.flows[flow as usize], reason, count))
     }
 
-    /// How many packets of its sender the gates of its host have dropped of a flow for a reason, in
-    /// no order.
+    /// Number of a flow's data packets that gates of its host dropped, by reason, in no order.
     pub fn refusals(&self) -> impl Iterator<Item = (&FlowSpec, Refusal, u32)> {
         let refusals = self.shards.iter().flat_map(Shard::refusals);
         let refusals = refusals.filter(|refusal| (refusal.0 as usize) < self.flows);
@@ -588,7 +587,7 @@ impl Simulation {
         })
     }
 
-    /// What both ends of a flow did, if it is UDP.
+    /// Counters of both ends of a flow, if it is UDP.
     pub fn datagrams(&self, flow: u32) -> Option<DatagramStats> {
         self.world.workload.stream(flow)?;
         let mut stats = DatagramStats::default();
@@ -607,39 +606,13 @@ impl Simulation {
     }
 }
 
-/// The parts of the fabric, and how long a packet or a message from each is at least on its way to
-/// each. There is one part where several would wait for each other longer than they work.
-fn divide(
-    setup: &Setup,
-    threads: u32,
-    smallest: u32,
-    message_delay: Option<Time>,
-    (paths, routes, has_other_traffic): (&Paths, &[[u32; 2]], bool),
-) -> (Partition, Vec<Vec<Time>>) {
-    let partition = Partition::new(&setup.fabric, threads);
-    let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
-    if let Some(delay) = message_delay {
-        (lookaheads.iter_mut().flatten()).for_each(|least| *least = delay.min(*least));
-    }
-    let parts = partition.parts();
-    if parts > 1 && setup.engine == EngineChoice::Automatic {
-        let least = lookaheads.iter().flatten().copied().min();
-        let least = least.unwrap_or(Time::ZERO);
-        let packets = density::packets_in(least, setup, (paths, routes), has_other_traffic);
-        if packets < (DENSE * u64::from(parts)) as f64 {
-            return (Partition::new(&setup.fabric, 1), vec![vec![Time::MAX]]);
-        }
-    }
-    (partition, lookaheads)
-}
-
 /// The paths as a part sees them, by the numbers of its own ports.
 fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
     match partition.parts() {
         1 => paths.clone(),
         _ => paths.renamed(|link| match partition.place(link) {
             (of, place) if of == part => place,
-            _ => !ARRIVED,
+            (other, _) => FOREIGN | other,
         }),
     }
 }

@@ -4,8 +4,8 @@ use shallows_core::packet::{Ecn, Packet};
 
 use crate::packet::Envelope;
 
-/// What ports and gates see of a packet. It stands for the packet in their queues, while the packet
-/// stays where it is.
+/// A packet as ports and gates see it. It stands for the packet in their queues, while the packet
+/// stays in the arena.
 ///
 /// Three words and not ten fields: compilers copy a struct field by field, and a hop copies a ticket
 /// twice.
@@ -31,7 +31,7 @@ pub(crate) struct Header {
     pub(crate) ecn: Ecn,
     /// Bytes of data: 16 bits.
     pub(crate) len: u16,
-    /// What kind of packet it is: 8 bits.
+    /// Kind of packet: 8 bits.
     pub(crate) flags: u8,
 }
 
@@ -55,7 +55,7 @@ impl Ticket {
         }
     }
 
-    /// What a gate sees of a full segment before it is sent.
+    /// A gate's view of a full segment before it is sent.
     pub(crate) fn full_segment(envelope: Envelope, segment: u32) -> Self {
         let header = Header {
             size: segment as u16 + envelope.header,
@@ -80,7 +80,7 @@ impl Ticket {
         self.way as u32
     }
 
-    /// Where its next link stands in the table of paths.
+    /// Index of its next link in the table of paths.
     #[inline]
     pub(crate) fn route(&self) -> u32 {
         (self.way >> HIGH) as u32
@@ -104,7 +104,7 @@ impl Ticket {
         (self.header >> LEN) as u16
     }
 
-    /// What kind of packet it is.
+    /// Kind of packet.
     #[inline]
     pub(crate) fn flags(&self) -> u8 {
         (self.header >> FLAGS) as u8

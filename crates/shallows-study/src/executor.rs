@@ -101,7 +101,7 @@ fn weight(scenario: &Scenario) -> u64 {
     flows.sum::<u64>().max(1)
 }
 
-/// Where and how runs are made.
+/// Executor: location and parallelism of runs.
 pub(crate) struct Executor<'a> {
     pub(crate) store: &'a Path,
     pub(crate) threads: usize,
@@ -111,7 +111,7 @@ pub(crate) struct Executor<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// What became of some runs.
+/// Outcome of some runs.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     /// By key.
@@ -296,7 +296,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Where a run is made: a place that no other process or worker has, on any machine.
+    /// Directory in which a run is made: one that no other process or worker has, on any machine.
     fn half_made(&self, job: &Job, worker: usize) -> PathBuf {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let (key, host, id) = (&job.key, host.trim(), process::id());

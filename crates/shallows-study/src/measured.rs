@@ -33,13 +33,13 @@ const MICE_SEGMENTS: u64 = 16;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct GoodputSpec {
     pub(crate) to: u32,
-    /// When the flows have settled.
+    /// Time from which the flows have settled.
     pub(crate) after: Time,
     /// Sampling interval.
     pub(crate) every: Time,
 }
 
-/// What a run showed: the numbers that most figures ask for, and where the rest is.
+/// Measurements of a run: the numbers that most figures ask for, and the location of the rest.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) summary: Summary,
@@ -49,7 +49,7 @@ pub(crate) struct Measured {
     pub(crate) rtt_us: Vec<f64>,
     /// Goodput over time.
     pub(crate) goodput: Vec<Sample>,
-    /// How well a live run was kept.
+    /// Fidelity of a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fidelity: Option<RunFidelity>,
     /// The whole record.
@@ -57,7 +57,7 @@ pub(crate) struct Measured {
     pub(crate) kept: Kept,
 }
 
-/// What is kept of a run.
+/// Results of a run that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
@@ -68,7 +68,7 @@ pub enum Keep {
     Summary,
 }
 
-/// Where the record of a run is. Those of a figure with many runs do not fit into memory.
+/// Location of a run's record. Those of a figure with many runs do not fit into memory.
 #[derive(Debug, Default)]
 pub(crate) enum Kept {
     #[default]
@@ -77,7 +77,7 @@ pub(crate) enum Kept {
     Memory(Arc<RunRecord>),
 }
 
-/// How well the machine kept a live run.
+/// Fidelity of the machine in a live run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct RunFidelity {
     /// Share of the frames that were sent too late.
@@ -171,9 +171,8 @@ impl Measured {
         Ok(Some(measured))
     }
 
-    /// What a run showed that is complete in `place`. Nothing is taken over from when it was made
-    /// but the record, so that mended statistics count; of a run whose flows need not be kept, the
-    /// summary.
+    /// Measurements of a complete run in `place`. Only the record is taken over, so that fixed
+    /// statistics count; of a run whose flows need not be kept, the summary.
     pub(crate) fn open(scenario: &Scenario, keep: Keep, place: &Path) -> Option<Self> {
         if keep == Keep::Summary {
             let summary = Summary::read_json(&place.join(SUMMARY)).ok()?;

@@ -1,4 +1,4 @@
-//! What applications did in a run.
+//! Operations of applications in a run.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(crate) fn latencies_by_window(
     Some(windows.collect())
 }
 
-/// How often an operation was done, and the time from its first start to its last end.
+/// Number of an operation's executions, and the time from its first start to its last end.
 pub(crate) fn count_and_time(record: &RunRecord, operation: &Operation) -> Option<(u64, Time)> {
     let done = done(record, operation)?;
     let first = done.iter().map(|(start, _)| *start).min()?;

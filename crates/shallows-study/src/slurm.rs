@@ -39,10 +39,10 @@ const POLL: Duration = Duration::from_secs(1);
 /// Looks at an empty queue before it is taken for one: Slurm needs a moment between jobs.
 const EMPTY_POLLS: u32 = 10;
 
-/// How a cluster is used.
+/// Use of a cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cluster {
-    /// Which partition; Slurm's default if not given.
+    /// Partition; Slurm's default if not given.
     pub partition: Option<String>,
     /// Tasks of a job array; four for each CPU of the partition if not given.
     pub tasks: Option<usize>,
@@ -50,7 +50,7 @@ pub struct Cluster {
     pub options: Vec<String>,
 }
 
-/// How far a sweep on a cluster has come.
+/// Progress of a sweep on a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Runs in all.
@@ -86,7 +86,7 @@ pub(crate) struct Submission<'a> {
     pub(crate) store: &'a Path,
 }
 
-/// What a round is: written when Slurm has it.
+/// A round: written when Slurm has accepted it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Round {
     store: PathBuf,
@@ -136,7 +136,7 @@ impl Submission<'_> {
         Ok(count)
     }
 
-    /// How far it has come.
+    /// Progress of the submission.
     pub(crate) fn status(&self, jobs: &[&Job]) -> anyhow::Result<Status> {
         let keys: BTreeMap<&str, Keep> = jobs.iter().map(|job| (&*job.key, job.keep)).collect();
         let ours = self.rounds()?;
@@ -253,6 +253,8 @@ impl Submission<'_> {
 
     /// Writes a round and hands it to Slurm.
     fn begin(&self, tasks: Vec<Task>, cluster: &Cluster, attempt: usize) -> anyhow::Result<()> {
+        // First, since it fails without Slurm.
+        let count = cluster.tasks.map_or_else(|| usual_tasks(cluster), Ok)?;
         let number = self.rounds()?.len();
         let directory = std::path::absolute(self.directory.join(format!("round-{number}")))?;
         fs::create_dir_all(directory.join("log"))?;
@@ -262,7 +264,6 @@ impl Submission<'_> {
             &format!("{}\n", store.display()),
         )?;
         let (binary, hash) = self.binary()?;
-        let count = cluster.tasks.map_or_else(|| usual_tasks(cluster), Ok)?;
         let shares = share(tasks, count.clamp(1, MOST_TASKS));
         for (index, share) in shares.iter().enumerate() {
             let json = serde_json::to_string(share)?;

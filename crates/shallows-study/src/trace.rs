@@ -62,7 +62,7 @@ struct Port {
     drops: u64,
 }
 
-/// What was left out of a trace.
+/// Items left out of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampling {
     /// Interval of the last samples.

@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 use shallows_core::units::Time;
 use shallows_model::workload::{FlowSpec, Workload, list};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
 use shallows_run::examples::Example;
 use shallows_run::{Failure, Options, Scenario, Setting, Simulated, World as _};
 
@@ -86,7 +86,7 @@ pub struct SchemeAgreement {
     pub flows: Vec<(f64, f64)>,
 }
 
-/// What a run comes to: completion times in microseconds.
+/// Result of a run: completion times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Mean of all flows.
@@ -141,7 +141,7 @@ pub fn mq_ecn(
     Ok(Validation { schemes })
 }
 
-/// How many runs [`mq_ecn`] makes in all.
+/// Total number of runs of [`mq_ecn`].
 pub fn runs_in_all(runs: u32) -> u32 {
     runs * REFERENCES.len() as u32
 }
@@ -231,6 +231,7 @@ impl Validation {
             x: Axis::new("FCT in the authors' ns-2 (us)", Extent::Data).logarithmic(),
             y: Axis::new("FCT in Shallows (us)", Extent::Data).logarithmic(),
             plot: Plot::Scatter(vec![Curve {
+                origin: Origin::Simulated,
                 label: "a flow".to_owned(),
                 style: 0,
                 points: scheme
@@ -268,13 +269,13 @@ impl Outcome {
 const FIRST: usize = 100;
 
 impl SchemeAgreement {
-    /// Which percentage of the flows take as long in both simulators, give or take this fraction.
+    /// Percentage of the flows whose times agree in both simulators to within this fraction.
     fn within(&self, fraction: f64) -> f64 {
         let close = |&&(theirs, ours): &&(f64, f64)| (ours - theirs).abs() <= fraction * theirs;
         100.0 * self.flows.iter().filter(close).count() as f64 / self.flows.len() as f64
     }
 
-    /// How many of the first flows take the same time, to 10 ns.
+    /// Number of first flows whose times agree to 10 ns.
     fn same_at_first(&self) -> usize {
         let first = self.flows.iter().take(FIRST);
         first

@@ -46,7 +46,7 @@ pub(crate) enum Reference {
     Idle,
 }
 
-/// What one run took.
+/// Time, memory and work of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measurement {
     threads: u64,
@@ -63,7 +63,7 @@ struct Measurement {
     timeouts: u64,
 }
 
-/// What is reported of several runs.
+/// Median of several runs, as one line of output.
 #[derive(Debug, Serialize)]
 struct Line {
     workload: &'static str,
@@ -80,7 +80,7 @@ struct Line {
     runs: Vec<Measurement>,
 }
 
-/// What several threads bring.
+/// Speed on several threads compared with one.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Speedup {
     threads: u64,
@@ -103,9 +103,9 @@ struct Round {
     at_once_wall_s: f64,
 }
 
-/// What size costs.
+/// Cost of a large fabric compared with workload A.
 #[derive(Debug, Serialize)]
-struct Scale {
+struct LargeFabric {
     hosts: u64,
     packet_hops: u64,
     hops_per_cpu_s: f64,
@@ -181,7 +181,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
         }
         lines.push(line);
     }
-    let scale = Scale::measure(lines[0].hops_per_cpu_s)?;
+    let scale = LargeFabric::measure(lines[0].hops_per_cpu_s)?;
     if !args.json {
         output::print(&scale.to_string())?;
         return Ok(());
@@ -407,7 +407,7 @@ fn sorted(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     numbers
 }
 
-impl Scale {
+impl LargeFabric {
     fn measure(hops_per_cpu_s_of_a: f64) -> anyhow::Result<Self> {
         let large = measure_apart(Reference::Large, 1)?;
         let idle = printed(start(Reference::Idle, 1)?)?;

@@ -36,7 +36,7 @@ pub(crate) enum CcCommand {
     },
     /// Change parameters of a loaded controller, for its running connections too.
     Set {
-        /// Which one.
+        /// Controller to load.
         controller: Controller,
         /// Parameters, such as threshold=144us.
         #[arg(value_name = "KEY=VALUE", required = true)]
@@ -44,7 +44,7 @@ pub(crate) enum CcCommand {
     },
     /// Remove controllers. Connections that run one keep it until they end.
     Unload {
-        /// Which ones.
+        /// Controllers to remove.
         #[arg(required = true)]
         controllers: Vec<Controller>,
     },

@@ -159,7 +159,7 @@ fn commands_of_all_pages_are_taken() {
     assert!(commands > 100, "{commands} commands");
 }
 
-/// How much of a command a page shows.
+/// Length of a command's page: all options, or the common ones.
 #[derive(Clone, Copy, PartialEq)]
 enum Completeness {
     /// All of it: it can be typed.

@@ -33,7 +33,7 @@ pub(crate) struct ExecArgs {
     /// if it is for local use, with binary 11 at its end).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=63))]
     dscp: Option<u8>,
-    /// How to mark them; by default a cgroup with BPF where that is possible, else LD_PRELOAD.
+    /// Means of marking; by default a cgroup with BPF where that is possible, else LD_PRELOAD.
     #[arg(long, value_enum)]
     by: Option<By>,
     /// Say nothing.
@@ -175,8 +175,7 @@ fn check_level(level: u8, limiters: &[Status]) -> anyhow::Result<()> {
     ))
 }
 
-/// What the level may send in an epoch, by the first limiter that limits it, and what happens to
-/// more.
+/// Bytes per epoch that the first limiter grants to this level, and what happens to the excess.
 fn allotment(level: u8, limiters: &[Status]) -> Option<(Bytes, Excess)> {
     limiters.iter().find_map(
         |limiter| match limiter.limits.levels.get(usize::from(level))? {

@@ -18,9 +18,9 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Where the traffic is: a capture, exported flow records or a log.
+    /// Traffic to read: a capture, exported flow records or a log.
     source: PathBuf,
-    /// What it is; by default what it starts like.
+    /// Format of the source; detected from its first bytes if not given.
     #[arg(long, value_enum)]
     format: Option<SourceFormat>,
     /// Hosts by address, lines of prefix,host such as 10.0.1.0/24,8-15 (by default a host for each

@@ -1,4 +1,4 @@
-//! How far many runs have come.
+//! Progress of many runs.
 
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use shallows_study::Observer;
 
 use crate::output;
 
-/// Where the output is no terminal, a line this often.
+/// Interval between lines of progress where the output is not a terminal.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// One line for all runs.
@@ -26,7 +26,7 @@ struct State {
     all: usize,
     all_work: u64,
     kept: usize,
-    /// What is done of it.
+    /// Finished runs, work and packet-hops.
     runs: usize,
     work: f64,
     hops: u64,

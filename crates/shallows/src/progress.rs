@@ -1,4 +1,4 @@
-//! How far a run has come, on a terminal.
+//! Progress of a run, on a terminal.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl ProgressLine {
         self.bar.finish_and_clear();
     }
 
-    /// How much of the run is behind: of its flows or, if it ends by the clock, of its time.
+    /// Completed fraction of the run: of its flows or, if it ends by the clock, of its time.
     fn fraction(&self, progress: &Progress) -> f64 {
         let flows = progress.done as f64 / self.flows as f64;
         let time = self

@@ -141,7 +141,7 @@ pub(crate) fn settings(args: &RunArgs) -> Result<Vec<Setting>, Failure> {
     Ok(settings)
 }
 
-/// What `--set` says.
+/// Settings given by `--set`.
 pub(crate) fn set(assignments: &[String]) -> Vec<Setting> {
     let setting = |assignment: &String| Setting {
         shown: format!("--set {assignment}"),
@@ -150,7 +150,7 @@ pub(crate) fn set(assignments: &[String]) -> Vec<Setting> {
     assignments.iter().map(setting).collect()
 }
 
-/// Where the results go.
+/// Directory of the results.
 pub(crate) fn out(args: &RunArgs, scenario: &Scenario) -> PathBuf {
     let name = scenario.config.name.as_deref().unwrap_or("scenario");
     let out = args.out.clone();

@@ -1,5 +1,5 @@
-//! What all daemons do: they serve their metrics, and tell the service manager that started them that
-//! they are up (`sd_notify(3)` without its library).
+//! Code shared by all daemons: they serve metrics, and notify the service manager that started them
+//! that they are ready (`sd_notify(3)` without its library).
 
 use std::env;
 use std::net::SocketAddr;

@@ -32,7 +32,7 @@ pub(crate) struct ControllerArgs {
     /// The cluster, a TOML file that controllers and hosts share.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Which controller of the file this is; not needed if there is one only.
+    /// Name of this controller in the file; not needed if there is only one.
     #[arg(long)]
     name: Option<String>,
     #[command(subcommand)]
@@ -43,7 +43,7 @@ pub(crate) struct ControllerArgs {
 enum ControllerCommand {
     /// Show what a running controller knows and counts.
     Status {
-        /// Where it serves its metrics.
+        /// Address of the controller's metrics.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9462")]
         at: SocketAddr,
         /// Print JSON instead of lines.
@@ -52,7 +52,7 @@ enum ControllerCommand {
     },
     /// Have a running controller read its file again, as SIGHUP does.
     Reload {
-        /// Where it serves its metrics.
+        /// Address of the controller's metrics.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9462")]
         at: SocketAddr,
     },
@@ -76,7 +76,7 @@ pub(crate) struct AgentArgs {
     /// The cluster, a TOML file that controllers and hosts share.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Which host of the file this is; the machine's name unless given.
+    /// Name of this host in the file; the machine's name unless given.
     #[arg(long)]
     name: Option<String>,
     #[command(subcommand)]
@@ -87,13 +87,13 @@ pub(crate) struct AgentArgs {
 enum AgentCommand {
     /// Have a running agent read its file again, as SIGHUP does.
     Reload {
-        /// Where it serves its metrics.
+        /// Address of the agent's metrics.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9463")]
         at: SocketAddr,
     },
     /// Show what a running agent does and counts.
     Status {
-        /// Where it serves its metrics.
+        /// Address of the agent's metrics.
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9463")]
         at: SocketAddr,
         /// Print JSON instead of lines.

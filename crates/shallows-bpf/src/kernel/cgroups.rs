@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where cgroup2 is mounted, if it is.
+/// Mount point of cgroup2, if it is mounted.
 pub(super) fn mounted() -> std::io::Result<Option<PathBuf>> {
     let text = fs::read_to_string("/proc/self/mounts")?;
     Ok(text.lines().find_map(|line| {

@@ -10,7 +10,7 @@ use nix::fcntl::{Flock, FlockArg};
 use super::pins::file;
 use crate::Error;
 
-/// Where programs of ours on this machine know of each other.
+/// Directory of locks between our programs on this machine.
 const DIRECTORY: &str = "/run/shallows";
 const FILE: &str = "/run/shallows/bpf.lock";
 
@@ -46,7 +46,7 @@ mod tests {
         let held = exclusive().unwrap();
         let again = || {
             let file = File::open(FILE).unwrap();
-            Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            Flock::lock(file, FlockArg::LockSharedNonblock)
         };
         assert!(again().is_err());
         drop(held);

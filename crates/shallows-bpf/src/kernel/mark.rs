@@ -20,7 +20,7 @@ use crate::loader::Link;
 use crate::mark::{AUTOMATIC, Error, Mark, PREFIX};
 use crate::qjump::priority_of;
 
-/// Where we mount cgroup2 if nobody has.
+/// Mount point of cgroup2 if we have to mount it.
 const OWN_MOUNT: &str = "/run/shallows/cgroup2";
 
 /// `struct mark`.
@@ -215,7 +215,7 @@ fn own() -> Result<String, Error> {
     Ok(line.unwrap_or("/").to_owned())
 }
 
-/// Where cgroup2 is mounted; we do it if nobody has.
+/// Mount point of cgroup2; mounts it if nobody has.
 fn root() -> Result<PathBuf, Error> {
     let mounts = Path::new("/proc/self/mounts");
     if let Some(place) = cgroups::mounted().map_err(failed("read", mounts))? {

@@ -39,7 +39,7 @@ fn types_with_struct_ops() -> Result<Kernel, Error> {
     }
 }
 
-/// What it takes to look at sockets and at what is loaded.
+/// Checks the permission to read sockets and loaded programs.
 fn check_readable() -> Result<(), Error> {
     if !geteuid().is_root() {
         return Err(Error::NotRoot);
@@ -143,7 +143,7 @@ pub fn set_parameters(controller: Controller, parameters: &Parameters) -> Result
     write(&open(&pins.parameters)?, parameters)
 }
 
-/// What a loaded controller has seen and done.
+/// Counters of a loaded controller.
 pub fn counters(controller: Controller) -> Result<Counters, Error> {
     let pins = pins_of_loaded(controller)?;
     let of_cpus = open(&pins.counters)?

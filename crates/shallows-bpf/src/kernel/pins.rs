@@ -1,4 +1,4 @@
-//! Where a loaded controller lives: a directory of its own in the BPF file system.
+//! Pins of a loaded controller: a directory of its own in the BPF file system.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use nix::unistd::geteuid;
 use super::namespaces;
 use crate::{Controller, Error};
 
-/// Where distributions mount the BPF file system.
+/// Mount point of the BPF file system in distributions.
 pub(super) const BPF_FS: &str = "/sys/fs/bpf";
 
 /// The pinned objects of a controller.
@@ -25,7 +25,7 @@ pub(super) struct Pins {
 }
 
 impl Pins {
-    /// Where those of `controller` are, or will be.
+    /// Directory of `controller`, present or future.
     pub(super) fn of(controller: Controller) -> Result<Self, Error> {
         let directory = own_directory()?.join(controller.kernel_name());
         check_own(&directory)?;
@@ -62,7 +62,7 @@ pub(super) fn if_there(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Where all that is pinned is, below the BPF file system, which is mounted if it is not.
+/// Directory of all our pins in the BPF file system, which is mounted if it is not.
 pub(super) fn own_directory() -> Result<PathBuf, Error> {
     mount_if_missing(Path::new(BPF_FS))?;
     let directory = Path::new(BPF_FS).join("shallows");

@@ -30,7 +30,7 @@ const EXTERN: u32 = 2;
 pub(super) struct Btf {
     types: Vec<u8>,
     strings: Vec<u8>,
-    /// Where each type begins.
+    /// Offset of each type.
     offsets: Vec<u32>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Type {
     name: u32,
     /// A size, or the type that it refers to.
     pub(super) size_or_type: u32,
-    /// Where what follows begins.
+    /// Offset of what follows.
     rest: usize,
 }
 
@@ -236,7 +236,7 @@ impl Btf {
 }
 
 impl Type {
-    /// How many bytes follow the head; none for a kind that is not known.
+    /// Number of bytes that follow the head; none for a kind that is not known.
     fn rest_length(self) -> Option<usize> {
         let count = self.count as usize;
         Some(match self.kind {

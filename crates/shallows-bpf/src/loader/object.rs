@@ -16,7 +16,7 @@ use super::{bytes, malformed};
 const R_BPF_64_64: u32 = 1;
 /// The target of a call.
 const R_BPF_64_32: u32 = 10;
-/// What a call's or a load's number is: `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_KFUNC_CALL`.
+/// Kinds of a call's or a load's number: `BPF_PSEUDO_MAP_FD`, `BPF_PSEUDO_KFUNC_CALL`.
 const MAP_FD: u8 = 1;
 const KERNEL_FUNCTION: u8 = 2;
 
@@ -24,7 +24,7 @@ const KERNEL_FUNCTION: u8 = 2;
 pub(crate) struct Kernel(Btf);
 
 impl Kernel {
-    /// Where the kernel describes its types.
+    /// The kernel's description of its types.
     pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 
     pub(crate) fn read() -> io::Result<Self> {
@@ -164,7 +164,8 @@ impl<'a> Loader<'a> {
             .collect()
     }
 
-    /// What a map's definition says: its members point to arrays as long as a number, or to types.
+    /// Attributes in a map's definition: its members point to arrays as long as a number, or to
+    /// types.
     fn map_attributes(&self, definition: u32) -> Option<MapAttributes> {
         let btf = &self.btf;
         let mut attributes = MapAttributes::default();
@@ -235,7 +236,7 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// What a program is, by the name of its section.
+    /// Kind of a program, by the name of its section.
     fn kind(&self, section: &str) -> io::Result<ProgramKind> {
         const SCHED_CLS: u32 = 3;
         const CGROUP_SOCK: u32 = 9;

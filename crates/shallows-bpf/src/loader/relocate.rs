@@ -12,7 +12,7 @@ use super::btf::{self, Btf, Member};
 use super::bytes::{slice, u32_at};
 use super::malformed;
 
-/// What of a field an instruction needs.
+/// Properties of a field that an instruction can need.
 const BYTE_OFFSET: u32 = 0;
 const BYTE_SIZE: u32 = 1;
 const EXISTS: u32 = 2;
@@ -305,7 +305,7 @@ fn are_alike(local: &Btf, ours: u32, kernel: &Btf, theirs: u32) -> bool {
     class(one.kind) == class(other.kind)
 }
 
-/// What an instruction needs of a field.
+/// Value of a field's property that an instruction needs.
 fn value(btf: &Btf, field: Field, kind: u32) -> Option<u32> {
     let mut size = btf.size(field.type_id)?;
     let mut offset = field.offset / 8;

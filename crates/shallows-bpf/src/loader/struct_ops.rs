@@ -87,7 +87,7 @@ impl<'a> StructOps<'a> {
         Ok(Some(ops))
     }
 
-    /// What the program of this name is loaded as.
+    /// Kind that the program of this name is loaded as.
     pub(super) fn kind(&self, program: &str) -> io::Result<ProgramKind> {
         const STRUCT_OPS: u32 = 27;
         let function = self.functions.iter().find(|found| found.name == program);

@@ -63,7 +63,7 @@ pub enum Error {
         /// In which way it is another one.
         problem: &'static str,
     },
-    /// What a second trial would return to is not clear.
+    /// A second trial has no defined limits to return to.
     #[error(
         "{0} has limits on trial already: run `shallows qjump confirm` or `remove` first, or apply \
          without --for"
@@ -75,7 +75,7 @@ pub enum Error {
     /// Everything passes already.
     #[error("the trial of {0} has ended; apply the limits again")]
     TrialEnded(Device),
-    /// What guests exceed cannot wait.
+    /// Excess of guests cannot be held.
     #[error(
         "what a guest sends too much is dropped where it comes in: leave out excess = \"hold\""
     )]
@@ -108,7 +108,7 @@ pub enum Error {
     Command {
         /// The command line.
         command: String,
-        /// What it said.
+        /// Message of the program.
         problem: String,
     },
 }

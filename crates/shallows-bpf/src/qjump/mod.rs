@@ -41,16 +41,16 @@ pub use crate::kernel::qjump::automatic::Chooser;
 pub use crate::kernel::qjump::trial::{confirm, guard};
 pub use crate::kernel::qjump::{apply, check, clean, priority_of, remove, status};
 
-/// How a limiter is put at a device.
+/// Options of a limiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Only at this hook; the best that the kernel has if not given.
     pub hook: Option<Hook>,
-    /// What to do about the device's queue.
+    /// Treatment of the device's queue.
     pub queue: QueueChoice,
-    /// Whose packets it counts.
+    /// Side of the device whose packets it counts.
     pub side: Side,
-    /// How long it limits unless it is [confirmed](confirm).
+    /// Duration of the limits unless they are [confirmed](confirm).
     pub trial: Option<Time>,
 }
 

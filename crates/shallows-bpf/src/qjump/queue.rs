@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-/// How a device's own queue treats levels, between the limiter and the driver.
+/// A device's own queue and its treatment of levels, between the limiter and the driver.
 ///
 /// The paper's module owns the queue and serves the highest level first (Listing 1, line 16); this
 /// limiter stands before the qdisc that the device has, and gives packets the priorities that the
@@ -30,7 +30,7 @@ impl Display for Queue {
     }
 }
 
-/// What to do about a device's queue.
+/// Treatment of a device's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueChoice {
     /// Use it if it serves levels in strict priority, else refuse.

@@ -34,7 +34,7 @@ impl Display for Device {
     }
 }
 
-/// Where the kernel calls the program.
+/// Attachment point of the program in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hook {
@@ -53,7 +53,7 @@ impl Display for Hook {
     }
 }
 
-/// Whose packets a limiter counts.
+/// Side of a device whose packets a limiter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -64,14 +64,14 @@ pub enum Side {
     Guest,
 }
 
-/// What [`apply`](super::apply) did, or [would do](super::check).
+/// Report of [`apply`](super::apply), or of [a check](super::check) without changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where the program is; none if that is not known before.
+    /// Attachment point of the program; none if that is not known before.
     pub hook: Option<Hook>,
     /// The device's MTU with its Ethernet header.
     pub frame: Bytes,
-    /// What the device's queue makes of levels.
+    /// Treatment of levels by the device's queue.
     pub queue: Queue,
     /// The limits that the device had before.
     pub replaced: Option<Limits>,
@@ -83,21 +83,21 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Status {
-    /// Where it is.
+    /// Its device.
     pub device: Device,
-    /// How the kernel calls it; none if the device is gone.
+    /// Attachment point of the program; none if the device is gone.
     pub hook: Option<Hook>,
-    /// Whose packets it counts.
+    /// Side of the device whose packets it counts.
     pub side: Side,
-    /// What the device's queue makes of levels, if it can be seen.
+    /// Treatment of levels by the device's queue, if it can be seen.
     pub queue: Option<Queue>,
-    /// What is left of the trial until everything passes, if it is one.
+    /// Remaining time of the trial until everything passes, if it is one.
     pub trial: Option<Time>,
     /// Its limits.
     pub limits: Limits,
     /// For each level from 0.
     pub levels: Vec<LevelStatus>,
-    /// What a packet costs, if the kernel measures it (`kernel.bpf_stats_enabled`).
+    /// CPU time per packet, if the kernel measures it (`kernel.bpf_stats_enabled`).
     pub cost: Option<Cost>,
     /// The applications whose levels are chosen; none if nobody [chooses](super::Chooser).
     pub applications: Option<Vec<ApplicationStatus>>,
@@ -133,7 +133,7 @@ pub struct LevelStatus {
     pub dropped_bytes: u64,
     /// Epochs in which it sent or tried to.
     pub epochs: u64,
-    /// What is left in this epoch; none if it is not limited.
+    /// Remaining tokens of this epoch; none if it is not limited.
     pub tokens: Option<u64>,
     /// Bytes that wait for an epoch; none where the excess is dropped.
     pub waiting_bytes: Option<u64>,

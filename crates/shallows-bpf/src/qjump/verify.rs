@@ -1,5 +1,5 @@
-//! Whether the hosts and switches between two hosts serve levels in strict priority: a probe at each
-//! level, on an idle path and next to bulk at level 0.
+//! Test of strict priority on the path between two hosts: a probe at each level, on an idle path
+//! and next to bulk at level 0.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -19,7 +19,7 @@ const BULK: u8 = 0xFF;
 /// The level, then the time of sending.
 const PROBE: usize = 9;
 const INTERVAL: Duration = Duration::from_millis(5);
-/// How long an answer is waited for after the last probe.
+/// Wait for answers after the last probe.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Round trips of the probes of a level.
@@ -34,7 +34,7 @@ pub struct RoundTrips {
     pub p99: Option<Duration>,
 }
 
-/// What the probes of a level found.
+/// Result of the probes of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Probed {
@@ -46,7 +46,7 @@ pub struct Probed {
     pub loaded: RoundTrips,
 }
 
-/// What probes say of a path.
+/// Verdict of probes on a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -127,9 +127,9 @@ pub fn load(to: SocketAddr, done: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// What the probes of all levels say together. A level passes bulk if its round trips next to bulk
-/// take less than half of those of level 0, and bulk costs it at most one probe or less than half
-/// of the probes that it costs level 0.
+/// Verdict of the probes of all levels. A level passes bulk if its round trips next to bulk take
+/// less than half of those of level 0, and bulk costs it at most one probe or less than half of the
+/// probes that it costs level 0.
 pub fn verdict(probed: &[Probed]) -> Verdict {
     let Some(bulk) = probed.iter().find(|of| of.level == 0) else {
         return Verdict::NoQueue;

@@ -332,6 +332,52 @@ fn a_trial_ends_unless_it_is_confirmed() {
     drop(report);
 }
 
+/// Names of the directories that limiters are pinned in.
+fn pinned() -> Vec<String> {
+    let entries = std::fs::read_dir("/sys/fs/bpf/shallows/qjump").unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[test]
+fn a_trial_of_a_device_that_disappears_leaves_nothing() {
+    let Some(host) = Host::new("vanish") else {
+        return;
+    };
+    let device = host.device();
+    qjump::clean().unwrap();
+    let before = pinned();
+    let trial = Options {
+        trial: Some(Time::from_ms(200)),
+        ..Options::default()
+    };
+    let guard = |report: &qjump::Report| {
+        let until = report.until.expect("it is on trial");
+        qjump::guard(&device, until, None, &Options::default()).unwrap();
+    };
+
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    host.ip("link del eth0.1");
+    guard(&report);
+    assert_eq!(pinned(), before, "of the deleted device");
+
+    // One of the same name takes its place and has limits of its own.
+    host.add_device();
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    host.ip("link del eth0.1");
+    host.add_device();
+    apply(&device, &limits()).unwrap();
+    guard(&report);
+    assert_eq!(host.status().unwrap().trial, None, "the new one keeps its");
+    qjump::remove(&device).unwrap();
+    assert_eq!(pinned(), before, "of the first device of that name");
+
+    let report = qjump::apply(&device, &limits(), &trial).unwrap();
+    run(&format!("ip netns del {}", host.name));
+    guard(&report);
+    run(&format!("ip netns add {}", host.name));
+}
+
 /// One change at a time: pins that another process is just making look like those of a dead one.
 #[test]
 fn changes_wait_for_each_other() {

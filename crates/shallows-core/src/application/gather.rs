@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Application, Desk, Message, Sample, Span, wait};
+use super::{Action, Application, Message, Outbox, Sample, Span, wait};
 use crate::units::Time;
 
 /// A client.
@@ -15,15 +15,15 @@ pub(super) struct Gather {
     /// Rounds that are still to begin.
     pub(super) left: u64,
     pub(super) span: Span,
-    /// When the next round begins, unless it waits for the one before.
+    /// Start of the next round, unless it waits for the one before.
     next: Option<Time>,
     begun: u64,
     /// Rounds under way: their beginning, and how many answers are missing.
     open: BTreeMap<u64, (Time, usize)>,
-    desk: Desk,
+    desk: Outbox,
 }
 
-/// What one server is asked.
+/// Request to one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) connection: u32,
@@ -31,7 +31,7 @@ pub(super) struct Ask {
     pub(super) response: u64,
 }
 
-/// When the next round begins.
+/// Rule for the start of the next round.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GatherPace {
     /// So long after the end of the one before.
@@ -57,7 +57,7 @@ impl Gather {
             next: Some(span.start),
             begun: 0,
             open: BTreeMap::new(),
-            desk: Desk::default(),
+            desk: Outbox::default(),
         }
     }
 

@@ -59,7 +59,7 @@ pub use two_phase_commit::TwoPhaseCommitConfig;
 
 /// The part of an application at one host.
 pub trait Application: Debug + Send {
-    /// What to do now.
+    /// Next action of the application.
     fn poll(&mut self, now: Time) -> Action;
 
     /// The last byte of a message from the other end of a connection has arrived.
@@ -69,7 +69,7 @@ pub trait Application: Debug + Send {
     fn take_samples(&mut self) -> Vec<Sample>;
 }
 
-/// What an application wants.
+/// An action of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Make the connection anew, as after a close: nothing is in flight on it.
@@ -90,14 +90,14 @@ pub enum Action {
     Idle,
 }
 
-/// What an application says of the bytes that it sends.
+/// An application's description of the bytes that it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its length.
     pub bytes: u64,
-    /// What it is, by the application's own numbers.
+    /// Kind of message, in the application's own numbering.
     pub kind: u8,
-    /// What the sender recognizes the answer by.
+    /// Tag that matches an answer to its request.
     pub tag: u64,
     /// The length of the answer that is wanted, or zero.
     pub reply: u64,
@@ -106,15 +106,15 @@ pub struct Message {
 /// A latency as the application sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// What took so long.
+    /// Name of the operation.
     pub name: &'static str,
-    /// When it began.
+    /// Start time.
     pub start: Time,
-    /// How long it took.
+    /// Latency of the operation.
     pub latency: Time,
 }
 
-/// How many hosts take part, by role. Members are numbered through, clients first.
+/// Number of participating hosts, by role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Members {
     /// Those that ask, or that all do the same.
@@ -123,12 +123,12 @@ pub struct Members {
     pub servers: u32,
 }
 
-/// When an application runs.
+/// Period in which an application runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Start time.
     pub start: Time,
-    /// When it begins nothing new any more.
+    /// Time from which it starts nothing new.
     pub stop: Option<Time>,
 }
 
@@ -160,7 +160,7 @@ pub struct Connection {
     pub from: u32,
     /// The other.
     pub to: u32,
-    /// What it is.
+    /// Transport protocol.
     pub protocol: Protocol,
 }
 
@@ -250,7 +250,7 @@ impl ApplicationConfig {
         }
     }
 
-    /// How often it does what it does, if that is limited.
+    /// Number of operations, if it is limited.
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Ping(config) => config.count,
@@ -279,14 +279,14 @@ impl ApplicationConfig {
     }
 }
 
-/// What is to be sent, and the latencies to be reported: what every part has.
+/// Outgoing messages and latencies to report: the state that every role has.
 #[derive(Debug, Default)]
-struct Desk {
+struct Outbox {
     outbox: VecDeque<Action>,
     samples: Vec<Sample>,
 }
 
-impl Desk {
+impl Outbox {
     fn send(&mut self, connection: u32, message: Message) {
         self.outbox.push_back(Action::Send {
             connection,

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, mesh, wait, with_responders,
 };
 use crate::units::{Bytes, Time};
@@ -62,7 +62,7 @@ impl TwoPhaseCommitConfig {
                 transaction: 0,
                 phase: None,
                 next: Some(span.start),
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
@@ -78,19 +78,19 @@ struct Coordinator {
     transaction: u64,
     /// The phase of the transaction under way.
     phase: Option<Phase>,
-    /// Who has answered in it.
+    /// Participants that have answered in this phase.
     answered: Vec<bool>,
-    /// When the next transaction begins.
+    /// Start of the next transaction.
     next: Option<Time>,
-    desk: Desk,
+    desk: Outbox,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     kind: u8,
-    /// When the transaction began.
+    /// Start of the transaction.
     begun: Time,
-    /// When the messages were sent, and when they are sent again.
+    /// Time at which the messages were sent, and time of their retransmission.
     sent: Time,
     deadline: Time,
 }

@@ -52,7 +52,7 @@ pub trait Gate<P: Packet> {
     }
 }
 
-/// What a gate says to a packet.
+/// A gate's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it now.
@@ -63,7 +63,7 @@ pub enum Verdict {
     Held,
 }
 
-/// What a gate has to release.
+/// A packet that a gate releases, or the time of the next release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release<P> {
     /// Send this packet now and ask again.

@@ -1,6 +1,5 @@
-//! What a host does to its own packets before they reach the network: what may hold them back
-//! ([`gate`]), how much it may send ([`qjump`]), how it tags what it sends ([`stage`]), and traffic
-//! that nothing holds back ([`udp`]).
+//! Host mechanisms between transport and network: gates that hold packets back ([`gate`]), rate
+//! limits ([`qjump`]), stage tags ([`stage`]), and traffic without congestion control ([`udp`]).
 
 pub mod gate;
 pub mod qjump;

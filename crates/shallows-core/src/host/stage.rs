@@ -70,7 +70,7 @@ pub enum StageError {
     /// Not one tag of ACKs for each stage.
     #[error("acks has {given} values for {stages} stages")]
     AckTags {
-        /// How many there are.
+        /// Number given.
         given: usize,
         /// K.
         stages: usize,
@@ -152,7 +152,7 @@ impl StageTagger {
         }
     }
 
-    /// Whose bytes stages count.
+    /// Entity whose bytes the stages count.
     #[inline]
     pub fn count(&self) -> StageCount {
         self.count

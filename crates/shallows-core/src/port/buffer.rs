@@ -1,4 +1,4 @@
-//! Whether there is room for a packet.
+//! Buffer rules: admission of packets.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl<P> Pool<P> {
 /// A running admission rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
-    /// What the port may hold; every rule but [`BufferConfig::Shared`] leaves it open.
+    /// Limit of the port; every rule but [`BufferConfig::Shared`] leaves it open.
     port_limit: u64,
     queue_rule: QueueRule,
 }
@@ -160,7 +160,7 @@ impl Buffer {
         })
     }
 
-    /// What the first queue may hold and the reason of a drop, unless it depends on the pool.
+    /// Limit of the first queue and the reason of a drop, unless it depends on the pool.
     pub(crate) fn own_limit(&self) -> Option<(u64, DropReason)> {
         match &self.queue_rule {
             QueueRule::None => Some((self.port_limit, DropReason::PortFull)),

@@ -1,4 +1,4 @@
-//! Which queue a packet joins.
+//! Classifier: the queue that a packet joins.
 
 use serde::{Deserialize, Serialize};
 

@@ -152,7 +152,7 @@ pub enum ConfigError {
     /// A list does not fit the number of queues.
     #[error("{given} values given for {what}, {needed} needed")]
     Count {
-        /// What the list is of.
+        /// Subject of the list.
         what: &'static str,
         /// Its length.
         given: usize,

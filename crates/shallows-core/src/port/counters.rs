@@ -1,4 +1,4 @@
-//! What a port did, by reason.
+//! Counters of a port, by reason.
 
 use crate::tally::Tally;
 
@@ -59,8 +59,8 @@ impl DropReason {
     ];
 }
 
-/// What became of the packets of one queue. What left it is what was queued, less what was evicted
-/// and what is in store.
+/// Counters of the packets of one queue. Departures are the queued packets less the evicted and the
+/// stored ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
     marks: [u64; MarkReason::ALL.len()],

@@ -20,8 +20,8 @@ pub struct EgressPort<P> {
     port: QueueingPort<P>,
 }
 
-/// Whether departures are told ahead. Its tag is not hidden in a field, which would have to be
-/// decoded at every call.
+/// Departures known ahead, if the port looks ahead. Its tag is not hidden in a field, which would
+/// have to be decoded at every call.
 #[derive(Debug)]
 #[repr(u8)]
 enum Ahead<P> {
@@ -229,7 +229,7 @@ impl<P: Packet> EgressPort<P> {
         }
     }
 
-    /// When the link is free again.
+    /// Time at which the link is free again.
     #[inline]
     pub fn busy_until(&self) -> Time {
         match &self.ahead {
@@ -251,7 +251,7 @@ impl<P: Packet> EgressPort<P> {
         }
     }
 
-    /// What the port did to the packets of a queue.
+    /// Counters of a queue.
     pub fn counters(&self, queue: usize) -> &QueueCounters {
         match &self.ahead {
             Ahead::No => self.port.counters(queue),

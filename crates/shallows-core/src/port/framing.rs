@@ -62,7 +62,7 @@ impl Default for Framing {
     }
 }
 
-/// How a [`Framing`] is written in a file.
+/// Notation of a [`Framing`] in a file.
 type Notation = TextOrTable<Name, Custom>;
 
 #[derive(Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use crate::units::{Bytes, Time, TransmissionClock};
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct LookAheadFifo<P> {
-    /// When the last packet so far has left.
+    /// Departure time of the last packet so far.
     busy_until: Time,
     /// Bytes that wait.
     bytes: u64,
@@ -34,8 +34,8 @@ pub(super) struct LookAheadFifo<P> {
     cold: Box<ColdState<P>>,
 }
 
-/// When each waiting packet starts, and its size, in a ring that is 0 or a power of two long, so
-/// that positions wrap by a mask.
+/// Start times and sizes of waiting packets, in a ring whose length is 0 or a power of two, so that
+/// positions wrap by a mask.
 #[derive(Debug, Default)]
 struct Waiting {
     ring: Box<[(Time, u32)]>,
@@ -91,7 +91,7 @@ impl Waiting {
     }
 }
 
-/// What stays as configured.
+/// Configured, constant parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// Bytes that the queue may hold.

@@ -48,8 +48,8 @@ impl Meter {
         }
     }
 
-    /// What the marker is to see of a packet with this DSCP that is not yet, or no longer, in its
-    /// queue, while the pool holds `pool` bytes.
+    /// The marker's view of a packet with this DSCP that is not yet, or no longer, in its queue,
+    /// while the pool holds `pool` bytes.
     #[inline]
     pub(crate) fn seen(&self, packet: Arrival, stage: u8, queues: &Queues, pool: u64) -> Seen {
         let Arrival { now, queue, size } = packet;

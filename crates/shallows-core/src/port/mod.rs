@@ -81,7 +81,7 @@ pub use shaper::{ShaperConfig, TokenBucket};
 
 use crate::units::Time;
 
-/// What became of an offered packet.
+/// Outcome of an offered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// It waits in a queue.
@@ -119,9 +119,9 @@ pub struct Departure<P> {
     pub packet: P,
     /// The queue it left.
     pub queue: usize,
-    /// When its last bit is on the wire, and the port can send again.
+    /// Time at which its last bit is on the wire and the port can send again.
     pub finish: Time,
-    /// How long it waited, from its offer to the start of its transmission.
+    /// Waiting time from its offer to the start of its transmission.
     pub sojourn: Time,
 }
 
@@ -130,8 +130,8 @@ pub struct Departure<P> {
 pub struct Passage {
     /// The queue it passed.
     pub queue: usize,
-    /// When its last bit is on the wire.
+    /// Time at which its last bit is on the wire.
     pub finish: Time,
-    /// How long it waits, from its offer to the start of its transmission.
+    /// Waiting time from its offer to the start of its transmission.
     pub sojourn: Time,
 }

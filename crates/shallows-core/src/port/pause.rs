@@ -44,7 +44,7 @@ pub enum PauseScope {
     Queue,
 }
 
-/// What to tell the neighbour.
+/// Signal to the neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseSignal {
     /// Stop sending from these queues.
@@ -103,7 +103,7 @@ impl PauseGauge {
         resume.then_some(PauseSignal::Resume(queues))
     }
 
-    /// Which class a queue is of, and what a pause of it stops.
+    /// Class of a queue, and the queues that a pause of it stops.
     fn class(&self, queue: usize) -> (usize, QueueSet) {
         match self.config.per {
             PauseScope::Link => (0, QueueSet::ALL),

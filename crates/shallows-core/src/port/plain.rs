@@ -42,7 +42,7 @@ pub(super) fn run<P: Packet>(
     *due = next;
 }
 
-/// What became of an arriving packet.
+/// Outcome of an arriving packet.
 enum Received {
     /// It leaves at once; when its last bit is on the wire.
     Sent(Time),

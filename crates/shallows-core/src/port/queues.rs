@@ -16,7 +16,7 @@ const NIL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored<P> {
     pub(crate) packet: P,
-    /// When it was offered, for sojourn times.
+    /// Time of its offer, for sojourn times.
     pub(crate) arrived: Time,
     /// Bytes that buffer, marker and scheduler count for it.
     pub(crate) size: u32,
@@ -30,8 +30,7 @@ struct Slot<P> {
     next: u32,
 }
 
-/// What scheduler and marker know of a queue. It is kept with the queue because it is needed when
-/// the queue is: together they are a cache line.
+/// State of a queue that scheduler and marker need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane {
     /// The marker's number for the queue, see
@@ -39,9 +38,9 @@ pub(crate) struct Lane {
     pub(crate) constant: f64,
     /// Bytes a round, or weight.
     pub(crate) quantum: u32,
-    /// What is left of them, where that is carried over.
+    /// Remaining credit, where it is carried over.
     pub(crate) deficit: u32,
-    /// When the queue was last served or became active: T_start of MQ-ECN §4.2.
+    /// Time at which the queue was last served or became active: T_start of MQ-ECN §4.2.
     pub(crate) start: Time,
 }
 
@@ -176,7 +175,7 @@ impl Queues {
         self.queues[queue].packets
     }
 
-    /// What was ever put into a queue.
+    /// Total ever put into a queue.
     pub(crate) fn pushed(&self, queue: usize) -> Tally {
         Tally {
             packets: self.queues[queue].pushed_packets,
@@ -190,7 +189,7 @@ impl Queues {
         self.backlogged
     }
 
-    /// What the round robin knows of a queue.
+    /// Round-robin state of a queue.
     #[inline]
     pub(crate) fn lane(&mut self, queue: usize) -> &mut Lane {
         &mut self.queues[queue].lane
@@ -215,7 +214,7 @@ impl Queues {
         self.queues[queue].head_size
     }
 
-    /// What is at the head of a queue.
+    /// Packet at the head of a queue.
     pub(crate) fn head<'a, P: Packet>(
         &self,
         queue: usize,
@@ -235,7 +234,7 @@ impl Queues {
         (self.queues[queue].packets > 0).then(|| &mut pool.store.slots[head as usize].stored.packet)
     }
 
-    /// What is at the tail of a backlogged queue.
+    /// Packet at the tail of a backlogged queue.
     pub(crate) fn tail_mut<'a, P: Packet>(
         &self,
         queue: usize,

@@ -20,7 +20,7 @@ use crate::units::{Bytes, Time, TransmissionClock};
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct HotState<P> {
-    /// When the link is free again.
+    /// Time at which the link is free again.
     pub(super) busy_until: Time,
     /// Up to when idle time has been told to the marker.
     pub(super) idle_told: Time,

@@ -84,7 +84,7 @@ pub struct Custom<M: ?Sized> {
     pub name: String,
     /// The parameters in the file.
     pub parameters: Parameters,
-    /// What builds the scheme, once the name has been found in a [`Registry`].
+    /// Constructor of the scheme, once the name has been found in a [`Registry`].
     pub(crate) maker: Option<Arc<M>>,
 }
 
@@ -157,7 +157,7 @@ impl<M: ?Sized> PartialEq for Custom<M> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown {kind} `{name}`, expected one of `{}`", known.join("`, `"))]
 pub struct UnknownName {
-    /// What it should name: a marker, a scheduler or a congestion controller.
+    /// Kind of scheme: a marker, a scheduler or a congestion controller.
     pub kind: &'static str,
     /// The name.
     pub name: String,

@@ -93,7 +93,7 @@ impl RangeSet {
         }
     }
 
-    /// How many bytes from `start` to `end` are in the set.
+    /// Number of bytes from `start` to `end` that are in the set.
     pub(super) fn count(&self, start: u64, end: u64) -> u64 {
         let from = self.0.partition_point(|range| range.end <= start);
         self.0[from..]

@@ -1,4 +1,4 @@
-//! What sender and receiver exchange.
+//! Segments and ACKs that sender and receiver exchange.
 
 use crate::units::Time;
 
@@ -11,7 +11,7 @@ use crate::units::Time;
 pub struct Segment {
     /// Number of the first byte of data.
     pub seq: u64,
-    /// When it was sent: the timestamp option (RFC 7323), which the receiver echoes.
+    /// Send time: the timestamp option (RFC 7323), which the receiver echoes.
     pub sent_at: Time,
     /// Bytes of data; none in a SYN.
     pub len: u32,
@@ -36,15 +36,16 @@ impl Segment {
 /// An acknowledgement. On the wire it has one header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
+    /// What it says; TCP has one kind.
+    pub kind: AckKind,
     /// The next byte that the receiver expects.
     pub ack: u64,
-    /// When the segment was sent that this answers; with delayed ACKs the first one
-    /// (RFC 7323 §4.3).
+    /// Send time of the segment that this answers; with delayed ACKs the first one (RFC 7323 §4.3).
     pub echo: Time,
     /// From sending to arrival of the segment that made the receiver answer. The clocks of both
     /// ends agree here; users take the difference to the least, as hosts with an offset would.
     pub one_way_delay: Time,
-    /// What arrived beyond `ack`.
+    /// Ranges received beyond `ack`.
     pub sack: SackBlocks,
     /// ECN-Echo.
     pub ece: bool,
@@ -52,6 +53,19 @@ pub struct Ack {
     pub syn: bool,
     /// ECN-capable: may be marked.
     pub ect: bool,
+}
+
+/// The message of an [`Ack`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AckKind {
+    /// All bytes before `ack` have arrived.
+    #[default]
+    Ack,
+    /// The same, and a later packet has arrived before the one that begins with `ack`.
+    Nak,
+    /// Congestion notification packet: marked packets arrive.
+    Cnp,
 }
 
 /// Up to three ranges of bytes beyond the cumulative ACK, the one that changed last first
@@ -86,7 +100,7 @@ impl SackBlocks {
     }
 
     /// Adds a block to those of an ACK with this `ack`, unless it is there or there is no room.
-    pub(super) fn push(&mut self, ack: u64, (start, end): (u64, u64)) {
+    pub(crate) fn push(&mut self, ack: u64, (start, end): (u64, u64)) {
         let block = Block {
             offset: (start - ack) as u32,
             len: (end - start) as u32,
@@ -102,7 +116,7 @@ impl SackBlocks {
     }
 }
 
-/// What a receiver answers at once: up to two ACKs, in this order.
+/// Immediate answer of a receiver: up to two ACKs, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acks {
     /// Nothing yet: the ACK is delayed.

@@ -12,7 +12,8 @@ pub struct TransmissionClock {
     /// Picoseconds per byte are `numerator / denominator` in lowest terms.
     numerator: u64,
     denominator: u64,
-    /// What the spans so far are too long, in `1 / denominator` picoseconds; under one picosecond.
+    /// Accumulated excess of the spans so far, in `1 / denominator` picoseconds; under one
+    /// picosecond.
     overshoot: u64,
 }
 

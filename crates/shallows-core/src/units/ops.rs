@@ -48,7 +48,7 @@ macro_rules! additive {
             }
         }
 
-        /// How many whole times the divisor fits.
+        /// Number of times that the divisor fits.
         impl std::ops::Div for $quantity {
             type Output = u64;
 

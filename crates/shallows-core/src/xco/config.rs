@@ -1,4 +1,4 @@
-//! What controllers and coordinators have to agree on.
+//! Parameters that controllers and coordinators must share.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -172,7 +172,7 @@ impl Protocol {
         span + span / 1_000_000 * u64::from(4 * self.drift) + Time::from_us(1)
     }
 
-    /// How far two clocks can drift apart in `span`.
+    /// Greatest drift between two clocks in `span`.
     pub(super) fn drift_in(&self, span: Time) -> Time {
         span / 1_000_000 * u64::from(2 * self.drift)
     }

@@ -73,7 +73,7 @@ impl<R: Routes> Fabric<R> {
         self.routes.set_link(link, state);
     }
 
-    /// How many hosts there are; they are numbered from 0.
+    /// Number of hosts; they are numbered from 0.
     pub fn hosts(&self) -> u32 {
         self.hosts.len() as u32
     }

@@ -24,7 +24,7 @@ use crate::host::gate::{Gate, Release, Verdict};
 use crate::packet::Packet;
 use crate::units::{Rate, Time};
 
-/// Which hosts make up which pod.
+/// Assignment of hosts to pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pods {
     /// Pod of each host, and its number there.
@@ -96,7 +96,7 @@ impl Pods {
         Ok(Self { places, hosts })
     }
 
-    /// How many pods there are.
+    /// Number of pods.
     pub fn count(&self) -> u32 {
         self.hosts.len() as u32
     }
@@ -187,9 +187,9 @@ impl Pods {
 /// A fabric as its controllers see it.
 #[derive(Clone, Debug)]
 pub struct Divided<R> {
-    /// What the root gives away, with all hosts.
+    /// Links that the root grants, with all hosts.
     pub root: Fabric<R>,
-    /// What the controllers of pods give away, each with its own hosts numbered from 0.
+    /// Links that the controllers of pods grant, each with its own hosts numbered from 0.
     pub pods: Vec<Fabric<PodRoutes<R>>>,
 }
 
@@ -282,7 +282,7 @@ impl<A: Agent> Agent for Renumbered<A> {
 pub struct TwoLevelCoordinator<P> {
     pod: Renumbered<Coordinator<P>>,
     root: Coordinator<P>,
-    /// Which level releases first, in turn.
+    /// Level that releases first; it alternates.
     root_first: bool,
 }
 

@@ -60,7 +60,7 @@ const TAG: usize = 16;
 #[derive(Clone)]
 pub struct ClusterKey([u64; 2]);
 
-/// What one host and the controllers share, or the controllers among themselves.
+/// A key shared by one host and the controllers, or by the controllers.
 #[derive(Clone)]
 pub struct Key([u64; 2]);
 
@@ -136,14 +136,14 @@ pub struct Epoch {
     pub leader: u32,
 }
 
-/// Who sends to whom, and what makes the message unique.
+/// Source, destination and sequence of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The sender's address.
     pub from: u32,
     /// The addressee's.
     pub to: u32,
-    /// When the sender started, by its own count.
+    /// Start of the sender, by its own count.
     pub incarnation: u64,
     /// The number of the message.
     pub sequence: u64,
@@ -160,10 +160,10 @@ pub enum Body {
     Beat(Beat),
 }
 
-/// What a host tells: that it is there, its whole backlog group, and what became of its slot.
+/// A host's report: its presence, its whole backlog group and the outcome of its slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What the host is doing.
+    /// State of the host.
     pub standing: Standing,
     /// True if the controller is to answer even if it has nothing to say.
     pub wants_answer: bool,
@@ -176,13 +176,13 @@ pub struct Report {
     pub echo: (u64, Time),
     /// The host's clock.
     pub clock: Time,
-    /// How often that clock has gone back: times of another timeline mean nothing.
+    /// Number of times that this clock has gone back: times of another timeline mean nothing.
     pub timeline: u32,
     /// The number of the newest grant that it received.
     pub grant: u64,
     /// B_x, longest backlogged first.
     pub backlog: Vec<u32>,
-    /// What the host sends to large destinations; measured only if coordination is on demand.
+    /// Rates to large destinations; measured only if coordination is on demand.
     pub rates: Vec<(u32, Rate)>,
     /// Virtual machines of the host, where places are learned.
     pub claims: Option<Claims>,
@@ -217,7 +217,7 @@ impl Report {
     }
 }
 
-/// Whether a host is part of the coordination.
+/// A host's participation in the coordination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// It does what directives say.
@@ -229,7 +229,7 @@ pub enum Standing {
     Leaving,
 }
 
-/// What a controller tells a host.
+/// A controller's directive to a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directive {
     /// The controller's epoch.
@@ -247,11 +247,11 @@ pub struct Directive {
     pub timeline: u32,
     /// The number of this grant, larger for each; 0 if it permits nothing new.
     pub grant: u64,
-    /// Which destinations need permission.
+    /// Destinations that need permission.
     pub held: Held,
-    /// What it permits.
+    /// Permits granted.
     pub permits: Vec<Permit>,
-    /// What is new of the places of virtual machines.
+    /// Changed places of virtual machines.
     pub places: Option<Places>,
 }
 
@@ -266,7 +266,7 @@ pub enum Held {
 }
 
 impl Directive {
-    /// How many more permits a message has room for.
+    /// Number of further permits that fit into a message.
     pub(super) fn room(&self) -> usize {
         let taken = match &self.held {
             Held::All => 0,
@@ -275,7 +275,7 @@ impl Directive {
         MOST_PERMITS.saturating_sub(self.permits.len() + taken)
     }
 
-    /// How many places a message has room for.
+    /// Number of places that fit into a message.
     pub(super) fn room_for_places(&self) -> usize {
         let room = (PERMIT * self.room()).saturating_sub(PLACES);
         (room / PLACE).min(MOST_PLACES)
@@ -302,7 +302,7 @@ pub struct Permit {
     pub kind: PermitKind,
     /// Until when, by the clock of the host.
     pub until: Time,
-    /// How fast.
+    /// Permitted rate.
     pub rate: Rate,
 }
 
@@ -317,7 +317,7 @@ pub enum PermitKind {
     Exempt,
 }
 
-/// What a controller tells the others.
+/// A controller's heartbeat to the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beat {
     /// Its epoch, or the highest that it knows.

@@ -5,11 +5,11 @@ use super::{ETHERNET_HEADER, Header, Mac};
 /// A frame as the egress port sees it: its bytes stay in a [`FrameStore`](super::FrameStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Where its bytes are.
+    /// Slot of its bytes.
     pub slot: u32,
     /// Length of the frame, without check sequence.
     pub length: u32,
-    /// What the classifier sees: DSCP, or the priority of a VLAN tag.
+    /// Class for the classifier: DSCP, or the priority of a VLAN tag.
     pub class: u8,
     /// True if its bytes have still to be marked.
     pub marked: bool,

@@ -5,7 +5,7 @@ use super::{Malformed, word};
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What both versions have.
+/// Fields common to both versions.
 pub(super) struct Facts {
     /// DSCP and ECN in one byte.
     pub(super) traffic_class: u8,

@@ -68,7 +68,7 @@ impl std::str::FromStr for Mac {
     }
 }
 
-/// What a frame carries.
+/// Network header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// IPv4, its header at this offset.
@@ -81,7 +81,7 @@ pub enum Network {
     Malformed(Malformed),
 }
 
-/// What is wrong with an IP header.
+/// A problem of an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Malformed {
@@ -119,16 +119,16 @@ impl Malformed {
     }
 }
 
-/// What the switch knows of a frame.
+/// The switch's view of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where it goes.
+    /// Destination address.
     pub destination: Mac,
-    /// Where it comes from.
+    /// Source address.
     pub source: Mac,
     /// The priority of its outermost VLAN tag, if it has one.
     pub pcp: Option<u8>,
-    /// What it carries.
+    /// Network header.
     pub network: Network,
     /// The DSCP field; zero if it is not IP.
     pub dscp: u8,

@@ -1,4 +1,4 @@
-//! What the kernel says about a device by name, in the namespace of the calling thread.
+//! Properties of a device that the kernel reports by name, in the namespace of the calling thread.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -165,7 +165,7 @@ fn flags(name: &str) -> Result<libc::c_int, IoError> {
     Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
 }
 
-/// How many queues frames come in by; 1 if the driver does not say.
+/// Number of receive queues; 1 if the driver does not say.
 pub(super) fn receive_queues(name: &str) -> Result<u32, IoError> {
     /// struct ethtool_channels
     #[repr(C)]

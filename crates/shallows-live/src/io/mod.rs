@@ -23,7 +23,7 @@ pub use packet::PacketSocket;
 pub use tap::Tap;
 pub use xdp::Xsk;
 
-/// How frames get in and out of a device.
+/// Kind of I/O of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoKind {
@@ -60,7 +60,7 @@ pub struct Received<'a> {
     pub unfinished: bool,
 }
 
-/// What became of frames that were to be sent.
+/// Outcome of frames to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Frames that the kernel took.
@@ -89,7 +89,7 @@ pub enum IoError {
     Queues {
         /// The device.
         device: String,
-        /// How many it has.
+        /// Number of its queues.
         queues: u32,
     },
     /// Frames do not fit the memory that is shared with the kernel.
@@ -126,13 +126,13 @@ pub enum IoError {
     /// Not allowed.
     #[error("{what} needs root (CAP_NET_ADMIN and CAP_NET_RAW)")]
     Privilege {
-        /// What was tried.
+        /// Attempted operation.
         what: String,
     },
     /// Anything else that the kernel said.
     #[error("{what}: {error}")]
     Kernel {
-        /// What was tried.
+        /// Attempted operation.
         what: String,
         /// The answer.
         error: io::Error,
@@ -155,7 +155,7 @@ impl IoError {
         }
     }
 
-    /// What `errno` says about the call that just failed.
+    /// Error from `errno` of the call that just failed.
     pub(crate) fn last(what: impl Into<String>) -> Self {
         Self::new(what, io::Error::last_os_error())
     }

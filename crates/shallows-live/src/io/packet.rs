@@ -8,7 +8,7 @@ use super::{IoError, Received, Sent, device};
 /// Frames that may wait in the ring for the switch: 60 ms of full frames at 200 Mbps.
 const RING_FRAMES: usize = 1024;
 
-/// What the kernel puts before a frame in the ring, generously.
+/// Bytes that the kernel puts before a frame in the ring, generously.
 const RING_HEADROOM: usize = 128;
 
 /// The kernel allocates the ring in blocks of this many bytes.

@@ -28,7 +28,7 @@ const MOST_KICKS: usize = 2 * BATCH;
 /// The kernel lets go of a device some time after a socket is closed.
 const LONGEST_RELEASE: Duration = Duration::from_secs(1);
 
-/// What the kernel keeps for itself of the memory of a frame.
+/// Bytes of a frame's memory that the kernel reserves.
 const HEADROOM: usize = 256;
 
 /// An AF_XDP socket at queue 0 of a device: frames come in before the kernel's stack sees them, in

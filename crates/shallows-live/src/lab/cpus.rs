@@ -3,7 +3,7 @@ use nix::unistd::Pid;
 
 use super::LabError;
 
-/// Which CPUs the switch and the hosts use.
+/// CPUs of the switch and of the hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus {
     /// The switch's own, if there are enough.

@@ -9,10 +9,10 @@ use nix::fcntl::{Flock, FlockArg};
 
 use super::{LabError, PREFIX, niceness};
 
-/// Where labs that live are known: a file for each, locked for as long as its program runs.
+/// Directory of running labs: a file for each, locked for as long as its program runs.
 pub(super) const DIRECTORY: &str = "/run/shallows";
 
-/// What the environment of programs outside of the namespaces has, with the name of their lab.
+/// Environment variable of programs outside of the namespaces; its value is the name of their lab.
 pub(crate) const MARK: &str = "SHALLOWS_LAB";
 
 /// Waits for the end of its input, which is the end of the program that started it, then removes
@@ -96,7 +96,7 @@ impl Drop for Guard {
     }
 }
 
-/// What was removed.
+/// Removed items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Namespaces of programs that are gone.

@@ -38,7 +38,7 @@ pub use steal::StealClock;
 pub(crate) use unprivileged::Unprivileged;
 pub use unprivileged::calling_user;
 
-/// What the names of our namespaces begin with.
+/// Prefix of the names of our namespaces.
 pub(crate) const PREFIX: &str = "shallows-";
 
 /// The device of every host.
@@ -53,7 +53,7 @@ static LABS: AtomicU32 = AtomicU32::new(0);
 /// Hosts to make and how they are set.
 #[derive(Clone, Debug)]
 pub struct LabPlan {
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: usize,
     /// Largest IP packet.
     pub mtu: u32,
@@ -61,7 +61,7 @@ pub struct LabPlan {
     pub settings: Vec<(String, String)>,
     /// Options of each host's route to the others, such as `initcwnd` and `16`.
     pub route: Vec<(String, String)>,
-    /// Who runs where.
+    /// CPUs of the switch and of the hosts.
     pub cpus: Cpus,
 }
 
@@ -79,9 +79,9 @@ pub enum LabError {
     Program {
         /// Its name.
         program: String,
-        /// Where it comes from.
+        /// Package that provides it.
         package: &'static str,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// A command failed.
@@ -89,7 +89,7 @@ pub enum LabError {
     Command {
         /// The command line.
         command: String,
-        /// What it printed.
+        /// Output of the program.
         output: String,
     },
     /// A setting is missing or refuses its value.
@@ -99,15 +99,15 @@ pub enum LabError {
         name: String,
         /// The value.
         value: String,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// A file of ours.
     #[error("{what}: {error}")]
     File {
-        /// What was tried.
+        /// Attempted operation.
         what: String,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
     /// A device.

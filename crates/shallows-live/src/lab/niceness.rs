@@ -52,7 +52,7 @@ impl Drop for Urgency {
     }
 }
 
-/// Where the niceness of this session is kept.
+/// File with the niceness of this session.
 pub(super) fn file() -> Option<PathBuf> {
     let (group, _) = read(Path::new(AUTOGROUP))?;
     Some(Path::new(DIRECTORY).join(format!("nice-{group}")))

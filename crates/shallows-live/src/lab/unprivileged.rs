@@ -8,7 +8,7 @@ use nix::unistd::{Gid, Uid, User};
 
 use super::LabError;
 
-/// Who everything at the hosts runs as that need not be root.
+/// User for everything at the hosts that need not be root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unprivileged {
     user: Uid,
@@ -48,7 +48,7 @@ impl Unprivileged {
         )
     }
 
-    /// What comes before a command line to run it as this user, for good.
+    /// Command line prefix that runs a command as this user, for good.
     pub(crate) fn wrapper(self) -> Vec<String> {
         let Self { user, group } = self;
         vec![

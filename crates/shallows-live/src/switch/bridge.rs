@@ -10,11 +10,11 @@ use crate::frame::Mac;
 /// Stations that were silent for this long are forgotten (802.1D's default).
 const AGEING: Time = Time::from_secs(300);
 
-/// How precisely the table knows when a station was last heard. Refreshing an entry for every frame
+/// Precision of the time at which a station was last heard. Refreshing an entry for every frame
 /// would cost more than forwarding it.
 const REFRESH: Time = Time::from_secs(1);
 
-/// Where a frame goes.
+/// Destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Out of this link.
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Nowhere,
 }
 
-/// What happened to the learned stations of a bridge or of a whole switch.
+/// Counters of the learned stations of a bridge or of a whole switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct StationCounters {
@@ -62,7 +62,7 @@ pub(super) struct Bridge {
 #[derive(Clone, Copy, Debug)]
 struct Station {
     link: usize,
-    /// When it was last heard, to within [`REFRESH`]; `None` if it was placed by hand.
+    /// Time at which it was last heard, to within [`REFRESH`]; `None` if it was placed by hand.
     heard: Option<Time>,
 }
 
@@ -93,7 +93,7 @@ impl Bridge {
         self.stations.insert(station, Station { link, heard: None });
     }
 
-    /// Where to send a frame that came over the link whose other direction is `back`.
+    /// Destination of a frame that came over the link whose other direction is `back`.
     pub(super) fn way(&mut self, now: Time, source: Mac, destination: Mac, back: usize) -> Way {
         if self.forwarding == Forwarding::Learning && !source.is_group() {
             self.learn(now, source, back);

@@ -33,7 +33,7 @@ const BOUNDS: [u64; 19] = [
 pub struct Buckets {
     /// The sum of all, in seconds, as exact as the histogram that it is of.
     pub sum_s: f64,
-    /// How many are in each bucket.
+    /// Number of values in each bucket.
     pub counts: Vec<u64>,
 }
 

@@ -14,7 +14,7 @@ use super::{Destinations, Engine};
 use crate::frame::Frame;
 use crate::io::IoError;
 
-/// How often sockets are asked for messages, in a loop that polls.
+/// Interval at which sockets are polled for messages, in a loop that polls.
 const LISTEN_EVERY: Time = Time::from_us(10);
 
 /// Messages taken from a socket before frames have their turn again.
@@ -33,7 +33,7 @@ pub struct Coordination {
     pub host: u32,
     /// The coordinator. Its clock is that of the switch, which starts at zero.
     pub coordinator: Coordinator<Frame>,
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// Whom frames are for.
     pub destinations: Arc<Destinations>,
@@ -45,7 +45,7 @@ pub struct Coordination {
     pub control_port: Option<u16>,
 }
 
-/// Which frames a coordinator holds back.
+/// Frames that a coordinator holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// Those that come in at this port, before its uplink.
@@ -96,7 +96,7 @@ impl Channels {
         Ok(())
     }
 
-    /// What to wait for.
+    /// File descriptor to wait for.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         (!self.channels.is_empty()).then(|| self.epoll.0.as_fd())
     }

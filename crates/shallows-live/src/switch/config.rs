@@ -46,24 +46,24 @@ pub struct SwitchConfig {
     pub cpu: Option<usize>,
     /// Its niceness: -20 is the most urgent.
     pub nice: Option<i32>,
-    /// What it does when there is nothing to do.
+    /// Behaviour when there is nothing to do.
     #[serde(default)]
     pub wait: Wait,
-    /// How it knows where stations are.
+    /// Source of the stations' places.
     #[serde(default)]
     pub forwarding: Forwarding,
     /// Addresses that it learns at one port. More displace those that were silent for longest.
     #[serde(default = "stations_per_port")]
     pub stations_per_port: NonZeroUsize,
-    /// What classifiers see as DSCP.
+    /// Field that classifiers see as DSCP.
     #[serde(default)]
     pub classify: Classify,
     /// Seed of random marking.
     #[serde(default)]
     pub seed: u64,
-    /// Where to serve `/metrics` for Prometheus and `/status`, to everybody who reaches it.
+    /// Address that serves `/metrics` for Prometheus and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
-    /// How late it may be.
+    /// Limits of lateness.
     #[serde(default)]
     pub fidelity: FidelityConfig,
     /// Samples of queue lengths, for reports.
@@ -96,7 +96,7 @@ const LONGEST_DELAY: Time = Time::from_secs(60);
 pub struct PortPlan {
     /// The network device.
     pub device: String,
-    /// How frames get in and out of it.
+    /// Kind of I/O of the device.
     #[serde(default)]
     pub io: IoKind,
     /// Rate of the link.
@@ -128,7 +128,7 @@ pub struct UplinkPlan {
     pub delay: Time,
     /// The port of the host.
     pub egress: PortConfig,
-    /// What holds the host's frames back before that port.
+    /// Gate that holds the host's frames back before that port.
     #[serde(default)]
     pub gate: Option<GatePlan>,
 }
@@ -139,12 +139,12 @@ pub struct UplinkPlan {
 pub struct GatePlan {
     /// The limits; a frame's level is what classifiers see of it.
     pub limits: LimiterConfig,
-    /// When the first epoch begins.
+    /// Start of the first epoch.
     #[serde(default)]
     pub start: Time,
     /// Bytes that may wait at each level; any number if not given.
     pub hold_limit: Option<Bytes>,
-    /// How levels are chosen, if what classifiers see is the number of an application.
+    /// Choice of levels, if classifiers see the number of an application.
     #[serde(default)]
     pub automatic: Option<AutomaticConfig>,
 }
@@ -164,7 +164,7 @@ pub struct TrunkPlan {
     pub egress: Option<PortConfig>,
 }
 
-/// What the switch does when there is nothing to do.
+/// Behaviour of the switch when there is nothing to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
@@ -175,7 +175,7 @@ pub enum Wait {
     Block,
 }
 
-/// How a bridge knows where stations are.
+/// Source of the stations' places in a bridge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forwarding {
@@ -186,7 +186,7 @@ pub enum Forwarding {
     Static,
 }
 
-/// What classifiers see as DSCP.
+/// Field that classifiers see as DSCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Classify {
@@ -197,15 +197,15 @@ pub enum Classify {
     Pcp,
 }
 
-/// When a run is too late to be believed: more than `share` of the frames by more than `late`.
+/// Limits beyond which a run is not faithful: more than `share` of the frames later than `late`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FidelityConfig {
-    /// How late a frame may be.
+    /// Lateness beyond which a frame counts as late.
     pub late: Time,
-    /// How many may be later, as a fraction.
+    /// Greatest share of late frames, as a fraction.
     pub share: f64,
-    /// How many frames it takes to judge.
+    /// Number of frames needed for a verdict.
     pub least: u64,
 }
 
@@ -223,7 +223,7 @@ impl Default for FidelityConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SampleConfig {
-    /// How often.
+    /// Interval between samples.
     pub every: Time,
 }
 
@@ -252,7 +252,7 @@ pub enum SwitchError {
     /// An egress port cannot be built.
     #[error("{of}: {error}")]
     Port {
-        /// Which port.
+        /// Name of the port.
         of: String,
         /// The reason.
         error: port::ConfigError,
@@ -260,7 +260,7 @@ pub enum SwitchError {
     /// A host's gate cannot be built.
     #[error("{of}: {error}")]
     Gate {
-        /// Which port.
+        /// Name of the port.
         of: String,
         /// The reason.
         error: LimiterError,
@@ -268,7 +268,7 @@ pub enum SwitchError {
     /// A host's levels cannot be chosen.
     #[error("{of}: {error}")]
     Automatic {
-        /// Which port.
+        /// Name of the port.
         of: String,
         /// The reason.
         error: AutomaticError,
@@ -288,7 +288,7 @@ pub enum SwitchError {
     /// A delay that no link has.
     #[error("{of}: delay is {delay}, it can be at most {LONGEST_DELAY}")]
     Delay {
-        /// Which port or trunk.
+        /// Name of the port or trunk.
         of: String,
         /// The delay.
         delay: Time,

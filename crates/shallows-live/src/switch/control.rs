@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::{PortEvent, Snapshot};
 use crate::xco::cluster::Cluster;
 
-/// How other threads talk to a running switch, or to another daemon with snapshots of its own: they
-/// ask, and its loop answers in passing.
+/// A handle of other threads to a running switch, or to another daemon with snapshots of its own:
+/// they ask, and its loop answers in passing.
 #[derive(Debug)]
 pub struct Control<S = Snapshot>(Arc<Shared<S>>);
 
@@ -101,7 +101,7 @@ impl<S: Clone> Control<S> {
         self.0.stop.store(true, Ordering::Release);
     }
 
-    /// What the switch counts now; `None` if it does not answer in time.
+    /// Current counters of the switch; `None` if it does not answer in time.
     pub fn snapshot(&self, patience: Duration) -> Option<S> {
         let latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;

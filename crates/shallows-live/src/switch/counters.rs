@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::Malformed;
 
-/// What came in at one device, and what became of it before it was forwarded.
+/// Counters of the frames that one device received, up to their forwarding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct IngressCounters {
@@ -33,7 +33,7 @@ pub struct IngressCounters {
     pub sent: u64,
     /// Frames that the device refused, or that found it away.
     pub refused: u64,
-    /// How often the device went away or down.
+    /// Number of times that the device disappeared or went down.
     pub losses: u64,
     /// True if it is away now.
     pub lost: bool,

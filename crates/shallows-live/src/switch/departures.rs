@@ -13,7 +13,7 @@ use crate::frame::{Header, Mac, Network};
 
 const UDP: u8 = 17;
 
-/// What the switch tells the senders of UDP streams, by source and destination.
+/// Departures reported to the senders of UDP streams, by source and destination.
 #[derive(Debug)]
 pub struct Departures {
     hosts: usize,
@@ -30,7 +30,7 @@ impl Departures {
         }
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn hosts(&self) -> usize {
         self.hosts
     }
@@ -47,7 +47,7 @@ impl Departures {
     }
 }
 
-/// Which frames are of UDP streams, and whom to tell of their departure.
+/// Frames that belong to UDP streams, and the senders to notify of their departure.
 #[derive(Debug)]
 pub(super) struct Streams {
     port: u16,

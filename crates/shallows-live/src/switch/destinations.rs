@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::frame::{Header, Mac, Network};
 
-/// Which host of the fabric a frame goes to: by its Ethernet address, or by its IP address where
-/// that is a router's.
+/// The host that a frame goes to: by its Ethernet address, or by its IP address where that is a
+/// router's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Destinations {
     stations: FxHashMap<Mac, u32>,

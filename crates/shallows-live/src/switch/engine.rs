@@ -31,7 +31,7 @@ pub struct Engine {
     bridges: Vec<Bridge>,
     /// One for each bridge, then one for all uplinks.
     pools: Vec<Pool<Frame>>,
-    /// What each device's frames enter.
+    /// Entry of each device's frames.
     entries: Vec<Entry>,
     gates: Vec<HostGate>,
     coordinators: Vec<LinkCoordinator>,
@@ -55,7 +55,7 @@ pub struct Delivery {
     pub device: usize,
     /// The frame, to be given back by [`Engine::release`].
     pub frame: Frame,
-    /// When it should have been there.
+    /// Time at which it was due.
     pub due: Time,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Link {
     end: End,
     /// True if the agenda says when to ask the port again.
     scheduled: bool,
-    /// What holds frames back before the port.
+    /// Coordinator that holds frames back before the port.
     coordinator: Option<usize>,
     /// The coordinator of the host that frames of this link reach.
     receiver: Option<usize>,
@@ -99,7 +99,7 @@ enum End {
     },
 }
 
-/// Where a device's frames go first.
+/// First destination of a device's frames.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     Gate(usize),
@@ -339,7 +339,7 @@ impl Engine {
         }
     }
 
-    /// When the next thing is due.
+    /// Time of the next event.
     pub fn next(&self) -> Option<Time> {
         self.agenda.peek().map(|&Reverse((at, _))| at)
     }
@@ -375,7 +375,7 @@ impl Engine {
         self.filtered
     }
 
-    /// What has become of learned stations.
+    /// Counters of learned stations.
     pub fn stations(&mut self, now: Time) -> StationCounters {
         let bridges = self.bridges.iter_mut();
         bridges.map(|bridge| bridge.counters(now)).sum()

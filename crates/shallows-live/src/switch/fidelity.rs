@@ -9,7 +9,7 @@ use super::{Buckets, FidelityConfig};
 /// The longest lateness that is told apart from longer ones: 10 s, in nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
 
-/// How late a switch sent its frames, and how long its loop took.
+/// Lateness of a switch's frames, and duration of its loop.
 #[derive(Debug)]
 pub struct Fidelity {
     config: FidelityConfig,
@@ -22,7 +22,7 @@ pub struct Fidelity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Lateness {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
     /// Their mean.
     pub mean_us: f64,
@@ -36,7 +36,7 @@ pub struct Lateness {
     pub max_us: f64,
 }
 
-/// Whether the timing of a run can be believed.
+/// Verdict on the timing of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Verdict {
@@ -49,7 +49,7 @@ pub struct Verdict {
     pub late_share: f64,
     /// The fraction that is allowed.
     pub allowed_share: f64,
-    /// What is too late, in microseconds.
+    /// Lateness limit, in microseconds.
     pub late_us: f64,
 }
 
@@ -86,17 +86,17 @@ impl Fidelity {
         self.gaps.saturating_record(gap.ps() / 1_000);
     }
 
-    /// How late frames were.
+    /// Lateness of frames.
     pub fn lateness(&self) -> Lateness {
         Lateness::of(&self.lateness)
     }
 
-    /// How late frames were, as a histogram.
+    /// Lateness of frames, as a histogram.
     pub(crate) fn late_buckets(&self) -> Buckets {
         Buckets::of(&self.lateness)
     }
 
-    /// How long the loop took; nothing while it sleeps.
+    /// Duration of the loop; nothing while it sleeps.
     pub fn gaps(&self) -> Lateness {
         Lateness::of(&self.gaps)
     }

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use super::{Buckets, CoordinatorSnapshot, IngressCounters, QueueSnapshot, Snapshot, Status};
 use crate::frame::Malformed;
 
-/// What the text is, as HTTP says it.
+/// Content type of the text in HTTP.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl Status for Snapshot {

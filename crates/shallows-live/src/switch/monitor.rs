@@ -25,10 +25,10 @@ use tokio::time::timeout;
 
 use super::{Control, metrics};
 
-/// How long a connection may take from its beginning to its end.
+/// Time limit of a connection.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long a switch may take to answer.
+/// Time that a switch may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connections at a time.
@@ -40,7 +40,7 @@ const LONGEST_REQUEST: usize = 8192;
 /// Longest answer that [`fetch_status`] reads: a switch of 250 ports with 64 queues has 20 MB.
 const LONGEST_ANSWER: usize = 64 << 20;
 
-/// What a daemon tells of itself.
+/// A daemon's snapshot of itself.
 pub trait Status: Clone + Send + Serialize + 'static {
     /// The text that Prometheus scrapes.
     fn prometheus(&self) -> String;
@@ -66,7 +66,7 @@ impl Monitor {
         Ok(Self { address })
     }
 
-    /// Where it answers: the port that was chosen if none was given.
+    /// Its address: the port that was chosen if none was given.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -106,7 +106,7 @@ async fn serve<S: Status>(listener: std::net::TcpListener, control: Control<S>) 
     }
 }
 
-/// Where a client is.
+/// Location of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     /// At this machine: it may have files read again.

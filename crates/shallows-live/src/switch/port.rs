@@ -26,7 +26,7 @@ pub(super) struct Port {
     pub(super) counters: IngressCounters,
 }
 
-/// What happened to a port.
+/// An event of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortEvent {
     /// Its device was removed or set down.
@@ -43,7 +43,7 @@ pub enum PortEvent {
     Refused {
         /// The device.
         device: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }
@@ -125,7 +125,7 @@ impl Port {
         self.longest
     }
 
-    /// What to wait for.
+    /// File descriptor to wait for.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         self.device.as_ref().map(Device::as_fd)
     }

@@ -7,7 +7,7 @@ use shallows_core::units::Time;
 
 use super::channel::{Channels, Coordination, Position};
 use super::departures::Streams;
-use super::place::Place;
+use super::place::CpuPlacement;
 use super::port::{Port, has_failed};
 use super::samples::Sampler;
 use super::{
@@ -23,13 +23,13 @@ const FRAMES_AT_A_TURN: usize = 8;
 /// Room for two VLAN tags.
 const TAGS: usize = 8;
 
-/// How long a switch that was told to end may take to send what it holds.
+/// Time that a switch may take at its end to send stored frames.
 const LONGEST_DRAIN: Duration = Duration::from_secs(2);
 
 /// Most sleep in [`Wait::Block`], so that requests from other threads are seen.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// How often each port is asked whether its device is still there, or back.
+/// Interval at which each port checks that its device is present.
 const WATCH_EVERY: Time = Time::from_ms(200);
 
 /// A switch with its devices open. It runs on the thread that calls [`run`](Self::run).
@@ -38,7 +38,7 @@ pub struct Switch {
     engine: Engine,
     ports: Vec<Port>,
     wait: Wait,
-    place: Place,
+    place: CpuPlacement,
     fidelity: Fidelity,
     sampler: Option<Sampler>,
     deliveries: Vec<Delivery>,
@@ -48,7 +48,7 @@ pub struct Switch {
     epoch: Instant,
 }
 
-/// What a switch has to say at its end.
+/// Final report of a switch.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// All counters.
@@ -72,7 +72,7 @@ impl Switch {
             engine,
             ports,
             wait: config.wait,
-            place: Place {
+            place: CpuPlacement {
                 cpu: config.cpu,
                 nice: config.nice,
             },

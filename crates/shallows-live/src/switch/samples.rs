@@ -11,7 +11,7 @@ const MOST_VALUES: usize = 20_000_000;
 pub struct Samples {
     /// The link and queue of each column.
     pub columns: Vec<(String, usize)>,
-    /// When each row was taken, since the switch began.
+    /// Time of each row, since the switch began.
     pub times: Vec<Time>,
     /// Bytes in the queue, row by row.
     pub bytes: Vec<u32>,

@@ -17,7 +17,7 @@ use crate::frame::Frame;
 pub struct Snapshot {
     /// Seconds since the switch began.
     pub uptime_s: f64,
-    /// What came in, by device.
+    /// Received frames, by device.
     pub devices: Vec<(String, IngressCounters)>,
     /// Egress ports, uplinks and trunks.
     pub links: Vec<LinkSnapshot>,
@@ -37,14 +37,14 @@ pub struct Snapshot {
     pub unsent_messages: u64,
     /// Learned addresses.
     pub stations: StationCounters,
-    /// How late frames were sent.
+    /// Lateness of sent frames.
     pub lateness: Lateness,
     /// The same as a histogram.
     #[serde(default)]
     pub late_buckets: Buckets,
-    /// How long the loop took.
+    /// Duration of the loop.
     pub gaps: Lateness,
-    /// Whether the timing can be believed.
+    /// Verdict on the timing.
     pub verdict: Verdict,
 }
 
@@ -96,7 +96,7 @@ pub struct CoordinatorSnapshot {
     pub leader: u32,
     /// Frames held.
     pub held: u64,
-    /// What it may send now: destinations and bits per second.
+    /// Current permits: destinations and bits per second.
     pub permits: Vec<(u32, u64)>,
     /// Messages acted on.
     pub accepted: u64,

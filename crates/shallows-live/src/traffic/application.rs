@@ -31,21 +31,21 @@ const CHUNK: usize = 1 << 16;
 /// The longest time between two looks at whether to go on.
 const ATTENTION: Duration = Duration::from_millis(50);
 
-/// How long a handshake may take.
+/// Time limit of a handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// An operation that an application did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationTime {
-    /// What the application is called.
+    /// Name of the application.
     pub application: String,
     /// The host that did it.
     pub host: usize,
-    /// What it was.
+    /// Name of the operation.
     pub name: &'static str,
-    /// When it began.
+    /// Start time.
     pub start: Time,
-    /// How long it took.
+    /// Latency of the operation.
     pub latency: Time,
 }
 
@@ -58,9 +58,9 @@ pub(crate) struct Member {
     dscp: u8,
     part: Box<dyn Application>,
     ends: BTreeMap<u32, End>,
-    /// Where short connections of this member lead.
+    /// Servers of this member's short connections.
     servers: BTreeMap<u32, SocketAddr>,
-    /// Where it takes short connections, each at a port of its own.
+    /// Listeners for short connections, each at a port of its own.
     listeners: BTreeMap<u32, TcpListener>,
 }
 
@@ -68,11 +68,11 @@ pub(crate) struct Member {
 #[derive(Debug)]
 struct End {
     socket: Socket,
-    /// What is still to be written.
+    /// Messages still to be written.
     outbox: VecDeque<Vec<u8>>,
-    /// How much of the first of it is written.
+    /// Written bytes of the first one.
     written: usize,
-    /// What has come of the next message's header.
+    /// Received part of the next message's header.
     header: Vec<u8>,
     /// The message whose header has come, and how many bytes it still lacks.
     coming: Option<(Message, u64)>,
@@ -429,7 +429,7 @@ impl End {
     }
 }
 
-/// How many bytes a message takes.
+/// Length of a message on the connection.
 fn wire_length(message: Message) -> u64 {
     message.bytes.max(HEADER as u64)
 }
@@ -444,7 +444,7 @@ fn encode(message: Message) -> Vec<u8> {
     bytes
 }
 
-/// What a whole header says.
+/// Decodes a whole header.
 fn decode(header: &[u8]) -> Option<Message> {
     let number = |from: usize| {
         Some(u64::from_be_bytes(

@@ -1,5 +1,5 @@
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
 
-use super::server::{PORT, Senders, set_dscp};
+use super::server::{Senders, set_dscp, socket};
 use super::tcp_info::TcpInfo;
 use super::{Outcome, REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
@@ -16,18 +16,18 @@ use crate::lab::Namespace;
 /// Bytes read at once.
 const CHUNK: usize = 1 << 17;
 
-/// How long a handshake may take: five SYNs.
+/// Time limit of a handshake: five SYNs.
 const LONGEST_CONNECT: Duration = Duration::from_secs(31);
 
-/// What a client is to fetch.
+/// Data that a client is to fetch.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) flow: usize,
     pub(super) bytes: Option<u64>,
     pub(super) dscp: u8,
-    /// What times count from.
+    /// Zero of its times.
     pub(super) epoch: Instant,
-    /// Where arrived bytes are counted while the flow runs.
+    /// Counter of arrived bytes while the flow runs.
     pub(super) received: Arc<AtomicU64>,
 }
 
@@ -49,18 +49,22 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects `host` to the server at `server`.
+    /// Connects `host` to the server at `server`, with a congestion controller or the host's.
     pub(super) fn open(
         number: usize,
         host: &Namespace,
-        server: Ipv4Addr,
+        server: SocketAddrV4,
+        controller: Option<&str>,
         senders: &Senders,
         done: Sender<Done>,
     ) -> Result<Self, TrafficError> {
-        let failed = |error| TrafficError::new(format!("connecting to {server}:{PORT}"), error);
-        let stream = host
-            .enter(|| TcpStream::connect_timeout(&(server, PORT).into(), LONGEST_CONNECT))?
-            .map_err(failed)?;
+        let failed = |error| TrafficError::new(format!("connecting to {server}"), error);
+        let connect = || {
+            let socket = socket(controller)?;
+            socket.connect_timeout(&server.into(), LONGEST_CONNECT)?;
+            io::Result::Ok(TcpStream::from(socket))
+        };
+        let stream = host.enter(connect)?.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let stream = Arc::new(stream);
         let (tasks, queue) = channel();

@@ -28,7 +28,7 @@ use crate::switch::Departures;
 use sink::{Arrivals, Sinks};
 use source::Sources;
 
-/// Where every receiver listens.
+/// Port of every receiver.
 pub(crate) const STREAM_PORT: u16 = 7184;
 
 /// Flow, number and time of a message, at its beginning: no message is shorter.
@@ -40,7 +40,7 @@ pub const LATE: Time = Time::from_ms(1);
 /// Bytes that a socket may hold, so that a program that waits for its CPU loses nothing.
 const SOCKET_BUFFER: usize = 16 << 20;
 
-/// What UDP senders and receivers did, all together.
+/// Totals over all UDP senders and receivers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct StreamTotals {
     /// Messages sent.
@@ -51,7 +51,7 @@ pub struct StreamTotals {
     pub not_taken: u64,
     /// Messages that were sent more than [`LATE`] after their time.
     pub late: u64,
-    /// How late the latest was, in nanoseconds.
+    /// Greatest lateness, in nanoseconds.
     pub latest_ns: u64,
     /// Messages that arrived whole.
     pub received: u64,
@@ -92,7 +92,7 @@ impl Stamp {
 pub(super) struct Datagrams {
     sources: Sources,
     sinks: Sinks,
-    /// When the last flow stops; never if one has no such time.
+    /// Stop time of the last flow; never if one has no such time.
     last_stop: Time,
 }
 

@@ -29,13 +29,33 @@ pub use datagrams::{HEADER as STREAM_HEADER, LATE as STREAM_LATE, StreamTotals};
 pub use prober::{Ping, ProbePlan, Prober};
 pub use run::{Goodput, Seen, Traffic};
 
+/// Congestion controllers of some flows instead of the one that the hosts have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowControllers {
+    /// Their names in the kernel.
+    pub names: Vec<String>,
+    /// The index of each flow's controller in `names`, by the number of the flow. A flow beyond the
+    /// end has the hosts' controller.
+    pub of_flow: Vec<Option<usize>>,
+}
+
+impl FlowControllers {
+    fn index(&self, flow: usize) -> Option<usize> {
+        self.of_flow.get(flow).copied().flatten()
+    }
+
+    fn name(&self, index: Option<usize>) -> Option<&str> {
+        Some(self.names.get(index?)?)
+    }
+}
+
 /// Payload of a request: bytes that are wanted, and their DSCP.
 const REQUEST: usize = 9;
 
-/// What became of a flow.
+/// Outcome of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When its request was sent, if it was.
+    /// Send time of its request, if it was sent.
     pub start: Option<Time>,
     /// From then to the last byte, if it came.
     pub fct: Option<Time>,
@@ -58,9 +78,9 @@ pub enum TrafficError {
     /// A socket.
     #[error("{what}: {error}")]
     Socket {
-        /// What was tried.
+        /// Attempted operation.
         what: String,
-        /// What the system said.
+        /// Error of the system.
         error: std::io::Error,
     },
 }

@@ -22,7 +22,7 @@ const ECHO_REPLY: u8 = 0;
 /// A ping, over and over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePlan {
-    /// Where to.
+    /// Destination.
     pub to: Ipv4Addr,
     /// DSCP of the requests, which answers have as well.
     pub dscp: u8,
@@ -33,9 +33,9 @@ pub struct ProbePlan {
 /// One request and what came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ping {
-    /// When it was sent.
+    /// Send time.
     pub sent: Time,
-    /// How long the answer took, by the kernel's stamp of its arrival; `None` if it was lost.
+    /// Round-trip time, by the kernel's stamp of the answer's arrival; `None` if it was lost.
     pub rtt: Option<Time>,
 }
 

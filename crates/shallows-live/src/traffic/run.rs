@@ -1,5 +1,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,14 +14,14 @@ use shallows_model::{Barriers, Interrupt};
 use super::client::{Connection, Done, Task};
 use super::datagrams::{self, Datagrams};
 use super::server::{self, Senders, Server};
-use super::{OperationTime, Outcome, StreamTotals, TrafficError, dscp};
+use super::{FlowControllers, OperationTime, Outcome, StreamTotals, TrafficError, dscp};
 use crate::lab::{self, Lab};
 use crate::switch::Departures;
 
-/// How often bytes that have arrived are noted.
+/// Interval of the samples of arrived bytes.
 const GOODPUT_EVERY: Time = Time::from_ms(10);
 
-/// How long flows that were cut off may take to say so.
+/// Time that interrupted flows may take to report.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The longest time between two looks at whether to go on.
@@ -36,8 +37,9 @@ pub struct Traffic<'a> {
     servers: Vec<Server>,
     connections: Vec<Connection>,
     datagrams: Option<Datagrams>,
-    /// Connections without a flow, by source and destination.
-    free: HashMap<(usize, usize), Vec<usize>>,
+    controllers: &'a FlowControllers,
+    /// Connections without a flow.
+    free: HashMap<Route, Vec<usize>>,
     outcomes: Vec<Outcome>,
     received: Vec<Arc<AtomicU64>>,
     agenda: BinaryHeap<Reverse<(Time, Step)>>,
@@ -56,20 +58,20 @@ pub struct Traffic<'a> {
 pub struct Goodput {
     /// The DSCP of each column.
     pub dscps: Vec<u8>,
-    /// When, and how many bytes until then in each column.
+    /// Time and bytes until then in each column.
     pub rows: Vec<(Time, Vec<u64>)>,
 }
 
-/// What was seen of the flows of a run.
+/// Observations of a run's flows.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// What became of each.
+    /// Outcome of each flow.
     pub outcomes: Vec<Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
-    /// What UDP flows did, if there were any.
+    /// Totals of UDP flows, if there were any.
     pub streams: Option<StreamTotals>,
-    /// How long messages of UDP flows took, where that is kept.
+    /// Latencies of UDP messages, where they are kept.
     pub messages: Vec<OperationTime>,
 }
 
@@ -81,10 +83,12 @@ enum Step {
 }
 
 impl<'a> Traffic<'a> {
-    /// Starts the servers that the flows need and opens a connection for each pair of hosts.
+    /// Starts the servers that the flows need and opens a connection for each pair of hosts
+    /// and controller.
     pub fn prepare(
         lab: &'a Lab,
         workload: &'a Workload,
+        controllers: &'a FlowControllers,
         seed: u64,
         departures: &Arc<Departures>,
     ) -> Result<Self, TrafficError> {
@@ -94,6 +98,7 @@ impl<'a> Traffic<'a> {
         let mut traffic = Self {
             lab,
             workload,
+            controllers,
             senders: Senders::default(),
             servers: Vec::new(),
             connections: Vec::new(),
@@ -113,20 +118,20 @@ impl<'a> Traffic<'a> {
             done: channel(),
         };
         let connected = || {
-            let numbered = (0..).zip(flows);
-            let connected = numbered.filter(|&(number, _)| workload.stream(number).is_none());
-            connected.map(|(_, flow)| pair(flow))
+            let numbers = (0..flows.len()).filter(|&flow| workload.stream(flow as u32).is_none());
+            numbers.map(|flow| Route::of(flow, &flows[flow], controllers))
         };
-        let servers: BTreeSet<usize> = connected().map(|(src, _)| src).collect();
-        for host in servers {
+        let servers = connected().map(|route| (route.src, route.controller));
+        for (host, controller) in servers.collect::<BTreeSet<_>>() {
             let senders = traffic.senders.clone();
-            let server = server::start(lab.host(host), lab::address(host), senders)?;
+            let address = SocketAddrV4::new(lab::address(host), server::port(controller));
+            let controller = controllers.name(controller);
+            let server = server::start(lab.host(host), address, controller, senders)?;
             traffic.servers.push(server);
         }
-        let pairs: BTreeSet<(usize, usize)> = connected().collect();
-        for pair in pairs {
-            let connection = traffic.connect(pair)?;
-            traffic.free.entry(pair).or_default().push(connection);
+        for route in connected().collect::<BTreeSet<_>>() {
+            let connection = traffic.connect(route)?;
+            traffic.free.entry(route).or_default().push(connection);
         }
         Ok(traffic)
     }
@@ -169,7 +174,7 @@ impl<'a> Traffic<'a> {
         })
     }
 
-    /// What UDP flows brought over. They have no end of their own.
+    /// Records the outcome of UDP flows. They have no end of their own.
     fn settle_streams(&mut self) {
         let now = self.now();
         for of in &self.workload.datagrams {
@@ -237,11 +242,11 @@ impl<'a> Traffic<'a> {
     fn start(&mut self, number: usize) -> Result<(), TrafficError> {
         self.upcoming -= 1;
         let flow = self.workload.flows[number];
-        let pair = pair(&flow);
-        let free = self.free.get_mut(&pair).and_then(Vec::pop);
+        let route = Route::of(number, &flow, self.controllers);
+        let free = self.free.get_mut(&route).and_then(Vec::pop);
         let connection = match free {
             Some(connection) => connection,
-            None => self.connect(pair)?,
+            None => self.connect(route)?,
         };
         self.running.insert(number, connection);
         self.connections[connection].fetch(Task {
@@ -254,11 +259,13 @@ impl<'a> Traffic<'a> {
         Ok(())
     }
 
-    fn connect(&mut self, (src, dst): (usize, usize)) -> Result<usize, TrafficError> {
+    fn connect(&mut self, route: Route) -> Result<usize, TrafficError> {
         let number = self.connections.len();
-        let (client, server) = (self.lab.host(dst), lab::address(src));
+        let client = self.lab.host(route.dst);
+        let server = SocketAddrV4::new(lab::address(route.src), server::port(route.controller));
+        let controller = self.controllers.name(route.controller);
         let done = self.done.0.clone();
-        let connection = Connection::open(number, client, server, &self.senders, done)?;
+        let connection = Connection::open(number, client, server, controller, &self.senders, done)?;
         self.connections.push(connection);
         Ok(number)
     }
@@ -268,8 +275,8 @@ impl<'a> Traffic<'a> {
         self.outcomes[done.flow] = done.outcome;
         self.running.remove(&done.flow);
         if done.reusable {
-            let free = self.free.entry(pair(&flow)).or_default();
-            free.push(done.connection);
+            let route = Route::of(done.flow, &flow, self.controllers);
+            self.free.entry(route).or_default().push(done.connection);
         }
         let now = self.now();
         for opened in self.barriers.completed(done.flow as u32) {
@@ -317,7 +324,21 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// Source and destination of a flow.
-fn pair(flow: &FlowSpec) -> (usize, usize) {
-    (flow.src as usize, flow.dst as usize)
+/// The flows that can share a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Route {
+    src: usize,
+    dst: usize,
+    /// The index of a controller other than the hosts'.
+    controller: Option<usize>,
+}
+
+impl Route {
+    fn of(number: usize, flow: &FlowSpec, controllers: &FlowControllers) -> Self {
+        Self {
+            src: flow.src as usize,
+            dst: flow.dst as usize,
+            controller: controllers.index(number),
+        }
+    }
 }

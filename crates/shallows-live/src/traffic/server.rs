@@ -1,16 +1,37 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
 
-/// Where every server listens.
-pub(super) const PORT: u16 = 7183;
+/// Port of the servers whose connections have the hosts' congestion controller.
+const PORT: u16 = 7183;
+
+/// Port of the servers with the first special controller; each further controller has the next one.
+const FIRST_SPECIAL_PORT: u16 = 7200;
+
+/// Pending connections of a server.
+const BACKLOG: i32 = 128;
+
+/// The port of the servers with a controller.
+pub(super) fn port(controller: Option<usize>) -> u16 {
+    controller.map_or(PORT, |index| FIRST_SPECIAL_PORT + index as u16)
+}
+
+/// A TCP socket that asks for this congestion controller, or has the host's. The controller is set
+/// before the handshake, because it decides whether ECN is negotiated.
+pub(super) fn socket(controller: Option<&str>) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    if let Some(name) = controller {
+        socket.set_tcp_congestion(name.as_bytes())?;
+    }
+    Ok(socket)
+}
 
 /// Bytes written at once.
 const CHUNK: usize = 1 << 16;
@@ -56,15 +77,25 @@ impl Drop for Server {
     }
 }
 
+/// Listens with a congestion controller, which accepted connections inherit.
+fn listen(address: SocketAddrV4, controller: Option<&str>) -> io::Result<TcpListener> {
+    let socket = socket(controller)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
 /// Starts a server at a host.
 pub(super) fn start(
     host: &Namespace,
-    address: Ipv4Addr,
+    address: SocketAddrV4,
+    controller: Option<&str>,
     senders: Senders,
 ) -> Result<Server, TrafficError> {
-    let listener = host.enter(|| TcpListener::bind((address, PORT)))?;
-    let listener = listener
-        .map_err(|error| TrafficError::new(format!("listening at {address}:{PORT}"), error))?;
+    let listener = host.enter(|| listen(address, controller))?;
+    let listener =
+        listener.map_err(|error| TrafficError::new(format!("listening at {address}"), error))?;
     let listener = Arc::new(listener);
     let server = Server {
         listener: Arc::clone(&listener),
@@ -108,4 +139,25 @@ fn serve(mut stream: &TcpStream) -> io::Result<()> {
 /// Sets the DSCP of what is sent from now on; TCP keeps the ECN bits to itself.
 pub(super) fn set_dscp(stream: &TcpStream, dscp: u8) -> io::Result<()> {
     SockRef::from(stream).set_tos_v4(u32::from(dscp) << 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reno is in every kernel and every user may have it.
+    #[test]
+    fn accepted_connections_have_the_controller_of_their_server() {
+        let any = SocketAddrV4::new([127, 0, 0, 1].into(), 0);
+        let listener = listen(any, Some("reno")).unwrap();
+        let client = socket(Some("reno")).unwrap();
+        client
+            .connect(&listener.local_addr().unwrap().into())
+            .unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        for end in [SockRef::from(&accepted), SockRef::from(&client)] {
+            let name = end.tcp_congestion().unwrap();
+            assert!(name.starts_with(b"reno\0"), "{name:?}");
+        }
+    }
 }

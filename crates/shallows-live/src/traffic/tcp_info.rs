@@ -5,7 +5,7 @@
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 
-/// What the kernel counts for one end of a connection. Later fields of struct tcp_info are zero on
+/// The kernel's counters for one end of a connection. Later fields of struct tcp_info are zero on
 /// kernels that do not have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TcpInfo {
@@ -41,7 +41,7 @@ impl TcpInfo {
         }
     }
 
-    /// What was counted since `earlier`.
+    /// Difference to `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             retransmits: self.retransmits.saturating_sub(earlier.retransmits),

@@ -29,7 +29,7 @@ const NIC: usize = 0;
 /// a cold cache and a sleeping CPU.
 const LEAST_JUDGED: u64 = 1_000;
 
-/// What may wait before the NIC while the host sends uncoordinated.
+/// Buffer before the NIC while the host sends uncoordinated.
 const BUFFER: Bytes = Bytes::new(1_000_000);
 
 /// The rate towards devices inside, which have no wire.

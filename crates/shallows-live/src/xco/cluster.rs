@@ -75,17 +75,17 @@ pub struct Cluster {
     /// Times of the protocol.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Whether only what crosses links near congestion is coordinated.
+    /// Coordination on demand: only of traffic that crosses links near congestion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_demand: Option<OnDemand>,
     /// True if agents learn from frames which VM is at which host, and follow migrations. What is
     /// learned counts more than `stations`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_places: bool,
-    /// What agents do to frames.
+    /// Configuration of the agents' gates.
     #[serde(default)]
     pub gate: GateConfig,
-    /// What a packet takes on the wire beyond its own bytes.
+    /// Framing on the wire beyond the packet's own bytes.
     #[serde(default = "ethernet")]
     pub framing: Framing,
     /// Controllers; those after the first stand by.
@@ -105,11 +105,11 @@ pub struct Cluster {
 pub struct ControllerPlan {
     /// Its name, for `--name`.
     pub name: String,
-    /// Where it takes messages, by UDP.
+    /// UDP address of its messages.
     pub address: SocketAddr,
-    /// Where to serve `/metrics` and `/status`, to everybody who reaches it.
+    /// Address that serves `/metrics` and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
-    /// Whether it polls or sleeps.
+    /// Poll or sleep.
     #[serde(default = "block")]
     pub wait: Wait,
 }
@@ -122,12 +122,12 @@ pub struct HostPlan {
     pub name: String,
     /// Rate of its link, each way.
     pub rate: Rate,
-    /// Where its agent takes messages, by UDP.
+    /// UDP address of its agent's messages.
     pub address: SocketAddr,
     /// The switch that it is at, by any name.
     #[serde(default)]
     pub switch: String,
-    /// How much longer its slots are, 1 to 16.
+    /// Factor of its slots' length, 1 to 16.
     #[serde(default = "one")]
     pub weight: u32,
     /// Ethernet addresses behind it.
@@ -142,9 +142,9 @@ pub struct HostPlan {
     /// The devices of its VMs or containers.
     #[serde(default)]
     pub inside: Vec<InsidePlan>,
-    /// Where to serve `/metrics` and `/status`, to everybody who reaches it.
+    /// Address that serves `/metrics` and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
-    /// Whether its agent polls or sleeps.
+    /// Poll or sleep, for its agent.
     #[serde(default = "block")]
     pub wait: Wait,
     /// The CPU that its agent keeps to.
@@ -160,7 +160,7 @@ pub struct HostPlan {
 pub struct InsidePlan {
     /// Its name.
     pub device: String,
-    /// How frames get in and out of it.
+    /// Kind of I/O of the device.
     #[serde(default)]
     pub io: IoKind,
 }
@@ -243,7 +243,7 @@ pub enum ClusterError {
     Station {
         /// The host.
         host: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// A weight out of range.
@@ -357,7 +357,8 @@ impl Cluster {
         place("host", name, names)
     }
 
-    /// What the protocol calls a controller. Hosts are called by their numbers, which end before.
+    /// The protocol's address of a controller. Hosts have their numbers as addresses, which end
+    /// before.
     pub fn controller_address(&self, place: usize) -> u32 {
         MOST_HOSTS + place as u32
     }
@@ -468,7 +469,7 @@ impl Cluster {
         hosts.map(|host| self.host_key(key, host)).collect()
     }
 
-    /// What small frames to each host may take without permission.
+    /// Budget of small frames to each host, which need no permission.
     pub(crate) fn budget(&self) -> SmallBudget {
         let slowest = self.hosts.iter().map(|host| host.rate).min();
         let slowest = slowest.unwrap_or(Rate::from_bps(0));

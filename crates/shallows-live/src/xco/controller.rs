@@ -39,7 +39,7 @@ pub enum ControllerError {
     Socket {
         /// Address of the socket.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
 }
@@ -65,7 +65,7 @@ pub struct ControllerDaemon {
 /// A controller that leads, stands by or tries to lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleChange {
-    /// What it is now.
+    /// New role.
     pub role: Role,
     /// The term of leadership.
     pub term: u32,

@@ -27,7 +27,7 @@ pub struct Forger {
     recorded: Option<Vec<u8>>,
 }
 
-/// What a [`Forger`] tries.
+/// An attempt of a [`Forger`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// A directive from its own address.

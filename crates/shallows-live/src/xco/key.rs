@@ -18,7 +18,7 @@ use nix::unistd::geteuid;
 use shallows_core::xco::message::{ClusterKey, Key};
 use thiserror::Error;
 
-/// What a file begins with.
+/// First word of a key file.
 const MAGIC: &str = "shallows-xco";
 
 /// A key as a file has it.
@@ -49,7 +49,7 @@ pub enum KeyError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
     /// Others can read it.
@@ -73,7 +73,7 @@ pub enum KeyError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who reads it.
+        /// The reader.
         own: u32,
     },
     /// It is something else.
@@ -96,9 +96,9 @@ pub enum KeyError {
     OtherHost {
         /// The file.
         path: PathBuf,
-        /// Whose it is.
+        /// Owner of the key.
         found: String,
-        /// Whose it should be.
+        /// Expected owner.
         name: String,
     },
 }

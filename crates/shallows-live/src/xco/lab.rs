@@ -35,7 +35,7 @@ const CONTROLLER_NICE: i32 = -15;
 /// From one look at everybody to the next.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a daemon may take to answer.
+/// Time that a daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Controllers and coordinators of a run.
@@ -68,7 +68,7 @@ pub enum XcoLabError {
     Socket {
         /// Host of the socket.
         host: usize,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
     /// Hosts are not under control.
@@ -78,12 +78,12 @@ pub enum XcoLabError {
     NotCoordinated(usize, Duration),
 }
 
-/// What was seen of controllers and coordinators.
+/// Observations of controllers and coordinators.
 #[derive(Clone, Debug, Default)]
 pub struct XcoObserved {
     /// Everything, twenty times a second.
     pub samples: Vec<XcoSample>,
-    /// What happened, in words.
+    /// Events, in words.
     pub events: Vec<(Time, String)>,
     /// Attempts of the forger.
     pub forged: u64,
@@ -94,7 +94,7 @@ pub struct XcoObserved {
 /// Everybody at one moment.
 #[derive(Clone, Debug)]
 pub struct XcoSample {
-    /// When.
+    /// Time of the sample.
     pub time: Time,
     /// The coordinators, by host.
     pub coordinators: Vec<CoordinatorSnapshot>,

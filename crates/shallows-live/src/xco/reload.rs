@@ -1,4 +1,4 @@
-//! Which changes of a cluster's file a running daemon can take over.
+//! Changes of a cluster's file that a running daemon can adopt.
 //!
 //! Hosts are numbered by their places in the file, and machines read it at different times. So a
 //! host keeps its number: new ones come after all others, and one that has gone stays in the file
@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::cluster::{Cluster, HostPlan};
 
-/// Whose file it is.
+/// Owner of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// A controller.
@@ -45,7 +45,7 @@ pub enum ReloadError {
     OwnHost(&'static str),
 }
 
-/// What a new file changes.
+/// Differences of a new file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Hosts that join.
@@ -81,7 +81,7 @@ impl Display for Changes {
 }
 
 impl Cluster {
-    /// What a new file changes, or why it cannot be taken over.
+    /// Differences of a new file, or the reason why it cannot be adopted.
     pub fn changes(&self, new: &Self, reader: Reader) -> Result<Changes, ReloadError> {
         self.check_settings(new)?;
         let mut changes = Changes {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use shallows_core::units::{Rate, Time};
 use shallows_live::command::{CommandOutcome, CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
+use shallows_live::traffic::FlowControllers;
 
 use crate::switching::FIFO;
 use crate::{need_a_lab, plan, switch_config};
@@ -30,6 +31,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         lab: plan(2),
         switch: switch_config(2, Rate::from_mbps(100), FIFO),
         workload: Arc::default(),
+        controllers: FlowControllers::default(),
         seed: 1,
         applications: Vec::new(),
         probes: Vec::new(),

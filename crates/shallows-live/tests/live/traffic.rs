@@ -8,7 +8,7 @@ use shallows_live::command::{CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
 use shallows_live::switch::UplinkPlan;
-use shallows_live::traffic::ProbePlan;
+use shallows_live::traffic::{FlowControllers, ProbePlan};
 use shallows_model::ApplicationSetup;
 use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
 
@@ -28,6 +28,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<FlowSpec>) -> Experiment {
         lab: plan(hosts),
         switch: switch_config(hosts, rate, TWO_QUEUES),
         workload: Arc::new(workload),
+        controllers: FlowControllers::default(),
         seed: 1,
         applications: Vec::new(),
         probes: Vec::new(),

@@ -16,6 +16,7 @@ use shallows_core::xco::message::ClusterKey;
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab::{self, Lab};
 use shallows_live::switch::{Control, Snapshot, UplinkPlan, Wait};
+use shallows_live::traffic::FlowControllers;
 use shallows_live::xco::cluster::{Cluster, ControllerPlan, HostPlan, InsidePlan};
 use shallows_live::xco::controller::ControllerDaemon;
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoPlan};
@@ -103,6 +104,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
             flows,
             ..Workload::default()
         }),
+        controllers: FlowControllers::default(),
         seed: 1,
         applications: Vec::new(),
         probes: Vec::new(),

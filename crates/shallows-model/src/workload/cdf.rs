@@ -240,7 +240,7 @@ pub enum CdfError {
         number: usize,
         /// The line.
         line: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: &'static str,
     },
     /// The last probability.
@@ -248,7 +248,7 @@ pub enum CdfError {
     End {
         /// Number of its line, from 1.
         number: usize,
-        /// What it is.
+        /// Last value in the file.
         last: String,
     },
 }

@@ -64,7 +64,7 @@ pub enum WorkloadError {
     /// A load that no link can be meant to carry.
     #[error("load is {value}, it must be a positive number{most}")]
     Load {
-        /// What was given.
+        /// The value given.
         value: f64,
         /// The greatest, if it is greater.
         most: &'static str,
@@ -155,7 +155,7 @@ pub enum WorkloadError {
     File {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// More flows than fit.
@@ -164,7 +164,7 @@ pub enum WorkloadError {
         flows * 110e-9
     )]
     TooManyFlows {
-        /// How many there would be.
+        /// Number of flows that the settings give.
         flows: f64,
         /// The limit.
         most: u64,
@@ -199,7 +199,7 @@ pub enum WorkloadError {
     At {
         /// Its position, from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error of this part.
         error: Box<WorkloadError>,
     },
 }

@@ -121,12 +121,12 @@ pub enum ListError {
     Line {
         /// Its number, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The error in that line.
         problem: LineError,
     },
 }
 
-/// What is wrong with a line.
+/// A problem of one line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LineError {
     /// Too few fields.
@@ -144,7 +144,7 @@ pub enum LineError {
         line: String,
         /// Its number of fields.
         fields: usize,
-        /// What the header has.
+        /// Number of columns in the header.
         columns: usize,
     },
     /// A field is not what it should be.
@@ -154,7 +154,7 @@ pub enum LineError {
         column: &'static str,
         /// The field.
         text: String,
-        /// What it must be.
+        /// Description of a valid value.
         expected: &'static str,
     },
     /// A host that the fabric does not have.

@@ -1,4 +1,4 @@
-//! What a load is a share of, and what counts towards it.
+//! The reference of a load (links or hosts) and the bytes counted towards it.
 //!
 //! A load is the expected number of bytes that flows bring per second, divided by the capacity of
 //! some links. Which links and which bytes differs from paper to paper, so both are parameters.
@@ -114,7 +114,7 @@ impl Counted {
         }
     }
 
-    /// What a flow of this payload counts.
+    /// Counted bytes of a flow with this payload.
     pub fn bytes(&self, flow: u64) -> u64 {
         match self {
             Self::Payload => flow,
@@ -125,7 +125,7 @@ impl Counted {
         }
     }
 
-    /// What a flow drawn from `size` counts in the mean.
+    /// Mean counted bytes of flows drawn from `size`.
     pub(super) fn mean(&self, size: &Size) -> f64 {
         size.declared_mean().unwrap_or_else(|| match self {
             Self::Payload => size.mean_payload(),
@@ -164,7 +164,7 @@ pub(super) struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// What each source shall offer, in counted bits per second.
+    /// Target of each source, in counted bits per second.
     pub(super) fn per_source(&self, to: &Destinations) -> Result<Vec<f64>, WorkloadError> {
         let rates: Vec<f64> = match self.reference {
             LoadReference::SourceLinks => self
@@ -215,7 +215,7 @@ impl Load<'_> {
         }
     }
 
-    /// What `flows` bring within `span`.
+    /// Load that `flows` offer within `span`.
     pub(super) fn offered(&self, flows: &[FlowSpec], span: Time) -> OfferedLoad {
         let counts = |flow: &&FlowSpec| {
             self.reference != LoadReference::RackUplinks

@@ -1,4 +1,4 @@
-//! Which flows start when, as pure functions of configuration, fabric and seed.
+//! Workloads: flows and their start times, as pure functions of configuration, fabric and seed.
 //!
 //! A [`WorkloadConfig`] generates a [`Workload`]: flows with their start times, and what cannot be
 //! known before the run: flows that stop at a time, and flows that start when others have finished.
@@ -84,7 +84,7 @@ pub const LATEST_START: Time = Time::from_secs(100 * 24 * 3600);
 /// A flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
-    /// When the application hands it to the transport, or [`FlowSpec::AT_BARRIER`].
+    /// Time at which the application hands it to the transport, or [`FlowSpec::AT_BARRIER`].
     pub start: Time,
     /// The sending host.
     pub src: u32,
@@ -118,7 +118,7 @@ impl FlowSpec {
 pub struct Stop {
     /// Position of the flow in [`Workload::flows`].
     pub flow: u32,
-    /// When.
+    /// Stop time.
     pub at: Time,
 }
 
@@ -148,14 +148,14 @@ pub struct Workload {
     /// Sorted by start, then in the order in which they were generated; flows that wait for a
     /// barrier are the last.
     pub flows: Vec<FlowSpec>,
-    /// When endless flows stop, in the order of the flows.
+    /// Stop times of endless flows, in the order of the flows.
     pub stops: Vec<Stop>,
-    /// Which flows wait for which.
+    /// Barriers: flows that start when other flows have finished.
     pub barriers: Vec<Barrier>,
-    /// Which flows are UDP, in the order of the flows; all others are TCP. Their bytes are
+    /// UDP flows, in the order of the flows; all others are TCP. Their bytes are
     /// [`FlowSpec::ENDLESS`].
     pub datagrams: Vec<DatagramFlow>,
-    /// What UDP flows send.
+    /// Sending patterns of UDP flows.
     pub streams: Vec<UdpConfig>,
     /// Requested and offered load of each Poisson workload, in the order of the configuration.
     pub offered: Vec<OfferedLoad>,
@@ -278,7 +278,7 @@ impl WorkloadConfig {
 }
 
 impl Workload {
-    /// What a flow sends, if it is UDP.
+    /// Sending pattern of a flow, if it is UDP.
     pub fn stream(&self, flow: u32) -> Option<&UdpConfig> {
         let datagrams = &self.datagrams;
         let found = datagrams.binary_search_by_key(&flow, |datagrams| datagrams.flow);
@@ -286,7 +286,7 @@ impl Workload {
         Some(&self.streams[stream as usize])
     }
 
-    /// When a flow stops that does not end by itself, if it does.
+    /// Stop time of an endless flow, if it has one.
     pub fn stop(&self, flow: u32) -> Option<Time> {
         let found = self.stops.binary_search_by_key(&flow, |stop| stop.flow);
         Some(self.stops[found.ok()?].at)

@@ -9,18 +9,18 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use shallows_core::units::Time;
 
-/// What a stream is for. Streams of different purposes have nothing in common.
+/// Purpose of a random stream. Streams of different purposes have nothing in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     /// Arrivals and what belongs to them; the entity is a source or a pair.
     Arrivals = 1,
     /// The order of a permutation.
     Order = 2,
-    /// What a flow of a pattern looks like; the entity is its number.
+    /// Size, ends and service of a pattern's flow; the entity is its number.
     Flow = 3,
     /// The seed of one of several workloads.
     Workload = 4,
-    /// When a host's first epoch begins.
+    /// Start of a host's first epoch.
     Epoch = 5,
 }
 

@@ -1,4 +1,4 @@
-//! Which service a flow belongs to.
+//! Assignment of services to flows.
 
 use serde::{Deserialize, Serialize};
 

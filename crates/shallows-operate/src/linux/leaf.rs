@@ -13,7 +13,7 @@ pub(super) const DEFAULT_LIMIT: u64 = 10_000_000;
 /// Fastest link that tc takes for `red`, which needs it to age its average while a band is idle.
 const FASTEST: u64 = 34_000_000_000;
 
-/// How a band marks.
+/// Marking of a band.
 enum Marks {
     None,
     /// Above a length, or between two with a probability at the second.
@@ -81,7 +81,7 @@ pub(super) fn leaf(
     })
 }
 
-/// What a band may hold, and what is not the same about it.
+/// Limit of a band, and the difference that remains.
 fn limit(port: &PortConfig, queue: usize) -> Result<(u64, &'static str), ConfigError> {
     Ok(match &port.buffer {
         BufferConfig::Unlimited => (DEFAULT_LIMIT, "the band has a limit, the scenario has none"),

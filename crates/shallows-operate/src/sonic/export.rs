@@ -25,7 +25,7 @@ use super::tables::{LAST_QUEUE, Threshold};
 pub use patch::Operation;
 use wish::Wish;
 
-/// What the caller adds to the ports of a scenario.
+/// The caller's additions to the ports of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {
     /// The scenario's `ports.pool`.
@@ -45,14 +45,14 @@ pub struct Exported {
     pub fragment: Value,
     /// The configuration after the change.
     pub after: Value,
-    /// How each part of the scenario is met.
+    /// Fidelity of each part of the scenario.
     pub statements: Vec<Statement>,
 }
 
-/// How a part of a scenario is met.
+/// Fidelity of one part of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Statement {
-    /// How well.
+    /// The fidelity.
     pub fidelity: Fidelity,
     /// The part, as a key of the scenario.
     pub key: &'static str,
@@ -60,7 +60,7 @@ pub struct Statement {
     pub says: String,
 }
 
-/// How well a switch can do what a scenario says.
+/// Fidelity with which a switch can do what a scenario says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fidelity {
     /// The same.
@@ -114,7 +114,7 @@ pub enum ExportError {
     Port(String),
 }
 
-/// What the queues of a configuration should have.
+/// Target state of the queues of a configuration.
 #[derive(Debug, Default)]
 struct Wants {
     marks: BTreeMap<(PortName, u8), Option<import::Marks>>,

@@ -90,7 +90,7 @@ pub(super) fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     None
 }
 
-/// Where the key and the value of a member of the object at `at` begin.
+/// Offsets of the key and the value of a member of the object at `at`.
 fn member(text: &str, at: usize, wanted: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     if bytes.get(at) != Some(&b'{') {

@@ -23,7 +23,7 @@ impl PortName {
         self.0.rsplit('|').next().unwrap_or(&self.0)
     }
 
-    /// What is before the number at the end, and the number.
+    /// Prefix and number at the end.
     fn parts(&self) -> (&str, Option<u64>) {
         let digits = self.0.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (prefix, number) = self.0.split_at(self.0.len() - digits);

@@ -1,4 +1,4 @@
-//! What each port has, with all references followed.
+//! Ports with all references resolved.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use shallows_core::units::Rate;
 
 use super::database::{ConfigDb, LAST_DSCP};
 use super::names::PortName;
-use super::read::Place;
+use super::read::ConfigPlace;
 use super::tables::{BufferProfile, Scheduler, WredProfile};
 
 /// Ports of one speed whose queues have the same rows.
@@ -37,7 +37,7 @@ pub struct Classes {
     pub queues: Vec<Option<u8>>,
 }
 
-/// What a queue has.
+/// Settings of a queue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueView<'d> {
     /// The key of its row in `QUEUE`.
@@ -55,7 +55,7 @@ pub struct QueueView<'d> {
 /// Rows of the same queue, of which SONiC applies one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct GivenTwice {
-    pub(super) place: Place,
+    pub(super) place: ConfigPlace,
     pub(super) other: String,
 }
 
@@ -188,7 +188,7 @@ impl ConfigDb {
                 }
                 if let Some(other) = other {
                     twice.push(GivenTwice {
-                        place: Place::row(table, &row.key),
+                        place: ConfigPlace::row(table, &row.key),
                         other: other.to_owned(),
                     });
                 }

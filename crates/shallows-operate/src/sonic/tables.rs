@@ -24,7 +24,7 @@ pub struct WredProfile {
     pub ecn_given: bool,
 }
 
-/// How one colour is treated by the length of its queue.
+/// WRED curve of one colour over the length of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Curve {
     /// Bytes at which the probability begins to rise.
@@ -33,7 +33,7 @@ pub struct Curve {
     pub max: Option<u64>,
     /// The probability at `max`, in percent.
     pub probability: u8,
-    /// Whether it is on; off if not given.
+    /// Switch of the curve; off if not given.
     pub enable: Option<bool>,
 }
 
@@ -128,7 +128,7 @@ impl WredProfile {
 /// A row of `SCHEDULER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheduler {
-    /// How the queue is served.
+    /// Scheduling of the queue.
     pub kind: SchedulerKind,
     /// Its share in a round robin.
     pub weight: u32,
@@ -144,7 +144,7 @@ pub struct Scheduler {
     pub more: bool,
 }
 
-/// How a queue is served.
+/// Scheduling of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SchedulerKind {
     /// Before all queues of lower number, and before all that are not strict.
@@ -324,7 +324,7 @@ pub struct BufferProfile {
     pub trims: bool,
 }
 
-/// How much of a pool a queue may hold.
+/// Share of a pool that a queue may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Threshold {
     /// At most 2^n times what is free.

@@ -37,7 +37,7 @@ pub struct Conversation {
     pub start: u64,
     /// The last that was seen of it.
     pub end: u64,
-    /// Who sent to whom.
+    /// Sender and receiver.
     pub tuple: FiveTuple,
     /// DSCP of the first packet.
     pub dscp: u8,
@@ -45,7 +45,7 @@ pub struct Conversation {
     pub bytes: u64,
 }
 
-/// What a source has.
+/// Content of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
     /// In the order of their starts.
@@ -54,7 +54,7 @@ pub struct Traffic {
     pub sampling: u64,
     /// True if bytes are already multiplied by that.
     pub is_corrected: bool,
-    /// What the source leaves out.
+    /// Notes on what the source leaves out.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Traffic {
     }
 }
 
-/// What is wrong with a source, and where.
+/// A problem of a source, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{problem}")]
 pub struct TrafficError {

@@ -34,7 +34,7 @@ impl FiveTuple {
     }
 }
 
-/// What a packet's headers say.
+/// Fields of a packet's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header<'a> {
     pub(super) tuple: FiveTuple,

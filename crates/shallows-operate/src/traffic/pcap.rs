@@ -14,7 +14,7 @@ pub(super) struct Captured<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// What packets of an interface start with.
+/// Link type of an interface's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Ethernet,

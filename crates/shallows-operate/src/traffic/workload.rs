@@ -40,7 +40,7 @@ pub struct Workload {
     pub duration: u64,
     /// Packets of which one was sampled.
     pub sampling: u64,
-    /// What was left out, and why.
+    /// Notes on what was left out, with reasons.
     pub notes: Vec<String>,
 }
 

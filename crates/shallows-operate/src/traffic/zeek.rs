@@ -69,7 +69,7 @@ pub(super) fn log(text: &str) -> Result<Traffic, TrafficError> {
     Ok(traffic)
 }
 
-/// Where the columns are; the first that is missing otherwise.
+/// Positions of the columns; otherwise the first that is missing.
 fn places(names: &str) -> Result<Vec<usize>, &'static str> {
     let names: Vec<&str> = names.split('\t').collect();
     let place = |column: &'static str| names.iter().position(|name| *name == column).ok_or(column);

@@ -10,8 +10,11 @@
 //! for the few hundred lines here.
 
 mod csv;
+mod curves;
 mod font;
+mod frame;
 mod heat;
+mod legend;
 mod pdf;
 mod png;
 mod rows;
@@ -19,7 +22,9 @@ mod scale;
 mod shapes;
 mod style;
 mod svg;
+mod words;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +41,7 @@ use crate::{write_bytes, write_text};
 pub struct Figure {
     /// Name of its files, such as `mq-ecn-fig9`.
     pub name: String,
-    /// What it shows, for those who do not see it.
+    /// Description of the picture, for readers who do not see it.
     pub alt: String,
     /// Side by side, in this order.
     pub panels: Vec<Panel>,
@@ -51,6 +56,24 @@ pub struct Words {
     pub note: String,
     /// Width of the figure.
     pub width: Width,
+}
+
+/// Look of figures that a command writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Width.
+    pub width: Width,
+    /// True if title and note are left out.
+    pub no_title: bool,
+}
+
+impl Look {
+    /// Words around a figure with this look.
+    pub fn applied(self, words: Words) -> Words {
+        let Self { width, no_title } = self;
+        let words = if no_title { Words::default() } else { words };
+        Words { width, ..words }
+    }
 }
 
 /// Width of a figure in print.
@@ -94,7 +117,7 @@ pub struct Panel {
     pub x: Axis,
     /// At its left.
     pub y: Axis,
-    /// What is drawn.
+    /// The drawing.
     pub plot: Plot,
 }
 
@@ -103,15 +126,15 @@ pub struct Panel {
 pub struct Axis {
     /// Quantity and unit.
     pub label: String,
-    /// Where it has to begin, or what it has to show at least.
+    /// Value at which the axis must begin, or that it must include.
     #[serde(default)]
     pub extent: Extent,
-    /// How values become positions.
+    /// Linear or logarithmic spacing.
     #[serde(default)]
     pub spacing: Spacing,
 }
 
-/// How the values of an axis become positions.
+/// Mapping from the values of an axis to positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spacing {
@@ -142,7 +165,7 @@ impl Axis {
     }
 }
 
-/// What an axis shows besides the data.
+/// Values that an axis must show besides the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
@@ -157,7 +180,7 @@ pub enum Extent {
     Unit,
 }
 
-/// What a panel draws.
+/// Kind of drawing in a panel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
@@ -180,10 +203,36 @@ pub enum Plot {
 pub struct Curve {
     /// In the legend.
     pub label: String,
-    /// Which colour, marker and dash; the same label has the same one in all panels.
+    /// Index of colour, marker and dash; the same label has the same one in all panels.
     pub style: usize,
     /// In the order in which they are joined.
     pub points: Vec<Point>,
+    /// Origin of its values.
+    #[serde(default, skip_serializing_if = "Origin::is_simulated")]
+    pub origin: Origin,
+}
+
+/// Origin of values. Values of one scheme have one colour, whatever their origin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A simulation: a solid line with filled marks.
+    #[default]
+    Simulated,
+    /// A live run: a dashed line with hollow marks.
+    Live,
+    /// A published paper: crosses.
+    Paper,
+}
+
+impl Origin {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_simulated(&self) -> bool {
+        *self == Self::Simulated
+    }
 }
 
 /// A value, such as a mean over seeds, and its confidence interval.
@@ -232,6 +281,12 @@ pub struct Row {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
+    /// Origin of the value.
+    #[serde(default, skip_serializing_if = "Origin::is_simulated")]
+    pub origin: Origin,
+    /// The paper's value, if it gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<f64>,
 }
 
 impl Row {
@@ -242,6 +297,8 @@ impl Row {
             value: interval.mean,
             low: interval.low,
             high: interval.high,
+            origin: Origin::Simulated,
+            paper: None,
         }
     }
 }
@@ -280,12 +337,12 @@ impl BoxRow {
 }
 
 impl Figure {
-    /// The labels of all curves with their styles, each once.
-    pub fn legend(&self) -> Vec<(&str, usize)> {
-        let mut legend: Vec<(&str, usize)> = Vec::new();
+    /// The curves of a legend: the first with each label.
+    pub fn legend(&self) -> Vec<&Curve> {
+        let mut legend: Vec<&Curve> = Vec::new();
         for curve in self.panels.iter().flat_map(Panel::curves) {
-            if legend.iter().all(|(label, _)| *label != curve.label) {
-                legend.push((&curve.label, curve.style));
+            if legend.iter().all(|of| of.label != curve.label) {
+                legend.push(curve);
             }
         }
         legend
@@ -294,11 +351,19 @@ impl Figure {
     /// Panels have legends of their own where curves of different names look the same.
     fn has_own_legends(&self) -> bool {
         let legend = self.legend();
-        let (count, mut styles) = (legend.len(), Vec::new());
-        styles.extend(legend.into_iter().map(|(_, style)| style));
-        styles.sort_unstable();
-        styles.dedup();
-        self.panels.len() > 1 && styles.len() < count
+        let looks = legend.iter().map(|curve| match curve.origin {
+            Origin::Simulated => (0, curve.style),
+            Origin::Live => (1, curve.style),
+            Origin::Paper => (2, 0),
+        });
+        let looks: BTreeSet<(usize, usize)> = looks.collect();
+        self.panels.len() > 1 && looks.len() < legend.len()
+    }
+
+    /// Returns whether it has live curves.
+    fn has_live(&self) -> bool {
+        let mut curves = self.panels.iter().flat_map(Panel::curves);
+        curves.any(|curve| curve.origin == Origin::Live)
     }
 
     /// The figure as a file of its own, for print.
@@ -315,7 +380,7 @@ impl Figure {
     pub fn to_inline_svg(&self) -> (Vec<String>, String) {
         let panels = self.panels.iter().enumerate();
         let panels = panels.map(|(index, panel)| svg::inline_panel(self, index, panel));
-        (panels.collect(), svg::inline_legend(self))
+        (panels.collect(), legend::inline(self))
     }
 
     /// Writes the figure as SVG, PDF and PNG, and its data as CSV. Answers with the paths.
@@ -355,7 +420,7 @@ impl Figure {
         png::render(&shapes::read(&self.to_svg_with(words)))
     }
 
-    /// What it is drawn from: a row for each point.
+    /// Data of the figure: a row for each point.
     pub fn to_csv(&self) -> String {
         csv::write(self)
     }

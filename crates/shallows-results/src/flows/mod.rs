@@ -26,7 +26,7 @@ pub const PARTIAL_KEY: &str = "shallows.partial";
 pub struct FlowTable {
     /// The flows in the order of the file.
     pub records: Vec<FlowRecord>,
-    /// Whether the run came to its end; `None` where the file does not say.
+    /// Completeness of the run; `None` where the file does not say.
     pub completeness: Option<Completeness>,
 }
 

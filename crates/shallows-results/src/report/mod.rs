@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::figure::{Figure, Words};
-use crate::{ResultsError, write_text};
+use crate::figure::{Figure, Look, Words};
+use crate::{ResultsError, read_text, write_text};
 
-/// What became of a paper's figures.
+/// Outcome of a paper's reproduction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reproduction {
     /// The paper.
     pub paper: Paper,
     /// Its figures, in its order.
     pub figures: Vec<FigureOutcome>,
-    /// Where we knowingly differ.
+    /// Known differences from the paper.
     pub deviations: Vec<Deviation>,
 }
 
@@ -29,14 +29,14 @@ pub struct Reproduction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Paper {
-    /// What commands call it, such as `mq-ecn`.
+    /// Name in commands, such as `mq-ecn`.
     #[serde(default)]
     pub id: String,
     /// Its title.
     pub title: String,
-    /// Who wrote it.
+    /// Authors of the paper.
     pub authors: String,
-    /// Where it appeared.
+    /// Venue and year.
     pub venue: String,
     /// A sentence or two: what it is about.
     pub about: String,
@@ -46,35 +46,35 @@ pub struct Paper {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deviation {
-    /// Where the paper says it.
+    /// Section of the paper.
     pub section: String,
-    /// What it says.
+    /// Sentence of the paper.
     pub quote: String,
-    /// What we do.
+    /// Our choice.
     pub ours: String,
-    /// Why.
+    /// Reason for it.
     pub reason: String,
 }
 
-/// What became of one figure.
+/// Outcome of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FigureOutcome {
-    /// What commands call it, such as `fig9`.
+    /// Name in commands, such as `fig9`.
     pub id: String,
-    /// What it shows, in our words.
+    /// Subject of the figure, in our words.
     pub title: String,
     /// The paper's caption.
     pub caption: String,
-    /// Where the paper has it.
+    /// Section of the paper that has it.
     pub section: String,
-    /// What a reader should know of our version of it.
+    /// Note for readers on our version of it.
     pub note: Option<String>,
     /// Scaled down or as large as the paper's.
     pub size: Size,
-    /// Where on the x axis there are runs, if not everywhere that this size has them.
+    /// Values of the x axis that were run, if not all of this size.
     #[serde(default)]
     pub only_at: Option<String>,
-    /// What the command had besides the figure and the size.
+    /// Further options of the command, besides figure and size.
     #[serde(default)]
     pub options: String,
     /// Version of the program.
@@ -85,26 +85,26 @@ pub struct FigureOutcome {
     pub runs: usize,
     /// The drawing and its data.
     pub figure: Figure,
-    /// What the paper says it shows.
+    /// The paper's claims about it.
     pub claims: Vec<ClaimOutcome>,
-    /// What its curves differ in: a label and the settings behind it.
+    /// Curves: a label and the settings behind it.
     pub variants: Vec<(String, Vec<String>)>,
     /// The settings that all its runs have on top of the scenario.
     pub settings: Vec<String>,
     /// The scenario that all its runs start from.
     pub scenario: String,
-    /// How it ran on a machine as well, if it did.
+    /// Its live runs, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveRuns>,
 }
 
-/// How the runs of a figure went on a machine.
+/// Live runs of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveRuns {
     /// Rates were multiplied by it and times divided; what is shown is multiplied back.
     pub scale: f64,
-    /// How many there were.
+    /// Number of runs.
     pub runs: usize,
     /// Share of the frames that the switch sent too late, in the worst run.
     pub late_share: f64,
@@ -137,13 +137,13 @@ impl Display for LiveRuns {
 pub struct LiveValue {
     /// With its unit.
     pub ours: String,
-    /// What it varies between over the seeds, where there are several.
+    /// Range over the seeds, where there are several.
     pub spread: Option<String>,
     /// As a number, or two where the paper gives a range.
     pub values: Vec<f64>,
-    /// How it compares with the paper's.
+    /// Verdict on the comparison with the paper.
     pub verdict: Verdict,
-    /// What the verdict does not say: between which it is undecided, or what is missing.
+    /// Addition to the verdict: the two verdicts between which it is undecided, or what is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -155,7 +155,7 @@ impl LiveValue {
     }
 }
 
-/// How large a reproduction is.
+/// Size of a reproduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Size {
@@ -163,24 +163,24 @@ pub enum Size {
     Quick,
     /// As large as the paper's.
     Full,
-    /// What a machine carries live.
+    /// The size that a machine can run live.
     Live,
 }
 
-/// What became of a claim.
+/// Outcome of a claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimOutcome {
     /// Unique in its figure.
     pub id: String,
     /// The paper's sentence.
     pub quote: String,
-    /// What is compared, in a few words.
+    /// Quantity compared, in a few words.
     pub what: String,
     /// The paper's value, with its unit.
     pub paper: String,
     /// Ours.
     pub ours: String,
-    /// What ours varies between over the seeds, where there are several.
+    /// Range of our value over the seeds, where there are several.
     pub spread: Option<String>,
     /// Ours as a number, or two where the paper gives a range; the least that it can be where a run
     /// was too short to tell.
@@ -188,15 +188,15 @@ pub struct ClaimOutcome {
     /// The compared values behind it, by variant, x and seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Point>,
-    /// How the two compare.
+    /// Verdict on the comparison.
     pub verdict: Verdict,
-    /// What the verdict does not say: between which it is undecided, or what is missing.
+    /// Addition to the verdict: the two verdicts between which it is undecided, or what is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What a reader should know of the verdict.
+    /// Caveats of the verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<Mark>,
-    /// What the authors' own simulator gives, where somebody has run it.
+    /// Value of the authors' own simulator, where it has been run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authors_code: Option<String>,
     /// The reason why ours differs, where that was found out.
@@ -204,6 +204,21 @@ pub struct ClaimOutcome {
     /// The same on a machine, where it was run on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveValue>,
+}
+
+impl FigureOutcome {
+    /// Words around the figure where it is shown without a page.
+    fn words(&self) -> Words {
+        let seeds = match self.seeds {
+            1 => "One seed".to_owned(),
+            seeds => format!("Means over {seeds} seeds, bars are 95% confidence intervals"),
+        };
+        Words {
+            title: self.title.clone(),
+            note: format!("{seeds}; {} size.", self.size),
+            ..Words::default()
+        }
+    }
 }
 
 impl ClaimOutcome {
@@ -255,7 +270,7 @@ pub struct Point {
     pub seeds: Vec<f64>,
 }
 
-/// What a reader should know of a verdict.
+/// A caveat of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
@@ -277,7 +292,7 @@ impl Display for Mark {
     }
 }
 
-/// How our value compares with the paper's. The rules are in `docs/verdicts.md`.
+/// Verdict on our value compared with the paper's. The rules are in `docs/verdicts.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -340,7 +355,7 @@ pub enum ReportError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// The page's own template is wrong.
@@ -371,11 +386,11 @@ impl Reproduction {
             path: path.to_owned(),
             problem,
         };
-        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = read_text(path).map_err(|error| unreadable(error.to_string()))?;
         serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
     }
 
-    /// How many claims have each verdict.
+    /// Number of claims with each verdict.
     pub fn tally(&self) -> [(Verdict, usize); 5] {
         let claims = || self.figures.iter().flat_map(|figure| &figure.claims);
         Verdict::ALL.map(|verdict| {
@@ -471,7 +486,11 @@ pub fn read_all(directory: &Path) -> Result<Vec<Reproduction>, ReportError> {
 
 /// Writes `report.html`, and beside it the files of each figure, and the
 /// claims as `<paper>-claims.md`. Answers with the path of the page.
-pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf, ReportError> {
+pub fn write(
+    directory: &Path,
+    reproductions: &[Reproduction],
+    look: Look,
+) -> Result<PathBuf, ReportError> {
     let figures = directory.join("figures");
     fs::create_dir_all(&figures).map_err(|error| ReportError::Unreadable {
         path: figures.clone(),
@@ -480,7 +499,8 @@ pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf
     for reproduction in reproductions {
         for outcome in &reproduction.figures {
             let figure = &outcome.figure;
-            figure.write(&figures, &figure.name, &Words::default())?;
+            let words = look.applied(outcome.words());
+            figure.write(&figures, &figure.name, &words)?;
         }
         let claims = directory.join(format!("{}-claims.md", reproduction.paper.id));
         write_text(&claims, &reproduction.to_markdown())?;

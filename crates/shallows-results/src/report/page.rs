@@ -10,7 +10,7 @@ use super::{
 };
 use crate::figure::{Curve, Plot, page_style};
 
-/// What the template needs of a figure besides its outcome.
+/// Data of a figure for the template, besides its outcome.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -44,7 +44,7 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// What the template gets.
+/// Data for the template.
 #[derive(Serialize)]
 struct Page<'a> {
     papers: Vec<ShownPaper<'a>>,

@@ -1,4 +1,4 @@
-//! What a probe saw: named columns of numbers, as Parquet or CSV.
+//! Series of samples: named columns of numbers, as Parquet or CSV.
 //!
 //! A column holds integers, real numbers or times. The names of columns of times, and only those,
 //! end in `_us`: they are microseconds, and as exact as [the times of flows](crate::flows). Integers
@@ -15,7 +15,7 @@ use shallows_core::units::Time;
 
 pub use writer::SeriesWriter;
 
-/// How the names of columns of times end.
+/// Suffix of the names of time columns.
 pub const TIME_SUFFIX: &str = "_us";
 
 /// A table of numbers.
@@ -87,7 +87,7 @@ impl From<Time> for Value {
     }
 }
 
-/// What a column holds.
+/// Kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Counts, sizes and identifiers.
@@ -136,7 +136,7 @@ impl Series {
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns[0].values.len()
     }

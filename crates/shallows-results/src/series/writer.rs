@@ -103,7 +103,7 @@ impl SeriesWriter {
     }
 }
 
-/// Where rows go.
+/// Destination of rows.
 #[derive(Debug)]
 enum Sink {
     Parquet(Box<ColumnsWriter<NewFile>>),

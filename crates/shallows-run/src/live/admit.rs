@@ -8,16 +8,16 @@ use shallows_live::traffic::STREAM_HEADER;
 use shallows_model::HostSetup;
 use shallows_model::topology::TopologyConfig;
 
-use super::controller::Wanted;
 use super::plan as experiment;
+use super::transports::Wishes;
 use super::{difference, xco};
 use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, Ports, ScenarioConfig};
 
-/// What a CPU for the switch and one for the hosts carry.
+/// Rate that one CPU for the switch and one for the hosts can carry.
 const MOST_RATE: Rate = Rate::from_gbps(1);
 
-/// What they carry exactly, and what refusals suggest.
+/// Rate that they carry faithfully, suggested by refusals.
 const GOOD_RATE: Rate = Rate::from_mbps(200);
 
 /// Refuses what cannot run live at this scale, before anything is made.
@@ -27,8 +27,8 @@ pub(super) fn refuse(plan: &RunPlan, scale: Option<f64>) -> Result<(), Diagnosti
     refuse_streams(plan)?;
     let fabric = &plan.fabric;
     xco::refuse(plan)?;
-    Wanted::of(&plan.scenario)?;
-    difference::refuse(&plan.scenario, scale.unwrap_or(1.0))?;
+    Wishes::of(plan)?;
+    difference::refuse(plan, scale.unwrap_or(1.0))?;
     let hosts = xco::lab_hosts(plan);
     if !(2..=lab::MOST_HOSTS).contains(&hosts) {
         let problem = format!("a live run has 2 to {} hosts, not {hosts}", lab::MOST_HOSTS);
@@ -73,9 +73,9 @@ fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
         TopologyConfig::LeafSpine { .. } => "leaf-spine",
         TopologyConfig::FatTree { .. } => "fat-tree",
     };
-    let problem = format!("a {name} has several ways between hosts, and live switches have one");
-    let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
-                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+    let problem = format!("a {name} has several paths between hosts, and live switches have one");
+    let help = "use a tree: star (one rack), dumbbell (two racks) or a leaf-spine with spines = 1, \
+                such as topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
     Err(plan.scenario.error("topology", problem).help(help))
 }
 
@@ -84,13 +84,13 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
     // What is new here has to be planned, refused here or listed as a difference.
     let ScenarioConfig {
         links,
-        transports,
         application,
         ports,
         hosts,
         until,
         measure,
         // Refused or planned apart.
+        transports: _,
         topology: _,
         workload: _,
         live: _,
@@ -136,11 +136,6 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
             measure.is_some(),
             "measure",
             "measuring windows are simulated only: a live run counts all its flows",
-        ),
-        (
-            !transports.is_empty(),
-            "transports",
-            "transports of some services or hosts are simulated only: a lab's hosts are all alike",
         ),
         (
             stages.is_some() && !application.is_empty(),

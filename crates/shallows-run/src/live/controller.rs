@@ -11,7 +11,7 @@ use shallows_core::units::Time;
 
 use crate::scenario::{Diagnostic, Scenario};
 
-/// How long the kernel may take to forget a controller once its program has ended.
+/// Time that the kernel may take to forget a controller after its program has ended.
 const LONGEST_RELEASE: Duration = Duration::from_secs(3);
 
 /// A controller that the kernel has. One that was loaded for the run goes as this is dropped, or
@@ -24,7 +24,7 @@ pub(super) struct Chosen {
 }
 
 /// The controller that a scenario asks for.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Wanted {
     /// One of the kernel's, by name.
     Kernel(&'static str),
@@ -33,9 +33,13 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Refuses what the kernel cannot have.
-    pub(super) fn of(scenario: &Scenario) -> Result<Self, Diagnostic> {
-        match &scenario.config.transport.controller {
+    /// The wish behind a key of the scenario. Refuses what the kernel cannot have.
+    pub(super) fn of(
+        scenario: &Scenario,
+        key: &str,
+        controller: &ControllerConfig,
+    ) -> Result<Self, Diagnostic> {
+        match controller {
             ControllerConfig::Reno {} => Ok(Self::Kernel("reno")),
             ControllerConfig::Cubic(config) if *config == CubicConfig::default() => {
                 Ok(Self::Kernel("cubic"))
@@ -43,7 +47,7 @@ impl Wanted {
             ControllerConfig::Cubic(_) => {
                 let problem = "the kernel's cubic has beta, c and fast convergence of its own";
                 let help = "leave out the parameters of cubic, or simulate them";
-                Err(scenario.error("transport.controller", problem).help(help))
+                Err(scenario.error(key, problem).help(help))
             }
             ControllerConfig::Dctcp(config) => Ok(Self::Ours(Controller::Dctcp, dctcp(config))),
             ControllerConfig::EcnStar {} => {
@@ -55,23 +59,40 @@ impl Wanted {
             ControllerConfig::Ear(config) => Ok(Self::Ours(Controller::Ear, delay_dctcp(config))),
             ControllerConfig::Custom(custom) => {
                 let problem = format!("{} is not in the kernel", custom.name);
-                Err(scenario.error("transport.controller", problem))
+                Err(scenario.error(key, problem))
+            }
+            ControllerConfig::Dcqcn(_) | ControllerConfig::Timely(_) => {
+                let problem = "RoCE with dcqcn or timely is simulated only: the kernel has TCP";
+                let help = "choose dctcp, ear, cubic or reno, or simulate it";
+                Err(scenario.error("transport.controller", problem).help(help))
             }
             ControllerConfig::Pfabric(_) => {
                 let problem = "pFabric's transport is not in the kernel";
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";
-                Err(scenario.error("transport.controller", problem).help(help))
+                Err(scenario.error(key, problem).help(help))
             }
+        }
+    }
+
+    /// The program that both are, if they are one with different parameters.
+    pub(super) fn differs_from(&self, other: &Self) -> Option<Controller> {
+        match (self, other) {
+            (Self::Ours(one, mine), Self::Ours(other, theirs)) if one == other => {
+                (mine != theirs).then_some(*one)
+            }
+            _ => None,
         }
     }
 }
 
 impl Chosen {
-    /// The controller of a scenario, loaded if the kernel does not have it.
-    pub(super) fn new(scenario: &Scenario) -> Result<Self, Diagnostic> {
-        match Wanted::of(scenario)? {
-            Wanted::Kernel(name) => Self::of_the_kernel(scenario, name),
-            Wanted::Ours(controller, parameters) => Self::ours(scenario, controller, parameters),
+    /// The controller behind a key of the scenario, loaded if the kernel does not have it.
+    pub(super) fn new(scenario: &Scenario, key: &str, wanted: &Wanted) -> Result<Self, Diagnostic> {
+        match *wanted {
+            Wanted::Kernel(name) => Self::of_the_kernel(scenario, key, name),
+            Wanted::Ours(controller, parameters) => {
+                Self::ours(scenario, key, controller, parameters)
+            }
         }
     }
 
@@ -80,27 +101,28 @@ impl Chosen {
         controllers("allowed").contains(&self.name)
     }
 
-    fn of_the_kernel(scenario: &Scenario, name: &str) -> Result<Self, Diagnostic> {
+    fn of_the_kernel(scenario: &Scenario, key: &str, name: &str) -> Result<Self, Diagnostic> {
         let available = controllers("available");
         if available.iter().any(|known| known == name) {
             return Ok(Self::named(name));
         }
         let problem = format!("the kernel has no {name}; it has {}", available.join(", "));
-        Err(scenario.error("transport.controller", problem))
+        Err(scenario.error(key, problem))
     }
 
     /// One of ours: as the user has loaded it, or else loaded now, or else the kernel's own of that
     /// name.
     fn ours(
         scenario: &Scenario,
+        key: &str,
         controller: Controller,
         parameters: Parameters,
     ) -> Result<Self, Diagnostic> {
-        wait_for_others(scenario, controller)?;
+        wait_for_others(scenario, key, controller)?;
         let available = controllers("available");
         let has = |name: &str| available.iter().any(|known| known == name);
         if has(controller.kernel_name()) {
-            refuse_other_parameters(scenario, controller, &parameters)?;
+            refuse_other_parameters(scenario, key, controller, &parameters)?;
             return Ok(Self::named(controller.kernel_name()));
         }
         match shallows_bpf::hold(controller, &parameters) {
@@ -120,7 +142,7 @@ impl Chosen {
                      --set transport.ecn=classic",
                     anyhow::Error::from(error)
                 );
-                Err(scenario.error("transport.controller", problem).help(help))
+                Err(scenario.error(key, problem).help(help))
             }
         }
     }
@@ -166,7 +188,11 @@ fn whole_ms(time: Time) -> Time {
 
 /// A controller that another live run has brought along goes with that run, in the middle of ours:
 /// waits a moment for its end, in which the kernel forgets it, or refuses.
-fn wait_for_others(scenario: &Scenario, controller: Controller) -> Result<(), Diagnostic> {
+fn wait_for_others(
+    scenario: &Scenario,
+    key: &str,
+    controller: Controller,
+) -> Result<(), Diagnostic> {
     let deadline = Instant::now() + LONGEST_RELEASE;
     let has = || controllers("available").contains(&controller.kernel_name().to_owned());
     let pinned = || shallows_bpf::is_loaded(controller).unwrap_or(true);
@@ -177,16 +203,17 @@ fn wait_for_others(scenario: &Scenario, controller: Controller) -> Result<(), Di
                 "wait for its end; `shallows cc load {controller}` before the next runs lets them \
                  share it"
             );
-            return Err(scenario.error("transport.controller", problem).help(help));
+            return Err(scenario.error(key, problem).help(help));
         }
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// What the user has loaded stays as it is, for it may be in use.
+/// Refuses to replace a controller that the user has loaded, since it may be in use.
 fn refuse_other_parameters(
     scenario: &Scenario,
+    key: &str,
     controller: Controller,
     wanted: &Parameters,
 ) -> Result<(), Diagnostic> {
@@ -206,7 +233,7 @@ fn refuse_other_parameters(
     }
     let settings = |of: &Parameters| {
         let of = of.of(controller).into_iter();
-        let of: Vec<String> = of.map(|(key, value)| format!("{key}={value}")).collect();
+        let of: Vec<String> = of.map(|(name, value)| format!("{name}={value}")).collect();
         of.join(" ")
     };
     let problem = format!(
@@ -215,7 +242,7 @@ fn refuse_other_parameters(
         settings(wanted)
     );
     let help = format!("`shallows cc unload {controller}` lets the run load its own");
-    Err(scenario.error("transport.controller", problem).help(help))
+    Err(scenario.error(key, problem).help(help))
 }
 
 /// The kernel's list of `available` or of `allowed` controllers.

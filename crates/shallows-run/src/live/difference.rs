@@ -13,6 +13,7 @@ use shallows_core::units::Time;
 use shallows_model::{Completion, Connections, XcoConfig};
 
 use super::plan::KERNEL_TIMEOUTS;
+use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, Scenario};
 
 /// A key and the behaviour of live runs instead of it.
@@ -99,7 +100,8 @@ const DIFFERENCES: [Difference; 18] = [
 
 /// Refuses a scenario that asks for what a live run at this scale cannot do, unless it says that
 /// this may be ignored.
-pub(super) fn refuse(scenario: &Scenario, scale: f64) -> Result<(), Diagnostic> {
+pub(super) fn refuse(plan: &RunPlan, scale: f64) -> Result<(), Diagnostic> {
+    let scenario = &plan.scenario;
     let ignored = &scenario.config.live.ignore;
     let known = || DIFFERENCES.iter().map(|difference| difference.key);
     for (place, key) in ignored.iter().enumerate() {
@@ -109,7 +111,7 @@ pub(super) fn refuse(scenario: &Scenario, scale: f64) -> Result<(), Diagnostic> 
             return Err(scenario.unknown_name(&path, key, &known));
         }
     }
-    let asked = asked(scenario, scale);
+    let asked = asked(plan, scale);
     let mut differences = DIFFERENCES.iter().filter(|of| asked.contains(&of.key));
     match differences.find(|of| !ignored.iter().any(|key| key == of.key)) {
         Some(Difference { key, live }) => {
@@ -153,7 +155,8 @@ pub(super) fn describe(scenario: &Scenario) -> String {
 }
 
 /// The keys by which a scenario asks for something that a live run does not do.
-fn asked(scenario: &Scenario, scale: f64) -> Vec<&'static str> {
+fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
+    let scenario = &plan.scenario;
     let config = &scenario.config;
     // Files that this program writes have all keys; what is a default there asks for nothing.
     let is_written = |key: &str| config.version.is_none() && scenario.has(key);
@@ -163,6 +166,9 @@ fn asked(scenario: &Scenario, scale: f64) -> Vec<&'static str> {
         Connections::WarmedUp => true,
     };
     let mut asked = of_transport(&config.transport, scale);
+    for special in &plan.overrides {
+        asked.extend(of_transport(&special.transport, scale));
+    }
     let by_flow = |qjump: &shallows_model::QjumpConfig| qjump.scope == Scope::Flow;
     asked.extend(
         [
@@ -285,7 +291,8 @@ workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
 
     fn refusal(keys: &str) -> Option<String> {
         let scenario: Scenario = format!("{keys}\n{REST}").parse().unwrap();
-        refuse(&scenario, 0.2).err().map(|error| error.to_string())
+        let plan = scenario.build().unwrap();
+        refuse(&plan, 0.2).err().map(|error| error.to_string())
     }
 
     #[test]
@@ -321,6 +328,6 @@ workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
         let scenario: Scenario = REST.parse().unwrap();
         let (text, _) = scenario.config.resolved().unwrap();
         let resolved: Scenario = text.parse().unwrap();
-        refuse(&resolved, 0.2).unwrap();
+        refuse(&resolved.build().unwrap(), 0.2).unwrap();
     }
 }

@@ -11,7 +11,7 @@ use shallows_results::latencies::{Latency, Operation};
 
 use crate::scenario::{LatencyFormat, Scenario};
 
-/// What applications did and programs say that they did, in order of time.
+/// Latencies of applications and of programs' own logs, in order of time.
 pub fn latencies(
     observed: &Observed,
     scenario: &Scenario,

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shallows_core::tcp::{AfterIdle, EcnEcho, Recovery, RtoConfig, TcpConfig};
+use shallows_core::tcp::{AfterIdle, Recovery, RtoConfig, TcpConfig};
 use shallows_core::units::Time;
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
@@ -19,6 +19,7 @@ use shallows_model::workload::{HostSet, Workload};
 use shallows_model::{ApplicationSetup, Completion, Interrupt, QjumpConfig};
 
 use super::controller::Chosen;
+use super::transports::{self, Controllers};
 use super::xco;
 use crate::failure::Failure;
 use crate::ideal::{self, Handshake};
@@ -43,12 +44,13 @@ const MOST_MEMORY: u64 = 6 << 20;
 const FRAGMENTS: [(&str, &str); 2] = [("ipfrag_high_thresh", "268435456"), ("ipfrag_time", "1")];
 
 /// The experiment of a scenario that was not refused.
-pub(super) fn experiment(plan: &RunPlan, controller: &Chosen) -> Result<Experiment, Failure> {
+pub(super) fn experiment(plan: &RunPlan, controllers: &Controllers) -> Result<Experiment, Failure> {
     let cpus = Cpus::split().map_err(anyhow::Error::from)?;
     Ok(Experiment {
         switch: switch(plan, &cpus),
-        lab: lab_plan(plan, controller, cpus),
+        lab: lab_plan(plan, &controllers.usual, cpus),
         workload: workload(plan)?,
+        controllers: controllers.of_flows(plan),
         seed: plan.scenario.config.seed,
         applications: applications(plan)?,
         probes: probes(plan)?,
@@ -87,7 +89,7 @@ fn lab_plan(plan: &RunPlan, controller: &Chosen, cpus: Cpus) -> LabPlan {
     let on = |yes: bool| u8::from(yes).to_string();
     let minimum = transport.rto.minimum.ps() / 1_000_000;
     let mut settings = vec![
-        set("tcp_ecn", on(transport.echo() != EcnEcho::Off)),
+        set("tcp_ecn", on(transports::hosts_use_ecn(plan))),
         set("tcp_rto_min_us", minimum.max(1).to_string()),
         set("tcp_sack", on(transport.recovery != Recovery::NewReno)),
         set(
@@ -312,8 +314,8 @@ fn dscp(plan: &RunPlan, table: &str, service: u16) -> Result<u8, Diagnostic> {
         })
 }
 
-/// What flows would take alone: as for a simulated flow up to its sender's last ACK, because the
-/// way of a live flow's request is as long as that of an ACK.
+/// Ideal completion times: as for a simulated flow up to its sender's last ACK, because the path of
+/// a live flow's request is as long as that of an ACK.
 pub fn ideal_fcts(plan: &RunPlan) -> Result<Vec<Time>, Failure> {
     let moments = (Handshake::None, Completion::Sender);
     ideal::fcts(plan, moments, Interrupt::Never)

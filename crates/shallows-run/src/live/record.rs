@@ -1,4 +1,4 @@
-//! What a live run saw over time, in the tables that a simulated one has.
+//! Time series of a live run, in the tables of a simulated one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use shallows_results::{ResultsError, RunRecord};
 use crate::plan::RunPlan;
 use crate::recorder::ports;
 
-use crate::sights::Sights;
+use crate::measurements::Measurements;
 
 /// Adds queues, goodput and pings to the record, and the ports that they are about.
 pub(super) fn add_tables(
@@ -67,7 +67,7 @@ fn add<S: Sample>(
 }
 
 fn queues(observed: &Observed, fabric: &Fabric) -> impl Iterator<Item = QueueSample> {
-    let samples = Sights::of(observed, fabric).queues;
+    let samples = Measurements::of(observed, fabric).queues;
     let links = (0..).zip(fabric.links());
     let numbers: BTreeMap<String, u32> = links
         .map(|(number, _)| (link_name(fabric, number), number))
@@ -86,7 +86,7 @@ fn queues(observed: &Observed, fabric: &Fabric) -> impl Iterator<Item = QueueSam
     })
 }
 
-/// What the links are, by the names that the live switch has for them.
+/// Roles of links, by their names in the live switch.
 pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
     let links = (0..).zip(ports(fabric));
     links
@@ -94,7 +94,7 @@ pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
         .collect()
 }
 
-/// What the live switch calls a link.
+/// Name of a link in the live switch.
 pub fn link_name(fabric: &Fabric, link: u32) -> String {
     let link = fabric.link(link);
     match (link.from, link.to) {

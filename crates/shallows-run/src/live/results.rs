@@ -1,4 +1,4 @@
-//! What a live run leaves behind: the same records as a simulated one, and what only it has.
+//! Results of a live run: the records of a simulated run, and those that only live runs have.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,9 +21,9 @@ use shallows_results::write_text;
 use super::record::roles;
 use super::xco::XcoFacts;
 use crate::failure::Failure;
+use crate::measurements::{Measurements, QueueLength, Rtt, ServiceGoodput};
 use crate::plan::RunPlan;
 use crate::report::unclassified;
-use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
 
 /// The flows that have started, in the order of their numbers.
 pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowRecord> {
@@ -59,7 +59,7 @@ pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowR
         .collect()
 }
 
-/// What only the switch can tell.
+/// Facts that only the switch knows.
 pub fn facts(
     observed: &Observed,
     plan: &RunPlan,
@@ -94,6 +94,7 @@ pub fn facts(
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         latencies: Vec::new(),
+        over_limit: Vec::new(),
         levels: Vec::new(),
         longest_wait: None,
         utilisation: utilisation(snapshot, observed.duration, &roles(&plan.fabric)),
@@ -103,7 +104,7 @@ pub fn facts(
     }
 }
 
-/// How busy links were, by what they are; without framing.
+/// Utilisation of links by role; without framing.
 fn utilisation(
     snapshot: &Snapshot,
     span: Time,
@@ -193,12 +194,12 @@ impl Stream {
 }
 
 fn live<'a>(observed: &'a Observed, plan: &RunPlan) -> Live<'a> {
-    let sights = Sights::of(observed, &plan.fabric);
+    let measurements = Measurements::of(observed, &plan.fabric);
     Live {
         steal: observed.steal,
-        goodput: sights.goodput(),
-        queues: sights.queue_lengths(),
-        rtts: sights.rtts(),
+        goodput: measurements.goodput(),
+        queues: measurements.queue_lengths(),
+        rtts: measurements.rtts(),
         commands: observed.commands.iter().map(LiveCommand::new).collect(),
         udp: observed.streams,
         switch: &observed.report.snapshot,
@@ -214,7 +215,7 @@ pub(super) fn write(out: &Path, observed: &Observed, plan: &RunPlan) -> Result<(
     Ok(())
 }
 
-/// What UDP flows did, and whether their senders kept their pace.
+/// Describes what UDP flows sent and received, and whether their senders kept their pace.
 fn words_of_streams(of: &StreamTotals, switch: &Snapshot) -> String {
     let StreamTotals {
         sent,

@@ -19,14 +19,14 @@ use crate::scenario::{ScenarioConfig, value};
 /// Factors are exact to so many parts.
 const PARTS: u64 = 1_000_000;
 
-/// How much slower a scenario runs.
+/// Factor by which a scenario runs slower.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct Slowdown {
     /// The factor in millionths.
     parts: u64,
 }
 
-impl Scale {
+impl Slowdown {
     pub(super) fn new(factor: f64) -> anyhow::Result<Self> {
         let parts = (factor * PARTS as f64).round();
         ensure!(
@@ -53,7 +53,20 @@ impl Scale {
         // A longer one makes no difference to anybody, and would be refused.
         let longest = &mut scaled.transport.rto.maximum;
         *longest = TcpConfig::LONGEST_TIMER.min(*longest);
+        for special in &mut scaled.transports {
+            special.set = self.settings(&scenario.transport, &special.set)?;
+        }
         Ok(scaled)
+    }
+
+    /// Some keys of a transport with every rate and time scaled. The other keys say what they mean.
+    fn settings(self, usual: &TcpConfig, set: &toml::Table) -> anyhow::Result<toml::Table> {
+        let mut keys = toml::Table::try_from(usual)?;
+        keys.extend(set.clone());
+        let transport: TcpConfig = value::read_table(&keys)?;
+        let scaled = toml::Table::try_from(self.scaled(&transport)?)?;
+        let is_set = |(key, _): &(String, toml::Value)| set.contains_key(key);
+        Ok(scaled.into_iter().filter(is_set).collect())
     }
 
     /// A part of a scenario with every rate and time scaled.
@@ -115,7 +128,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("x.toml"), text, &[])
             .unwrap()
             .config;
-        let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
+        let scaled = Slowdown::new(0.2).unwrap().scenario(&scenario).unwrap();
         let text = toml::to_string(&scaled).unwrap();
         for line in [
             "until = \"5s\"",
@@ -136,6 +149,25 @@ mod tests {
         }
     }
 
+    /// The keys of a special transport are a table without types of its own.
+    #[test]
+    fn special_transports_are_scaled() {
+        let text = r#"
+            topology.star = { hosts = 2, rate = "1Gbps", delay = "50us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
+            transports = [{ services = [1], set = { controller.ear = { t = "100us" } } }]
+        "#;
+        let scenario: Scenario = text.parse().unwrap();
+        let scaled = Slowdown::new(0.2)
+            .unwrap()
+            .scenario(&scenario.config)
+            .unwrap();
+        let set = scaled.transports[0].set.to_string();
+        assert!(set.contains("t = \"500us\""), "{set}");
+        assert_eq!(scaled.transports[0].set.len(), 1, "{set}");
+    }
+
     /// Strings that could be read as times and rates, but are not.
     #[test]
     fn names_and_commands_are_not_times() {
@@ -151,7 +183,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("x.toml"), text, &[])
             .unwrap()
             .config;
-        let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
+        let scaled = Slowdown::new(0.2).unwrap().scenario(&scenario).unwrap();
         assert_eq!(scaled.name.as_deref(), Some("10ms"));
         let command = &scaled.live.commands[0];
         assert_eq!((&*command.run, command.start), ("1s", Time::from_secs(5)));
@@ -159,7 +191,7 @@ mod tests {
         assert!(text.contains("load-of = \"200Mbps\""), "{text}");
     }
 
-    /// What UDP flows send is scaled with the flows, which keep their sizes.
+    /// Rates of UDP flows are scaled with the links; flows keep their sizes.
     #[test]
     fn streams_are_scaled() {
         let text = r#"
@@ -174,7 +206,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
         let built = scenario.build().unwrap();
         let workload = (*built.workload).clone();
-        let scaled = Scale::new(0.01).unwrap().workload(workload).unwrap();
+        let scaled = Slowdown::new(0.01).unwrap().workload(workload).unwrap();
         let texts: Vec<String> = scaled
             .streams
             .iter()
@@ -207,7 +239,7 @@ mod tests {
                 .is_some_and(|extension| extension == "toml")
             {
                 let scenario = Scenario::read(&path, &[]).unwrap().config;
-                let same = Scale::new(1.0).unwrap().scenario(&scenario).unwrap();
+                let same = Slowdown::new(1.0).unwrap().scenario(&scenario).unwrap();
                 assert_eq!(same, scenario, "{}", path.display());
             }
         }
@@ -216,7 +248,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for factor in [0.0, -1.0, f64::NAN, 1e9] {
-            assert!(Scale::new(factor).is_err(), "{factor}");
+            assert!(Slowdown::new(factor).is_err(), "{factor}");
         }
     }
 }

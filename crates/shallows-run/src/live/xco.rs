@@ -13,7 +13,7 @@ use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPla
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
 use shallows_model::topology::Node;
 use shallows_model::{Outage, XcoConfig};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
 use crate::failure::Failure;
 use crate::plan::RunPlan;
@@ -205,7 +205,7 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
     }
 }
 
-/// What `live.json` and the report say of XCo.
+/// Facts about XCo in `live.json` and the report.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct XcoFacts<'a> {
@@ -278,6 +278,7 @@ pub(super) fn write(out: &Path, seen: &XcoObserved) -> Result<(), Failure> {
 fn timeline(seen: &XcoObserved) -> Figure {
     let samples = &seen.samples;
     let over_time = |label: &str, style: usize, value: &dyn Fn(&XcoSample) -> f64| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points: samples
@@ -355,6 +356,7 @@ fn throughput(samples: &[XcoSample]) -> Curve {
         Point::new(after.time.as_secs_f64(), bits / seconds / 1e6)
     });
     Curve {
+        origin: Origin::Simulated,
         label: "all hosts".to_owned(),
         style: 0,
         points: rates.collect(),

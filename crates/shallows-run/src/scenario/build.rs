@@ -76,6 +76,7 @@ impl Scenario {
             .map_err(|error| self.error_in("routing", &error))?;
         let checked = transport.validate();
         checked.map_err(|error| self.error_in("transport", &error))?;
+        self.check_transport_keys("transport", transport)?;
         self.check_qjump(&fabric)?;
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
@@ -259,6 +260,7 @@ impl Scenario {
             known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();
             checked.map_err(|error| self.error_in(&format!("{path}.set"), &error))?;
+            self.check_transport_keys(&format!("{path}.set"), &transport)?;
             let hosts = match &special.hosts {
                 Some(hosts) => hosts.resolve(fabric),
                 None => Ok(Vec::new()),
@@ -276,6 +278,18 @@ impl Scenario {
         };
         let special = self.config.transports.iter().enumerate();
         special.map(build).collect()
+    }
+
+    /// Refuses keys at `path` that the transport has no use for.
+    fn check_transport_keys(&self, path: &str, transport: &TcpConfig) -> Result<(), Diagnostic> {
+        match self.source.keys_of(path).find(|key| !transport.uses(key)) {
+            None => Ok(()),
+            Some(key) => {
+                let problem = format!("{key} is a key of TCP, and the controller runs over RoCE");
+                let help = "leave it out: RoCE has segment, header, rto and controller";
+                Err(self.error(&format!("{path}.{key}"), problem).help(help))
+            }
+        }
     }
 
     /// Checks how long hosts take for an arrived packet.

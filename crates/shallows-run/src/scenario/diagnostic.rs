@@ -7,15 +7,15 @@ use std::path::Path;
 
 use shallows_core::port::TEXT_OR_TABLE;
 
-use super::source::{Place, Source};
+use super::source::{Source, SourcePlace};
 use super::value::{Problem, ValueError};
 
-/// What is wrong, where, and what to write instead.
+/// A problem of a scenario: message, place and advice.
 #[derive(Debug)]
 pub struct Diagnostic {
     message: String,
     help: Option<String>,
-    place: Option<Place>,
+    place: Option<SourcePlace>,
 }
 
 impl Diagnostic {
@@ -54,12 +54,12 @@ impl Diagnostic {
         }
     }
 
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to write instead, if that can be said.
+    /// Advice on what to write instead, if there is any.
     pub fn hint(&self) -> Option<&str> {
         self.help.as_deref()
     }
@@ -68,9 +68,9 @@ impl Diagnostic {
     /// setting.
     pub fn location(&self) -> Option<(&Path, Option<usize>)> {
         match self.place.as_ref()? {
-            Place::File { path, line, .. } => Some((path, Some(*line))),
-            Place::WholeFile(path) => Some((path, None)),
-            Place::Setting(_) => None,
+            SourcePlace::File { path, line, .. } => Some((path, Some(*line))),
+            SourcePlace::WholeFile(path) => Some((path, None)),
+            SourcePlace::Setting(_) => None,
         }
     }
 
@@ -116,9 +116,9 @@ impl Display for Diagnostic {
         write!(f, "error: {}", self.message)?;
         let mut indent = 1;
         match &self.place {
-            Some(Place::Setting(setting)) => write!(f, "\n --> {setting}")?,
-            Some(Place::WholeFile(path)) => write!(f, "\n --> {}", path.display())?,
-            Some(Place::File {
+            Some(SourcePlace::Setting(setting)) => write!(f, "\n --> {setting}")?,
+            Some(SourcePlace::WholeFile(path)) => write!(f, "\n --> {}", path.display())?,
+            Some(SourcePlace::File {
                 path,
                 line,
                 column,

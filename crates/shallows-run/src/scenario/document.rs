@@ -6,14 +6,14 @@ use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use super::diagnostic::Diagnostic;
-use super::source::{Place, Source};
+use super::source::{Source, SourcePlace};
 use super::value;
 use crate::examples::read_text;
 
-/// What a TOML file says, and where it says it.
+/// A parsed TOML file with the places of its keys.
 #[derive(Clone, Debug)]
 pub struct Document<T> {
-    /// What it says.
+    /// Parsed content.
     pub content: T,
     source: Source,
 }
@@ -51,8 +51,8 @@ impl<T> Document<T> {
     pub fn place(&self, path: &str) -> String {
         let file = self.source.path().display();
         match self.source.place(self.source.span_of(path)) {
-            Place::File { line, .. } => format!("{file}:{line}"),
-            Place::WholeFile(_) | Place::Setting(_) => file.to_string(),
+            SourcePlace::File { line, .. } => format!("{file}:{line}"),
+            SourcePlace::WholeFile(_) | SourcePlace::Setting(_) => file.to_string(),
         }
     }
 }

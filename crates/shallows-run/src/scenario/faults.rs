@@ -32,17 +32,17 @@ pub struct LinkConfig {
     pub up: Option<Time>,
 }
 
-/// What is wrong with the links of a run.
+/// Faults of a run's links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     /// Losses, by link.
     pub(super) faults: BTreeMap<u32, Fault>,
-    /// When links go down and come back, in order.
+    /// Changes of links (down, up), in order of time.
     pub(super) changes: Vec<LinkChange>,
 }
 
 impl Scenario {
-    /// What is wrong with the links of a fabric.
+    /// Resolves the faults of a fabric's links.
     pub(super) fn faults(&self, fabric: &Fabric) -> Result<Faults, Diagnostic> {
         let mut faults = Faults::default();
         // Times at which each link is down.

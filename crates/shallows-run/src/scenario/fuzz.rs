@@ -71,7 +71,7 @@ const SCENARIOS: [&str; 4] = [
     "#,
 ];
 
-/// What a slip of the hand puts in the place of a token.
+/// Tokens that a typing error puts in.
 const SLIPS: [&str; 34] = [
     "",
     "0",

@@ -22,7 +22,7 @@ const MOST_BYTES: u64 = 4_000_000_000;
 /// Most bytes of a line in it.
 const LONGEST_LINE: usize = 100_000;
 
-/// What was read of files that can be read only once, by their paths.
+/// Contents of files that can be read only once, by path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Streams(BTreeMap<PathBuf, Arc<NamedTempFile>>);
 
@@ -84,7 +84,7 @@ fn copy(path: &Path) -> io::Result<NamedTempFile> {
 /// A copy of a file.
 #[derive(Debug)]
 pub struct Input {
-    /// Where it is to be, relative to the results.
+    /// Path relative to the results.
     pub path: PathBuf,
     pub content: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! What only live runs have.
+//! Keys of live runs only.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ pub struct LiveCommand {
     /// Start time.
     #[serde(default)]
     pub start: Time,
-    /// Whether the run waits for the command.
+    /// Background service, or a command that the run waits for.
     #[serde(default)]
     pub role: Role,
     /// Time limit.

@@ -1,4 +1,4 @@
-//! Whether a run fits into the memory of this machine.
+//! Estimate of a run's memory, compared with this machine's.
 
 use shallows_model::routing::Router;
 use shallows_model::topology::Fabric;
@@ -7,16 +7,16 @@ use shallows_model::workload::WorkloadConfig;
 use super::{Diagnostic, Scenario};
 use crate::platform::available_memory;
 
-/// What a flow takes from the reading of the scenario to the writing of its record.
+/// Bytes per flow, from reading the scenario to writing its record.
 const FLOW: u64 = 330;
-/// What a directed link and its port take.
+/// Bytes per directed link and its port.
 const LINK: u64 = 1_200;
-/// What each queue of a port adds.
+/// Bytes per queue of a port.
 const QUEUE: u64 = 210;
 /// Tables of routes: what is built, what runs, and what its parts look at.
 const ROUTERS: u64 = 3;
 
-/// What a run takes at least, in bytes; packets on their way come on top.
+/// Lower bound of a run's memory in bytes, without packets in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Needed {
     fabric: u64,
@@ -63,7 +63,7 @@ impl Scenario {
         self.error(path, problem).help(help)
     }
 
-    /// How many flows the scenario says that there will be, as far as it does.
+    /// Number of flows that the scenario states, as far as it does.
     pub(super) fn known_flows(&self) -> u64 {
         let workloads = self.config.workload.0.iter();
         let flows = workloads.map(|workload| match workload {

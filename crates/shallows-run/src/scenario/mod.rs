@@ -200,11 +200,11 @@ pub struct Report {
 /// A scenario and where each of its keys comes from.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it says.
+    /// Parsed keys.
     pub config: ScenarioConfig,
     source: Source,
     settings: Vec<Setting>,
-    /// What paths in it are relative to.
+    /// Directory that relative paths start from.
     base: PathBuf,
     /// Files that can be read only once.
     streams: Streams,
@@ -217,7 +217,7 @@ pub struct Scenario {
 pub struct Setting {
     /// As the user wrote it, such as `--seed 3`.
     pub shown: String,
-    /// What it sets, as `key=value`.
+    /// The setting, as `key=value`.
     pub assignment: String,
 }
 
@@ -492,7 +492,16 @@ fn resolve(
 fn unknown_name(source: &Source, path: &str, unknown: &UnknownName) -> Diagnostic {
     let span = source.span_of_name(path, &unknown.name);
     let known: Vec<&str> = unknown.known.iter().map(String::as_str).collect();
-    Diagnostic::unknown(source, span, "name", &unknown.name, &known)
+    let error = Diagnostic::unknown(source, span, "name", &unknown.name, &known);
+    match diagnostic::nearest(&unknown.name, &known) {
+        Some(_) => error,
+        None => error.help(format!(
+            "expected one of {}; a {} of your own needs a program of your own, as \
+             examples/my-marker is",
+            known.join(", "),
+            unknown.kind
+        )),
+    }
 }
 
 impl Ports {
@@ -511,7 +520,7 @@ impl Ports {
             .chain(special)
     }
 
-    /// What hosts have.
+    /// Ports of hosts.
     pub fn host(&self) -> PortConfig {
         match &self.host {
             HostPort::Fifo => PortConfig {
@@ -613,9 +622,15 @@ impl<'de> Deserialize<'de> for Workloads {
                 f.write_str("a workload, or several as [[workload]]")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Workloads, A::Error> {
-                let one = WorkloadConfig::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Workloads(vec![one]))
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Workloads, A::Error> {
+                let one = WorkloadConfig::deserialize(MapAccessDeserializer::new(&mut map))?;
+                match map.next_key::<String>()? {
+                    None => Ok(Workloads(vec![one])),
+                    Some(other) => Err(A::Error::custom(format!(
+                        "{other} is a second workload in this table: write several as a list, each \
+                         under [[workload]], such as {other} = {{ ... }}"
+                    ))),
+                }
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Workloads, A::Error> {

@@ -1,4 +1,4 @@
-//! What to watch during a run.
+//! Probes: measurements over the time of a run.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ pub struct Probes {
     pub goodput: Option<Sampled>,
 }
 
-/// What is sampled, and how often.
+/// Sampled quantities and their interval.
 #[derive(Clone, Debug)]
 pub struct Sampled {
     /// Numbers of links or flows; none where it is all services.

@@ -1,4 +1,4 @@
-//! Where a scenario comes from: a file, and settings of the command line on top.
+//! Source of a scenario: a file, and settings of the command line on top.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,22 +13,22 @@ pub(crate) struct Source {
     path: PathBuf,
     text: String,
     settings: Vec<String>,
-    /// Where keys are, and items of lists.
+    /// Spans of keys and of items of lists.
     spans: BTreeMap<String, Range<usize>>,
-    /// Where the plain values of keys are.
+    /// Spans of the keys' plain values.
     values: BTreeMap<String, Range<usize>>,
 }
 
 /// A place that a reader finds.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum SourcePlace {
     File {
         path: PathBuf,
         /// From 1, as the column.
         line: usize,
         column: usize,
         text: String,
-        /// How much of the line is meant.
+        /// Number of characters to underline.
         width: usize,
     },
     /// No place in particular, as of something that is missing.
@@ -91,7 +91,7 @@ impl Source {
         }
     }
 
-    /// Where a choice at `path` is named: as its value, or as the key of its parameters.
+    /// Span of the name of a choice at `path`: as its value, or as the key of its parameters.
     pub(crate) fn span_of_name(&self, path: &str, name: &str) -> Range<usize> {
         match self.values.get(path) {
             Some(span) => span.clone(),
@@ -99,7 +99,7 @@ impl Source {
         }
     }
 
-    /// Where `path` is, such as `"ports.switch"`, or the nearest table around it.
+    /// Span of `path`, such as `"ports.switch"`, or of the nearest table around it.
     pub(crate) fn span_of(&self, path: &str) -> Range<usize> {
         let mut path = path;
         loop {
@@ -113,6 +113,13 @@ impl Source {
         }
     }
 
+    /// The keys that are given in the table at `path`.
+    pub(crate) fn keys_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        let inside = move |key: &'a String| key.strip_prefix(path)?.strip_prefix('.');
+        let keys = self.spans.keys().filter_map(inside);
+        keys.filter(|key| !key.contains('.'))
+    }
+
     /// The whole file.
     pub(crate) fn whole(&self) -> Range<usize> {
         0..self.text.len()
@@ -123,7 +130,7 @@ impl Source {
         self.spans.contains_key(path)
     }
 
-    /// Where the key, or path of keys, `key` is in the table at `path` or in one within it.
+    /// Span of `key`, or of a path of keys, in the table at `path` or in one within it.
     pub(crate) fn span_of_key(&self, path: &str, key: &str) -> Option<Range<usize>> {
         let (prefix, suffix) = (format!("{path}."), format!(".{key}"));
         let inside = self.spans.range(prefix.clone()..);
@@ -140,12 +147,12 @@ impl Source {
             .unwrap_or_default()
     }
 
-    pub(crate) fn place(&self, span: Range<usize>) -> Place {
+    pub(crate) fn place(&self, span: Range<usize>) -> SourcePlace {
         if let Some(setting) = span.start.checked_sub(self.text.len() + 1) {
-            return Place::Setting(self.settings[setting].clone());
+            return SourcePlace::Setting(self.settings[setting].clone());
         }
         if span.len() >= self.text.trim_end().len() {
-            return Place::WholeFile(self.path.clone());
+            return SourcePlace::WholeFile(self.path.clone());
         }
         let start = self.boundary(span.start);
         let before = &self.text[..start];
@@ -154,7 +161,7 @@ impl Source {
         let line_end = line_start + text.len();
         let end = self.boundary(span.end.min(line_end));
         let width = self.text.get(start..end).map_or(0, |s| s.chars().count());
-        Place::File {
+        SourcePlace::File {
             path: self.path.clone(),
             line: before.matches('\n').count() + 1,
             column: self.text[line_start..start].chars().count() + 1,

@@ -18,7 +18,7 @@ use serde::forward_to_deserialize_any;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// What the document says.
+/// Reads a value from a document.
 pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Result<T, ValueError> {
     let span = document.span();
     T::deserialize(PlacedValue::new(
@@ -27,7 +27,7 @@ pub(crate) fn read<T: DeserializeOwned>(document: Spanned<DeTable<'_>>) -> Resul
     ))
 }
 
-/// What the table says; errors have no place.
+/// Reads a value from a table; errors have no place.
 pub(crate) fn read_table<T: DeserializeOwned>(table: &toml::Table) -> Result<T, ValueError> {
     let text = toml::to_string(table).map_err(ValueError::custom)?;
     read(DeTable::parse(&text).map_err(ValueError::custom)?)
@@ -59,7 +59,7 @@ pub(crate) enum Problem {
     TableForList,
     /// A value of another type than expected.
     WrongType { found: String, expected: String },
-    /// What the type says itself.
+    /// An error message of the type itself.
     Other(String),
 }
 
@@ -202,7 +202,7 @@ impl<'de> Deserializer<'de> for PlacedValue<'de> {
         result.map_err(|error| error.at(self.span))
     }
 
-    /// What is not there has no key.
+    /// A missing value has no key, so anything that is here is `Some`.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
         visitor.visit_some(self)
     }

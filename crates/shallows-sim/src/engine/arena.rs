@@ -51,7 +51,7 @@ impl<T> Arena<T> {
         self.free.push(number);
     }
 
-    /// What reads a part of things ahead, so that they are in the cache when they are needed.
+    /// Reader that loads a part of items ahead, so that they are in the cache when they are needed.
     #[inline]
     pub(crate) fn reader<U>(&self, part: impl Fn(&T) -> U) -> impl Fn(u32) {
         let places = &self.places[..];

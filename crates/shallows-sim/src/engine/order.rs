@@ -30,7 +30,7 @@
 /// Bits of an identity: room for 500 million links or connections.
 const IDENTITY_BITS: u32 = 29;
 
-/// What kind of event it is.
+/// Kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     PortReady,

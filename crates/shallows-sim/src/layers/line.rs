@@ -7,7 +7,7 @@ use crate::ticket::Ticket;
 /// A packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transit {
-    /// When it is at the far end.
+    /// Arrival at the far end.
     pub(crate) time: Time,
     pub(crate) ticket: Ticket,
 }
@@ -41,7 +41,7 @@ impl Line {
         &self.packets[self.taken..]
     }
 
-    /// When the first packet arrives; the greatest time if there is none.
+    /// Arrival of the first packet; the greatest time if there is none.
     #[inline(always)]
     pub(crate) fn next(&self) -> Time {
         self.packets

@@ -7,7 +7,7 @@ use shallows_core::units::Time;
 use super::exchange::{Exchange, Mail};
 use super::platform::Platform;
 
-/// How often a part may go further without finding an event before it asks for a barrier.
+/// Number of steps without an event after which a shard asks for a barrier.
 const PATIENCE: u32 = 16;
 
 /// Looks at the others after which a part with too few events stops the run.
@@ -24,7 +24,7 @@ pub(super) trait Part {
 
     /// Handles up to `most` events before `end`; how many there were.
     fn run(&mut self, end: Time, most: u64) -> u64;
-    /// When the next event is.
+    /// Time of the next event.
     fn next_time(&self) -> Option<Time>;
     /// A time that no event to come is before.
     fn clock(&self) -> Time;
@@ -34,7 +34,7 @@ pub(super) trait Part {
     fn outbox(&mut self) -> &mut [Self::Mail];
 }
 
-/// How far to run.
+/// Limit of a run in time or events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
     /// The time before which to handle events.

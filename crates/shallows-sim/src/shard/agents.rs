@@ -3,7 +3,7 @@
 use std::mem;
 
 use shallows_core::control::{Agent, LinkState};
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
 use shallows_model::{Carriage, Channel};
 
 use super::Shard;
@@ -20,7 +20,7 @@ pub(crate) struct LocalAgent {
     sent: u64,
 }
 
-/// Where an agent is.
+/// Location of an agent.
 #[derive(Debug)]
 pub(crate) enum AgentPlace {
     Alone(Box<dyn LoneAgent>),
@@ -28,11 +28,13 @@ pub(crate) enum AgentPlace {
     Gate(usize),
 }
 
-/// Where a host is: its part, and the port of its NIC there.
+/// Location of a host: its shard, and the port of its NIC there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostPlace {
     pub(crate) part: u32,
     pub(crate) port: u32,
+    /// Rate of its NIC.
+    pub(crate) rate: Rate,
 }
 
 /// A message out of band. At one instant they are handled in this order.
@@ -53,7 +55,7 @@ pub(super) struct Letter {
 }
 
 impl Letter {
-    /// When it arrives.
+    /// Arrival time.
     pub(super) fn arrival(&self) -> Time {
         self.delivery.at
     }
@@ -86,7 +88,7 @@ impl HostState {
         agents.position(|agent| agent.address == address)
     }
 
-    /// When an agent or a message out of band wants attention.
+    /// Time at which an agent or a message out of band needs attention.
     fn control_deadline(&mut self) -> Option<Time> {
         let mut next = self
             .letters

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use shallows_core::application::{Action, Application, Message, Protocol, Sample};
 use shallows_core::host::udp::{self, Receiver, UdpConfig};
-use shallows_core::tcp::{Sender, TcpConfig};
+use shallows_core::tcp::TcpConfig;
+use shallows_core::transport::{ReceivingEnd as _, Sender, SendingEnd as _};
 use shallows_core::units::Time;
 
 use super::Shard;
@@ -21,7 +22,7 @@ pub(crate) struct LocalPart {
     pub(crate) member: u32,
     pub(crate) host: u32,
     part: Box<dyn Application>,
-    /// When it wants to be asked again.
+    /// Time of its next poll.
     wake: Option<Time>,
     pub(crate) samples: Vec<Sample>,
 }
@@ -51,15 +52,15 @@ pub(super) struct Messages {
     expected: FxHashMap<u32, BTreeMap<u64, Announcement>>,
     /// Datagrams sent so far.
     sent: FxHashMap<u32, u64>,
-    /// What puts datagrams together.
+    /// Receivers that reassemble datagrams.
     receivers: FxHashMap<u32, Receiver>,
 }
 
-/// What the receiver of a message is told of it beside its bytes.
+/// Announcement of a message to its receiver: everything but its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement {
     pub(super) slot: u32,
-    /// Where it ends in its stream, or its number among datagrams.
+    /// Its end in the stream, or its number among datagrams.
     mark: u64,
     message: Message,
     /// True if the connection was made anew for it.
@@ -125,7 +126,7 @@ impl Shard {
     /// Makes a connection anew, which has nothing under way.
     fn open(&mut self, lane: Lane) {
         self.renew(lane);
-        if let Some(source) = &mut self.tcp.sources[lane.slot as usize] {
+        if let Some(source) = &mut self.connections.sources[lane.slot as usize] {
             source.opens = true;
         }
     }
@@ -134,15 +135,17 @@ impl Shard {
     fn renew(&mut self, lane: Lane) {
         let transport = self.stream_transport(lane);
         let written = self.source(lane).sender.written();
-        self.source(lane).sender = Sender::starting_at(&transport, written);
+        let line_rate = self.world.line_rate_of(lane.slot);
+        self.source(lane).sender = Sender::starting_at(&transport, line_rate, written);
     }
 
     fn source(&mut self, lane: Lane) -> &mut Source {
         let transport = self.stream_transport(lane);
         let (world, routing) = (&self.world, &self.routing);
-        self.tcp.sources[lane.slot as usize].get_or_insert_with(|| {
+        self.connections.sources[lane.slot as usize].get_or_insert_with(|| {
             let forth = envelope(world, lane.slot, routing, Direction::Forth);
-            Box::new(Source::new(Sender::new(&transport), forth, lane.slot))
+            let sender = Sender::new(&transport, world.line_rate_of(lane.slot));
+            Box::new(Source::new(sender, forth, lane.slot))
         })
     }
 
@@ -213,7 +216,7 @@ impl Shard {
 
     /// Bytes have come on a stream of an application.
     pub(super) fn deliver_messages(&mut self, slot: u32) {
-        let sink = self.tcp.sinks[slot as usize].as_deref();
+        let sink = self.connections.sinks[slot as usize].as_deref();
         let received = sink.map_or(0, |sink| sink.receiver.received());
         while let Some(expected) = self.messages_of_applications.expected.get_mut(&slot)
             && let Some(entry) = expected.first_entry()

@@ -1,4 +1,4 @@
-//! What stands between the transports of hosts and their NICs.
+//! Gates between the transports of hosts and their NICs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ use crate::ticket::Ticket;
 /// The hosts of a part that are more than their transports, by the ports of their NICs.
 pub(crate) type Hosts = FxHashMap<u32, HostState>;
 
-/// What a host has beside its transports.
+/// State of a host with gates, agents or applications.
 #[derive(Debug, Default)]
 pub(crate) struct HostState {
     /// In the order in which packets pass them.
@@ -27,7 +27,7 @@ pub(crate) struct HostState {
     pub(crate) parts: Vec<LocalPart>,
     /// Messages out of band that are under way to its agents.
     pub(super) letters: BTreeMap<Delivery, Box<[u8]>>,
-    /// When the host timer in the event queue expires.
+    /// Expiry of the host timer in the event queue.
     timer: Option<Time>,
     /// Connections that wait for room at a gate, the longest wait first.
     blocked: VecDeque<u32>,
@@ -183,9 +183,7 @@ impl Shard {
                         if let Some(flow) = packet.account() {
                             self.flows.count_refusal(flow, refusal);
                         }
-                        if packet.is_datagram() {
-                            self.drop_datagram(port, &packet);
-                        }
+                        self.leave_by_drop(port, &packet);
                         return Verdict::Drop(refusal);
                     }
                 }

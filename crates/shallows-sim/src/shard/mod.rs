@@ -24,12 +24,12 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
 use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
-use crate::layers::{LayerPlan, Layers};
+use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -39,7 +39,7 @@ use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
 use applications::Messages;
-use connections::{Sink, Source, Tcp};
+use connections::{ConnectionTable, Sink, Source};
 use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
@@ -51,12 +51,14 @@ pub(crate) use mail::Mail;
 pub use pauses::PauseStats;
 pub(crate) use pauses::Pauses;
 
-/// What all parts of a run know and none changes.
+/// Constants shared by all shards of a run.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) workload: Arc<Workload>,
     pub(crate) transport: TcpConfig,
     pub(crate) overrides: Vec<TransportOverride>,
+    /// True if some connections are paced.
+    pub(crate) has_pace: bool,
     pub(crate) connections: Connections,
     /// For each flow, how long a full segment and its ACK take on the idle fabric, if connections
     /// are warmed up.
@@ -65,12 +67,12 @@ pub(crate) struct World {
     pub(crate) stages: Option<StageTagger>,
     pub(crate) control: ControlPlan,
     pub(crate) applications: ApplicationPlan,
-    /// Where each host is.
+    /// Location of each host.
     pub(crate) places: Vec<HostPlace>,
     pub(crate) seed: u64,
 }
 
-/// Where control agents are, and how their messages travel.
+/// Locations of control agents, and the paths of their messages.
 #[derive(Debug)]
 pub(crate) struct ControlPlan {
     pub(crate) carriage: Carriage,
@@ -85,10 +87,16 @@ pub(crate) struct ControlPlan {
 }
 
 impl World {
-    /// What both ends of a connection speak.
+    /// Transport parameters of a connection.
     fn transport(&self, connection: u32) -> &TcpConfig {
         let flow = &self.workload.flows[connection as usize];
         TransportOverride::choose(&self.overrides, &self.transport, flow)
+    }
+
+    /// The rate of the NIC that a connection sends by.
+    fn line_rate_of(&self, connection: u32) -> Rate {
+        let src = self.workload.flows[connection as usize].src;
+        self.places[src as usize].rate
     }
 }
 
@@ -96,11 +104,11 @@ impl World {
 #[derive(Clone, Debug)]
 pub(crate) struct Routing {
     pub(crate) router: Router,
-    /// Where the paths of each flow begin, forth and back.
+    /// First links of each flow's paths, forth and back.
     pub(crate) routes: Vec<[u32; 2]>,
 }
 
-/// What a part is made of.
+/// Parts of a new shard.
 #[derive(Debug)]
 pub(crate) struct ShardSetup {
     /// Its number, and how many parts there are.
@@ -113,18 +121,18 @@ pub(crate) struct ShardSetup {
     pub(crate) paths: Paths,
     /// Links with faults or probes.
     pub(crate) watched: FxHashMap<u32, Watched>,
-    /// Whether round-trip times and drops are kept.
+    /// Flags: keep round-trip times, keep drops.
     pub(crate) keeps: (bool, bool),
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
-    pub(crate) layers: Option<LayerPlan>,
+    pub(crate) layers: Option<PartPlan>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
-    /// What has become of each flow: nothing yet.
+    /// Outcomes of flows: nothing yet.
     pub(crate) outcomes: Vec<FlowOutcome>,
     pub(crate) barriers: Barriers,
-    /// When flows of this part stop.
+    /// Stop times of this shard's flows.
     pub(crate) stops: Vec<Stop>,
 }
 
@@ -145,7 +153,7 @@ pub(crate) struct Shard {
     network: Network,
     paths: Paths,
     flows: Flows,
-    tcp: Tcp,
+    connections: ConnectionTable,
     datagrams: Datagrams,
     hosts: Hosts,
     observer: Observer,
@@ -156,7 +164,7 @@ pub(crate) struct Shard {
     is_strict: bool,
     /// True if the fabric is so large that prefetching all that events need pays.
     is_large: bool,
-    /// True if packets of one connection differ in more than what they carry.
+    /// True if packets of one connection differ in more than what they carry, or are paced.
     adapts: bool,
     /// For each part, what goes there.
     pub(crate) outbox: Vec<Mail>,
@@ -185,12 +193,14 @@ impl Shard {
             messages_of_applications: Messages::default(),
             paths: setup.paths,
             flows: Flows::new(setup.starting, setup.outcomes, setup.barriers),
-            tcp: Tcp::new(world.workload.flows.len()),
+            connections: ConnectionTable::new(world.workload.flows.len()),
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
             is_large: network.is_large(),
             is_strict,
-            adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
+            adapts: world.stages.is_some()
+                || setup.routing.router.selection() == Selection::Packet
+                || world.has_pace,
             routing: setup.routing,
             network,
             observer: Observer::new(setup.watched, setup.keeps),
@@ -266,8 +276,16 @@ impl Shard {
                     hint::black_box(self.paths.link(packet.ticket.route()));
                 } else {
                     let connection = packet.connection() as usize;
-                    hint::black_box(self.tcp.sources[connection].as_deref().map(Source::flow));
-                    hint::black_box(self.tcp.sinks[connection].as_deref().map(Sink::flow));
+                    hint::black_box(
+                        self.connections.sources[connection]
+                            .as_deref()
+                            .map(Source::flow),
+                    );
+                    hint::black_box(
+                        self.connections.sinks[connection]
+                            .as_deref()
+                            .map(Sink::flow),
+                    );
                 }
             }
         }
@@ -317,7 +335,7 @@ impl Shard {
         }
     }
 
-    /// What the sending and the receiving end of a UDP flow did, as far as they are here.
+    /// Counters of both ends of a UDP flow, as far as they are here.
     pub(crate) fn datagrams(
         &self,
         flow: u32,
@@ -325,12 +343,12 @@ impl Shard {
         (self.datagrams.sent(flow), self.datagrams.received(flow))
     }
 
-    /// How long the messages of a UDP flow took, if that is kept here.
+    /// Latencies of a UDP flow's messages, if they are kept here.
     pub(crate) fn message_latencies(&self, flow: u32) -> &[MessageLatency] {
         self.datagrams.latencies(flow)
     }
 
-    /// When the next event is.
+    /// Time of the next event.
     pub(crate) fn next_time(&self) -> Option<Time> {
         match &self.layers {
             Some(layers) => layers.next_time(&self.network),
@@ -459,9 +477,7 @@ impl Shard {
             if let Some(flow) = packet.account() {
                 self.flows.count_drop(flow, reason);
             }
-            if packet.is_datagram() {
-                self.drop_datagram(port, &packet);
-            }
+            self.leave_by_drop(port, &packet);
         }
     }
 

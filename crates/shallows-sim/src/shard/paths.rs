@@ -9,7 +9,7 @@ use crate::packet::Envelope;
 use crate::paths::Paths;
 use crate::workload::FlowSpec;
 
-/// Which way a packet travels on its connection.
+/// Direction of a packet on its connection.
 #[derive(Clone, Copy)]
 pub(super) enum Direction {
     /// From the source of the flow to its destination.
@@ -52,7 +52,7 @@ impl Shard {
     }
 }
 
-/// What all packets of a connection have in common in one direction.
+/// Fields that all packets of a connection share in one direction.
 pub(super) fn envelope(
     world: &World,
     connection: u32,

@@ -25,9 +25,9 @@ pub(crate) struct Pauses(Vec<PausableLink>);
 
 #[derive(Debug)]
 struct PausableLink {
-    /// What its packets occupy in the switch that it leads to.
+    /// Gauge of its packets in the switch that it leads to.
     gauge: Option<PauseGauge>,
-    /// What the other end has told the port of this link and is still on its way.
+    /// Pause signals on their way to the port of this link.
     told: VecDeque<PauseSignal>,
     propagation: Time,
     leaves_switch: bool,
@@ -36,7 +36,7 @@ struct PausableLink {
     stats: PauseStats,
 }
 
-/// How often and for how long a link was paused.
+/// Number and total duration of a link's pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseStats {
     /// Frames that stopped one of its queues, or all.
@@ -96,7 +96,7 @@ impl PausableLink {
 }
 
 impl Shard {
-    /// How often and for how long a link was paused by now.
+    /// Number and total duration of a link's pauses so far.
     pub(crate) fn pauses(&self, link: u32) -> PauseStats {
         let Some(Pauses(links)) = self.pauses.as_deref() else {
             return PauseStats::default();

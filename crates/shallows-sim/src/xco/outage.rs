@@ -17,7 +17,7 @@ pub(super) struct Unreliable<R> {
     key: ClusterKey,
     /// `None` while it is down.
     controller: Option<Controller<R>>,
-    /// What is to come, the current one included.
+    /// Outages to come, the current one included.
     outages: VecDeque<Outage>,
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Artifact, World};
 
-/// How to cite Shallows, in the Citation File Format.
+/// Citation of Shallows, in the Citation File Format.
 pub fn citation() -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(

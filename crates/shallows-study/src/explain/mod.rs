@@ -1,5 +1,5 @@
-//! Why a run came out as it did: its hottest ports, where completion times went, and which packets
-//! were lost where.
+//! Explanation of a run: its hottest ports, the parts of completion times, and the places of packet
+//! losses.
 //!
 //! Ports and flows come from the tables of the run. The rest needs every packet, which no run keeps:
 //! the scenario is simulated again, with all links observed, and gives the same flows.
@@ -55,7 +55,7 @@ pub struct Explanation {
     pub timeouts: Vec<TimedOut>,
     /// Number of flows with timeouts.
     pub flows_with_timeouts: usize,
-    /// What the second simulation showed.
+    /// Observations of the second simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed: Option<Observed>,
     /// Reason why there is none.
@@ -101,7 +101,7 @@ pub struct TimedOut {
     pub drops: Option<u32>,
 }
 
-/// What a simulation with all links observed shows.
+/// Observations of a simulation with all links observed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Observed {
     /// True if it gave the completion times of the recorded run.
@@ -125,7 +125,7 @@ pub struct Observed {
     pub port: Option<PortUse>,
 }
 
-/// Where the completion times of some flows went.
+/// Parts of the completion times of some flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
     /// Size class, such as `small`, or service, such as `service 3`; `slowest 1%` of it is a group

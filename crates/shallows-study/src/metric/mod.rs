@@ -1,4 +1,4 @@
-//! What figures and claims can ask of a run. A metric is a function over the run's record, so a new
+//! Metrics of runs, for figures and claims. A metric is a function over the run's record, so a new
 //! one needs no new simulation: it is a row of [`table`].
 
 mod pattern;
@@ -92,6 +92,14 @@ impl Metric {
         match self {
             Self::Of(row, _) => row.unit,
             Self::Sum(metrics) => metrics.first().map_or("", Self::unit),
+        }
+    }
+
+    /// Requirement on a run; empty if every run has it.
+    pub(crate) fn needs(&self) -> &'static str {
+        match self {
+            Self::Of(row, _) => row.needs,
+            Self::Sum(metrics) => metrics.first().map_or("", Self::needs),
         }
     }
 

@@ -9,7 +9,7 @@ use shallows_results::size_class::{ClassCounts, SizeClass};
 use shallows_results::statistics::{Percentile, PercentileRule};
 use shallows_results::summary::Summary;
 
-/// What the name of a metric gives to it. A part that the pattern lacks has its default.
+/// Arguments in the name of a metric. A part that the pattern lacks has its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) class: Class,
@@ -162,7 +162,7 @@ impl Class {
         }
     }
 
-    /// What the summary counts; it has no counts by service.
+    /// Count in the summary, which has no counts by service.
     pub(super) fn count(self, counts: &ClassCounts) -> Option<f64> {
         let count = match self {
             Self::All => counts.total(),

@@ -41,20 +41,12 @@ pub(super) fn sum(
     Some(counts?.into_iter().map(f64::from).sum())
 }
 
-/// Jain's index of fairness: the square of the sum over the sum of squares and their number. It is
-/// 1 if all are equal and 1/n if one has all.
-pub(super) fn jain(values: &[f64]) -> Option<f64> {
-    let sum: f64 = values.iter().sum();
-    let squares: f64 = values.iter().map(|value| value * value).sum();
-    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
-}
-
 pub(super) fn levels(summary: &Summary, service: u32) -> Option<&LevelSummary> {
     let mut levels = summary.facts.levels.iter();
     levels.find(|of| of.service == service)
 }
 
-/// What the summary has of flow completion times, in ms.
+/// Flow completion times of the summary, in ms.
 pub(super) fn fct_in_summary(summary: &Summary, class: Class, statistic: Statistic) -> Option<f64> {
     let classes = &summary.classes;
     let of_class = match class {
@@ -92,8 +84,7 @@ pub(crate) fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
     }
 }
 
-/// What has arrived of a service or of all, in Mbps, from the first sample at which there was
-/// anything to the last.
+/// Goodput of a service or of all, in Mbps, from the first sample with any bytes to the last.
 pub(super) fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> {
     let table = record.table(GoodputSample::FILE).ok()??;
     let at = times(&table, "time_us")?;

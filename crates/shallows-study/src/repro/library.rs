@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use shallows_results::read_text;
 use shallows_results::report::{Deviation, Paper, Size};
 use shallows_run::Failure;
 use shallows_run::scenario::Document;
@@ -124,7 +125,7 @@ impl Library {
         match &self.directory {
             Some(directory) => {
                 let path = directory.join(name);
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+                read_text(&path).with_context(|| format!("cannot read {}", path.display()))
             }
             None => BUILT_IN
                 .iter()
@@ -141,8 +142,6 @@ impl Library {
 
 #[cfg(test)]
 mod tests {
-    use shallows_core::registry::Registry;
-
     use super::super::plan::{Plan, Wanted};
     use super::*;
 
@@ -163,14 +162,7 @@ mod tests {
             let (paper, figures) = library.paper(&paper).unwrap();
             for figure in figures {
                 for size in [Size::Quick, Size::Full, Size::Live] {
-                    let wanted = Wanted {
-                        size,
-                        seeds: None,
-                        at: Vec::new(),
-                        set: Vec::new(),
-                        registry: Registry::default(),
-                    };
-                    let plan = Plan::without_runs(&library, &paper, &figure, &wanted);
+                    let plan = Plan::without_runs(&library, &paper, &figure, &Wanted::all(size));
                     plan.unwrap_or_else(|error| panic!("{}/{figure}: {error}", paper.id));
                 }
             }

@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow, bail};
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_results::report::{self, FigureOutcome, Paper, Reproduction, Size};
 use shallows_run::Failure;
 
@@ -29,24 +30,24 @@ pub use live::three_ways;
 use plan::{Plan, Wanted};
 use recorded::Recorded;
 
-/// What the names of figures end with that were run live.
+/// Suffix of the names of figures that were run live.
 const LIVE: &str = "-live";
 
-/// What is to be reproduced, and how.
+/// A request for a reproduction.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// A paper, or some of its figures: `mq-ecn`, or `mq-ecn/fig9` and `mq-ecn/fig10`.
     pub targets: Vec<String>,
-    /// How large; [`Size::Live`] adds live runs to the simulated ones.
+    /// Size; [`Size::Live`] adds live runs to the simulated ones.
     pub size: Size,
-    /// How many seeds, in place of the figure's number.
+    /// Number of seeds, instead of the figure's.
     pub seeds: Option<u64>,
     /// Only these values of x; all if empty.
     pub at: Vec<f64>,
     /// Settings of every run on top of the figure's, such as `ports.switch.queues=4`, or of the runs
     /// of one variant, such as `mq-ecn:ports.switch.queues=4`. They win over all others.
     pub set: Vec<String>,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// Directory of the runs, figures and report.
     pub out: PathBuf,
@@ -60,6 +61,8 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that settings may name.
     pub registry: Registry,
+    /// Look of the figures.
+    pub look: Look,
     /// Directory of the papers in which the results are recorded, if they are to be.
     pub record: Option<PathBuf>,
 }
@@ -122,7 +125,7 @@ pub fn reproduce(
         let path = recorded::write(directory, &paper, request.size, recorded, &order)?;
         observer.note(&format!("recorded in {}", path.display()));
     }
-    let page = publish(out, paper, &outcomes, &library)?;
+    let page = publish(out, paper, &outcomes, &library, request.look)?;
     Ok((outcomes, page))
 }
 
@@ -132,10 +135,11 @@ fn publish(
     paper: Paper,
     outcomes: &[FigureOutcome],
     library: &Library,
+    look: Look,
 ) -> Result<PathBuf, Failure> {
     let reproduction = merged(out, paper, outcomes.to_vec(), library)?;
     reproduction.write(out).map_err(anyhow::Error::from)?;
-    write_report(out)
+    write_report(out, look)
 }
 
 /// Compares the paper's claims with recorded results, without a run, and writes the page. A figure
@@ -160,11 +164,11 @@ pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure>
     }
     let out = &request.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let page = publish(out, paper, &outcomes, &library)?;
+    let page = publish(out, paper, &outcomes, &library, request.look)?;
     Ok((outcomes, page))
 }
 
-/// What became of a figure by its recorded results, if there are any of this size.
+/// Outcome of a figure by its recorded results, if there are any of this size.
 fn recorded_outcome(
     library: &Library,
     paper: &Paper,
@@ -286,24 +290,59 @@ fn figure_outcome(
 }
 
 /// Writes the page of what is in a directory, and tells where it is.
-pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
-    let write = || report::write(directory, &report::read_all(directory)?);
+pub fn write_report(directory: &Path, look: Look) -> Result<PathBuf, Failure> {
+    let write = || report::write(directory, &report::read_all(directory)?, look);
     Ok(write().map_err(anyhow::Error::from)?)
 }
 
-/// What can be reproduced, line by line; from a directory in place of what is built in.
-pub fn list(from: Option<&Path>) -> Result<String, Failure> {
+/// A paper or one of its figures, as `repro --list` shows it.
+#[derive(Debug)]
+pub struct Listed {
+    /// Name in commands, such as `mq-ecn/fig9`.
+    pub id: String,
+    /// Title, with the venue of a paper.
+    pub title: String,
+    /// Sizes of a figure; none for a paper.
+    pub sizes: Option<ListedSizes>,
+}
+
+/// Sizes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedSizes {
+    /// Number of runs with `--quick`.
+    pub quick: usize,
+    /// Number of runs at full size.
+    pub full: usize,
+    /// True if it can run live.
+    pub live: bool,
+}
+
+/// Papers and their figures; from a directory instead of the built-in ones.
+pub fn list(from: Option<&Path>) -> Result<Vec<Listed>, Failure> {
     let library = Library::new(from);
-    let mut text = String::new();
+    let mut listed = Vec::new();
     for id in library.papers()? {
         let (paper, figures) = library.paper(&id)?;
-        let _ = writeln!(text, "{id:20} {}, {}", paper.title, paper.venue);
+        listed.push(Listed {
+            id: id.clone(),
+            title: format!("{}, {}", paper.title, paper.venue),
+            sizes: None,
+        });
         for figure in figures {
-            let title = library.figure(&id, &figure)?.content.title;
-            let _ = writeln!(text, "{:20} {title}", format!("{id}/{figure}"));
+            let plan = |size| Plan::without_runs(&library, &paper, &figure, &Wanted::all(size));
+            let full = plan(Size::Full)?;
+            listed.push(Listed {
+                id: format!("{id}/{figure}"),
+                sizes: Some(ListedSizes {
+                    quick: plan(Size::Quick)?.runs(),
+                    full: full.runs(),
+                    live: full.config().live.is_some(),
+                }),
+                title: full.config().title.clone(),
+            });
         }
     }
-    Ok(text)
+    Ok(listed)
 }
 
 /// The paper that is meant and its figures, in its order.
@@ -363,7 +402,7 @@ fn outcome(paper: &Paper, plan: &Plan, results: &Results<'_>) -> FigureOutcome {
     }
 }
 
-/// What the directory has of the paper already, with the new outcomes in place of older ones.
+/// Merges the paper's outcomes in the directory with new ones, which replace older ones.
 fn merged(
     directory: &Path,
     paper: Paper,

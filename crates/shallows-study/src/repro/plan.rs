@@ -14,7 +14,7 @@ use crate::study::axis::Axis;
 use crate::study::config::{SizeConfig, StudyConfig};
 use crate::study::{OnTop, ScenarioFile, Study};
 
-/// Choices of the user besides the figure.
+/// The user's options besides the figure.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) size: Size,
@@ -28,6 +28,19 @@ pub(super) struct Wanted {
     pub(super) registry: Registry,
 }
 
+impl Wanted {
+    /// The whole figure at a size.
+    pub(super) fn all(size: Size) -> Self {
+        Self {
+            size,
+            seeds: None,
+            at: Vec::new(),
+            set: Vec::new(),
+            registry: Registry::default(),
+        }
+    }
+}
+
 /// A figure and its runs.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -36,7 +49,7 @@ pub(super) struct Plan {
     /// Text of its scenario.
     pub(super) scenario: String,
     pub(super) size: Size,
-    /// Settings that were asked for on top.
+    /// The user's settings.
     pub(super) set: Vec<String>,
     /// By combination, then seed.
     pub(super) jobs: Vec<Job>,
@@ -97,7 +110,7 @@ impl Plan {
         self.config().size(self.size)
     }
 
-    /// How many runs the figure has.
+    /// Number of the figure's runs.
     pub(super) fn runs(&self) -> usize {
         self.study.combinations() * self.study.seeds.len()
     }
@@ -113,7 +126,7 @@ impl Plan {
             .map_or_else(|| vec![0.0], |x| x.numbers().collect())
     }
 
-    /// Where there are runs, if not at every x of the size.
+    /// Values of x that have runs, if not all of the size.
     pub(super) fn only_at(&self) -> Option<String> {
         let ours = self.x()?;
         let all = &self.study.declared[self.study.x_axis()?];
@@ -136,7 +149,7 @@ impl Plan {
         (here != all).then(|| format!("at {} {here} (the figure has {all})", ours.label))
     }
 
-    /// What the command had to say to get these runs, besides figure and size.
+    /// Options of the command for these runs, besides figure and size.
     pub(super) fn options(&self) -> String {
         let mut options = String::new();
         if self.only_at().is_some() {

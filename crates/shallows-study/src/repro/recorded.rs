@@ -7,11 +7,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
+use shallows_results::read_text;
 use shallows_results::report::{Paper, Size};
 use shallows_run::BUILD_ID;
 
@@ -191,9 +193,10 @@ pub(super) fn write(
 ) -> anyhow::Result<PathBuf> {
     let path = directory.join(file(&paper.id, size));
     let failed = || format!("cannot write {}", path.display());
-    let mut figures = match fs::read_to_string(&path) {
+    let mut figures = match read_text(&path) {
         Ok(text) => parse(&text).with_context(|| path.display().to_string())?,
-        Err(_) => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     figures.retain(|before| !new.iter().any(|of| of.figure == before.figure));
     figures.extend(new);

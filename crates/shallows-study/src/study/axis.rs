@@ -1,4 +1,4 @@
-//! Axes: what is varied, point by point.
+//! Axes: keys that are varied, point by point.
 
 use std::collections::BTreeSet;
 
@@ -39,13 +39,15 @@ pub(crate) struct Point {
     /// The name by which panels and claims refer to it.
     pub(crate) id: String,
     pub(crate) label: String,
-    /// Where it is on a numeric axis.
+    /// Position on a numeric axis.
     pub(crate) number: Option<f64>,
     /// Settings, as `--set` takes them.
     pub(crate) set: Vec<String>,
+    /// The place at which it is written, for people.
+    pub(crate) place: String,
 }
 
-/// What is wrong with an axis, and at which of its keys.
+/// A problem of an axis, with its key.
 #[derive(Debug, PartialEq)]
 pub(crate) struct AxisError {
     pub(crate) key: &'static str,
@@ -86,6 +88,7 @@ impl Axis {
                     label: point.label.clone(),
                     number: None,
                     set: point.set.clone(),
+                    place: String::new(),
                 })
                 .collect(),
             (_, [_, ..]) => {
@@ -144,7 +147,7 @@ impl Axis {
         self.points.iter().filter_map(|point| point.number)
     }
 
-    /// Where a point is drawn.
+    /// Position of a point in the figure.
     pub(crate) fn x(&self, point: usize) -> Option<f64> {
         Some(self.shown(self.points[point].number?))
     }
@@ -199,6 +202,7 @@ fn of_key(key: &str, config: &AxisConfig) -> Result<Vec<Point>, AxisError> {
         label: shown(value),
         number: None,
         set: vec![format!("{key}={value}")],
+        place: String::new(),
     });
     Ok(points.collect())
 }
@@ -223,6 +227,7 @@ fn of_values_with_settings(config: &AxisConfig) -> Result<Vec<Point>, AxisError>
             label: value.clone(),
             number: None,
             set: set.map(|setting| setting.replace("{x}", &value)).collect(),
+            place: String::new(),
         }
     };
     Ok(values.iter().enumerate().map(point).collect())
@@ -254,6 +259,7 @@ fn of_keys(keys: &[&String], config: &AxisConfig) -> Result<Vec<Point>, AxisErro
             set: settings
                 .map(|(key, value)| format!("{key}={value}"))
                 .collect(),
+            place: String::new(),
         });
     }
     if points.is_empty() {

@@ -32,7 +32,7 @@ pub(crate) struct StudyConfig {
     /// Settings of all runs, as `--set` takes them.
     #[serde(default)]
     pub(crate) set: Vec<String>,
-    /// What is varied; axes are crossed.
+    /// Axes, which are crossed.
     #[serde(default)]
     pub(crate) axis: Vec<AxisConfig>,
     #[serde(default)]
@@ -213,7 +213,7 @@ pub(crate) fn sets_seed(assignment: &str) -> bool {
     key.trim().trim_matches(['"', '\'']) == "seed"
 }
 
-/// An axis: one key, several together, or whatever each point sets.
+/// An axis: one key, several together, or any settings of each point.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct AxisConfig {
@@ -295,7 +295,7 @@ pub(crate) struct PanelConfig {
     pub(crate) x: Option<String>,
     /// The axis with a curve or row for each point; the first other one if not given.
     pub(crate) curves: Option<String>,
-    /// The panel's place on the other axes, by name.
+    /// Position of the panel on the other axes, by name.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, toml::Value>,
     /// The point of `curves` that all are divided by, seed by seed.

@@ -8,6 +8,7 @@ mod check;
 mod choice;
 pub(crate) mod claim;
 pub(crate) mod config;
+mod published;
 pub(crate) mod results;
 mod vary;
 pub(crate) mod verdict;
@@ -46,8 +47,6 @@ pub struct Study {
     pub(crate) axes: Vec<Axis>,
     /// Axes with all of their points.
     pub(crate) declared: Vec<Axis>,
-    /// Where each axis is written.
-    places: Vec<String>,
     pub(crate) seeds: Vec<u64>,
     /// As it was written.
     pub(crate) text: String,
@@ -66,7 +65,7 @@ pub(crate) enum ScenarioFile {
     },
 }
 
-/// Choices of a command on top of a study.
+/// Settings of a command on top of a study.
 #[derive(Clone, Debug, Default)]
 pub struct OnTop {
     /// Settings of all runs, such as `ports.switch.queues=4`, or of those at one point, such as
@@ -99,7 +98,7 @@ impl Study {
         on_top: &OnTop,
     ) -> Result<Self, Failure> {
         let config = &document.content;
-        let (declared, places) = axes_of(document)?;
+        let declared = axes_of(document)?;
         let size = size_of(document, on_top.size)?;
         let seeds = if let Some(count) = on_top.seeds {
             let seeds = Seeds::Count(count).list(MOST_RUNS);
@@ -147,7 +146,6 @@ impl Study {
                 .map(|one| for_point(one, &declared))
                 .collect(),
             declared,
-            places,
             seeds,
             config: config.clone(),
             text: document.text().to_owned(),
@@ -186,7 +184,7 @@ impl Study {
         (0..self.declared.len()).find(|&axis| Some(axis) != x)
     }
 
-    /// How many combinations of points the axes have.
+    /// Number of combinations of the axes' points.
     pub(crate) fn combinations(&self) -> usize {
         let lengths = self.axes.iter().map(|axis| axis.points.len());
         lengths.fold(1, usize::saturating_mul)
@@ -243,7 +241,7 @@ impl Study {
 
     /// An error of a scenario, with the point of the study that it is about.
     fn at_point(&self, error: Diagnostic, axis: &Axis, point: usize) -> Diagnostic {
-        if self.places.is_empty() || axis.points.len() < 2 {
+        if axis.points.len() < 2 {
             return error;
         }
         let (label, name) = (&axis.points[point].label, &axis.name);
@@ -253,9 +251,9 @@ impl Study {
     /// In the order in which they are applied: a later one wins.
     fn settings(&self, combination: usize, seed: u64) -> Vec<Setting> {
         let points = self.points(combination);
-        let axes = self.axes.iter().zip(&self.places).zip(points);
-        let varied = axes.flat_map(|((axis, place), point)| {
-            let Point { set, .. } = &axis.points[point];
+        let axes = self.axes.iter().zip(points);
+        let varied = axes.flat_map(|(axis, point)| {
+            let Point { set, place, .. } = &axis.points[point];
             set.iter().map(move |assignment| Setting {
                 shown: format!("{place}: {assignment}"),
                 assignment: assignment.clone(),
@@ -284,27 +282,29 @@ impl ScenarioFile {
     }
 }
 
-/// The axes of a study with all of their points, and where each is written.
-fn axes_of(document: &Document<StudyConfig>) -> Result<(Vec<Axis>, Vec<String>), Diagnostic> {
+/// The axes of a study with all of their points.
+fn axes_of(document: &Document<StudyConfig>) -> Result<Vec<Axis>, Diagnostic> {
     let mut axes: Vec<Axis> = Vec::new();
-    let mut places = Vec::new();
     for (index, axis) in document.content.axis.iter().enumerate() {
         let at = format!("axis.{index}");
-        let built = Axis::new(axis)
+        let mut built = Axis::new(axis)
             .map_err(|error| document.error(&format!("{at}.{}", error.key), error.problem))?;
         if axes.iter().any(|earlier| earlier.name == built.name) {
             let problem = format!("two axes are called {:?}; give one a name", built.name);
             return Err(document.error(&at, problem));
         }
+        for (number, point) in built.points.iter_mut().enumerate() {
+            let of_values = axis.point.is_empty();
+            let key = if of_values {
+                "values".to_owned()
+            } else {
+                format!("point.{number}")
+            };
+            point.place = document.place(&format!("{at}.{key}"));
+        }
         axes.push(built);
-        let key = if axis.point.is_empty() {
-            "values"
-        } else {
-            "point"
-        };
-        places.push(document.place(&format!("{at}.{key}")));
     }
-    Ok((axes, places))
+    Ok(axes)
 }
 
 /// The scenario that a study names: relative to its file, and for a study that is built in one that

@@ -48,6 +48,9 @@ impl Study {
             if axes.iter().any(|earlier| earlier.name == axis.name) {
                 return Err(wrong(format!("--vary {one}: the key is varied twice")));
             }
+            for point in &mut axis.points {
+                point.place = format!("--vary {one}");
+            }
             axes.push(axis);
         }
         let metrics = metrics
@@ -55,8 +58,12 @@ impl Study {
             .map(|name| NamedMetric::try_from(name.clone()));
         let metrics: Result<Vec<NamedMetric>, String> = metrics.collect();
         let stem = scenario.file_stem().unwrap_or_default().to_string_lossy();
+        // Another `--vary` does not replace its results.
+        let varied: Vec<&str> = axes.iter().map(|axis| &*axis.name).collect();
+        let is_plain = |c: char| c.is_alphanumeric() || ['-', '_', '.'].contains(&c);
+        let varied = varied.join("-").replace(|c| !is_plain(c), "-");
         let study = Self {
-            name: format!("{stem}-vary"),
+            name: format!("{stem}-vary-{varied}"),
             config: StudyConfig {
                 scenario: scenario.to_owned(),
                 keep: Keep::All,
@@ -66,7 +73,6 @@ impl Study {
             scenario: ScenarioFile::Path(scenario.to_owned()),
             set: set.clone(),
             on_top: Vec::new(),
-            places: vary.iter().map(|one| format!("--vary {one}")).collect(),
             declared: axes.clone(),
             axes,
             seeds,

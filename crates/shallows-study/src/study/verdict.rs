@@ -102,8 +102,8 @@ impl Measure {
         }
     }
 
-    /// What is left of the compared quantity where the measure has this value: 9% after a reduction
-    /// by 91%.
+    /// Remaining fraction of the compared quantity where the measure has this value: 9% after a
+    /// reduction by 91%.
     fn left(self, value: f64) -> f64 {
         match self {
             Self::Value | Self::Ratio => value.abs(),

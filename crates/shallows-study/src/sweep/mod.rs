@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
-use shallows_results::figure::Width;
+use shallows_results::figure::Look;
 use shallows_results::frame::Frame;
 use shallows_results::report::ClaimOutcome;
 use shallows_results::write_text;
@@ -27,14 +27,14 @@ use crate::study::claim;
 pub use crate::study::{OnTop, Study};
 use results::Shown;
 
-/// How a study is run.
+/// A request to run a study.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Directory of the tables and figures.
     pub out: PathBuf,
     /// Directory of the runs, which studies may share.
     pub store: PathBuf,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// True if runs are made again that are kept from before.
     pub fresh: bool,
@@ -42,31 +42,22 @@ pub struct Request {
     pub look: Look,
 }
 
-/// Look of figures.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
-    /// Width.
-    pub width: Width,
-    /// True if title and note are left out.
-    pub no_title: bool,
-}
-
-/// What came out of a study.
+/// Outcome of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// A row for each combination of points.
     pub table: String,
     /// Every combination and metric, as in `points.parquet`.
     pub points: Frame,
-    /// What the table's differences and intervals mean.
+    /// Explanation of the table's differences and intervals.
     pub legend: String,
     /// The study's claims with their verdicts.
     pub claims: Vec<ClaimOutcome>,
     /// The files that were written.
     pub files: Vec<PathBuf>,
-    /// How many runs there are.
+    /// Number of runs.
     pub runs: usize,
-    /// How many of them failed.
+    /// Number of failed runs.
     pub failed: usize,
 }
 
@@ -118,7 +109,7 @@ pub fn submit(study: &Study, request: &Request, cluster: &Cluster) -> Result<usi
     submission(request).submit(&jobs.iter().collect::<Vec<_>>(), cluster)
 }
 
-/// How far a study on a cluster has come.
+/// Progress of a study on a cluster.
 pub fn status(study: &Study, request: &Request) -> Result<Status, Failure> {
     let jobs = study.jobs()?;
     Ok(submission(request).status(&jobs.iter().collect::<Vec<_>>())?)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use shallows_results::interval::Interval;
 
 use super::results::Shown;
-use crate::table::{aligned, difference, short};
+use crate::table::{aligned, difference, rough, short};
 
 impl Shown<'_> {
     /// One row a combination: its points, and each metric with its difference to the first point of
@@ -43,13 +43,16 @@ impl Shown<'_> {
         aligned(&rows, study.axes.len())
     }
 
-    /// What the columns are compared with, and over what.
+    /// Explains the baseline and the seeds of the columns.
     pub(super) fn legend(&self) -> String {
         let study = self.study;
         let mut text = String::new();
         if let Some(axis) = study.axes.first().filter(|axis| axis.points.len() > 1) {
             let (name, first) = (&axis.name, &axis.points[0].label);
-            let _ = writeln!(text, "differences: to {name} = {first}, seed by seed");
+            let _ = writeln!(
+                text,
+                "percentages: relative to {name} = {first}, same seeds"
+            );
         }
         let all = study.seeds.len();
         let counts = self.shown.iter().flat_map(|(_, values)| {
@@ -69,7 +72,11 @@ impl Shown<'_> {
         }
         for (metric, values) in &self.shown {
             if values.iter().flatten().next().is_none() {
-                let _ = writeln!(text, "-: no run has {}", metric.name);
+                let needs = match metric.metric.needs() {
+                    "" => String::new(),
+                    needs => format!(", which needs {needs}"),
+                };
+                let _ = writeln!(text, "-: no run has {}{needs}", metric.name);
             }
         }
         text
@@ -79,6 +86,6 @@ impl Shown<'_> {
 fn with_half(of: Interval) -> String {
     match of.count {
         1 => short(of.mean),
-        _ => format!("{} ±{}", short(of.mean), short(of.half())),
+        _ => format!("{} ±{}", short(of.mean), rough(of.half())),
     }
 }

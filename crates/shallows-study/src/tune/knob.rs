@@ -25,7 +25,7 @@ pub(crate) struct Knob {
     pub(crate) axis: Axis,
     /// The key, if the knob is one.
     pub(crate) key: Option<String>,
-    /// Where it was written, for errors.
+    /// Place in the file, for errors.
     pub(crate) place: String,
 }
 

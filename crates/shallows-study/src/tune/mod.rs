@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_run::scenario::Setting;
 use shallows_run::{Diagnostic, Failure};
 
@@ -60,7 +61,7 @@ pub struct Request {
     pub out: PathBuf,
     /// Directory of the runs.
     pub store: PathBuf,
-    /// How many runs at a time.
+    /// Number of parallel runs.
     pub threads: usize,
     /// True if runs are made again that are kept from before.
     pub fresh: bool,
@@ -68,12 +69,14 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that scenarios and knobs may name.
     pub registry: Registry,
+    /// Look of the figure.
+    pub look: Look,
 }
 
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What to do, in one sentence, with intervals of the held-out seeds.
+    /// Recommendation in one sentence, with intervals of the held-out seeds.
     pub sentence: String,
     /// Further sentences: limits of the knob, and where the choice does not carry over.
     pub notes: Vec<String>,
@@ -91,7 +94,7 @@ pub struct Outcome {
     pub json: serde_json::Value,
 }
 
-/// What a request asks for, read and checked.
+/// A request, read and checked.
 struct Plan {
     goal: Goal,
     keeps: Vec<Keep>,

@@ -88,7 +88,7 @@ pub(super) fn report(
     report.candidates().write(&files[0])?;
     write_text(&files[1], &format!("{json:#}\n"))?;
     if let Some((figure, words)) = report.figure(&front) {
-        files.extend(figure.write(&request.out, &figure.name, &words)?);
+        files.extend(figure.write(&request.out, &figure.name, &request.look.applied(words))?);
     }
     Ok(Outcome {
         sentence,
@@ -246,7 +246,8 @@ impl Report<'_> {
         Ok(found)
     }
 
-    /// Where the choice does not carry over, and where a single knob breaks a constraint.
+    /// Notes on scenarios where the choice does not carry over, and on single knobs that break a
+    /// constraint.
     fn notes(&self) -> Vec<String> {
         let trials = self.trials;
         let goal = &trials.goal.metric.name;

@@ -33,7 +33,7 @@ const FINALISTS: usize = 3;
 /// Candidates that enter the race.
 const RACERS: usize = 8;
 
-/// How often the neighbours of the winner are tried.
+/// Number of rounds that try the neighbours of the winner.
 const POLISHES: usize = 2;
 
 /// A value for each knob, by number.
@@ -46,7 +46,7 @@ pub(crate) struct Dimension {
     pub(crate) is_ordered: bool,
 }
 
-/// How good a candidate is by the seeds that it has; less is better.
+/// Score of a candidate by the seeds that it has; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct Score {
     /// Share by which constraints are broken; candidates that break none come first.
@@ -73,7 +73,7 @@ impl Score {
     }
 }
 
-/// What a search compares candidates by.
+/// Comparison of candidates in a search.
 pub(crate) trait Compare {
     /// Compares candidates with the scenario as it is, over the first `seeds` seeds.
     fn compare(&mut self, candidates: &[Candidate], seeds: usize) -> Result<(), Failure>;
@@ -215,7 +215,7 @@ impl Search<'_> {
         ranked.into_iter().map(|(one, _)| one.clone()).collect()
     }
 
-    /// How many combinations the unordered knobs have.
+    /// Number of combinations of the unordered knobs.
     fn choices(&self) -> usize {
         let unordered = self.space.iter().filter(|knob| !knob.is_ordered);
         unordered.map(|knob| knob.points).product()

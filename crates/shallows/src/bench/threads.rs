@@ -86,7 +86,7 @@ enum Text {
     Reference(Reference),
 }
 
-/// What runs on one thread and on several took, in turns.
+/// Times of runs on one thread and on several, in turns.
 struct Row {
     engine: &'static str,
     alone_s: f64,

@@ -16,7 +16,7 @@ use crate::output;
 pub(crate) struct AutoArgs {
     #[command(flatten)]
     device: DeviceArgs,
-    /// How long a program must have fit a level before it is lifted to it.
+    /// Time for which a program must have fit a level before it is raised to it.
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     settle: Time,
     /// Do not print the levels that change.

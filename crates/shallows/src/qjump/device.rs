@@ -29,7 +29,7 @@ pub(crate) struct ApplyArgs {
     device: DeviceArgs,
     /// The limits, a TOML file such as `shallows qjump plan --write` makes.
     file: PathBuf,
-    /// Where to put the program (the best that the kernel has, if not given).
+    /// Attachment point of the program (the best that the kernel has, if not given).
     #[arg(long, value_enum)]
     hook: Option<HookName>,
     /// The device's own queue: keep it if it serves levels in strict priority, install one that
@@ -60,7 +60,8 @@ pub(crate) enum QueueName {
     Ignore,
 }
 
-/// What undoes a trial: a process of its own, so that it does not end with the shell that began it.
+/// Arguments of the guard that undoes a trial: a process of its own, so that it does not end with
+/// the shell that started it.
 #[derive(Debug, Args)]
 pub(crate) struct GuardArgs {
     #[command(flatten)]
@@ -164,7 +165,7 @@ fn apply_limits(args: &ApplyArgs, device: &Device, limits: &Limits) -> anyhow::R
     Ok(text + &details(limits, &report, options.side)?)
 }
 
-/// What an operator should know of a device's queue and frames.
+/// Notes for operators on a device's queue and frames.
 fn details(limits: &Limits, report: &Report, side: Side) -> anyhow::Result<String> {
     let mut text = String::new();
     if side == Side::Egress {

@@ -14,7 +14,7 @@ use shallows_core::host::qjump::{
 use shallows_core::port::{Framing, SchedulerConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_model::workload::{Cdf, SizeUnit};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 use shallows_results::write_text;
 use shallows_run::{Scenario, read_file};
 
@@ -36,7 +36,7 @@ pub(crate) struct PlanArgs {
     /// R, the rate of the slowest edge link.
     #[arg(long, value_name = "RATE", required_unless_present = "scenario")]
     rate: Option<Rate>,
-    /// What all switches on a path add together.
+    /// Total delay that the switches on a path add.
     #[arg(long, value_name = "TIME")]
     processing: Option<Time>,
     /// Take hosts, rate and processing from a scenario's topology; options go before it.
@@ -58,10 +58,10 @@ pub(crate) struct PlanArgs {
     /// file of sizes and cumulative probabilities.
     #[arg(long, value_name = "NAME|FILE")]
     sizes: Option<String>,
-    /// How many levels to cut the distribution into.
+    /// Number of levels to cut the distribution into.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "sizes")]
     levels: usize,
-    /// How much of each edge link those flows ask for, from 0 to 1.
+    /// Load of those flows on each edge link, from 0 to 1.
     #[arg(long, value_name = "SHARE", requires = "sizes", value_parser = share)]
     load: Option<f64>,
     /// Hosts begin their epochs at the same instant, so that eq. 1 is enough.
@@ -118,7 +118,7 @@ fn wanted(text: &str) -> Result<Wanted, String> {
     })
 }
 
-/// What frames take on the link that is planned for.
+/// Framing overhead of the planned link.
 #[derive(Clone, Copy, Debug)]
 enum Wire {
     /// Of real hosts.
@@ -412,8 +412,8 @@ fn write(plan: &Plan, directory: &Path) -> anyhow::Result<String> {
     ))
 }
 
-/// What `qjump apply` reads. Its clock counts whole nanoseconds: rounded up, an epoch is still a
-/// bound.
+/// Text of the file that `qjump apply` reads. Its clock counts whole nanoseconds: rounded up, an
+/// epoch is still a bound.
 fn limits_file(plan: &Plan) -> anyhow::Result<String> {
     let ns = Time::from_ns(1).ps();
     let limits = Limits {
@@ -507,6 +507,7 @@ fn figure(plan: &Plan) -> Figure {
         .enumerate()
         .filter(|(_, (_, points))| !points.is_empty());
     let curves = curves.map(|(style, (label, points))| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points,

@@ -24,7 +24,7 @@ pub(crate) struct VerifyArgs {
     /// The UDP port of the host that answers.
     #[arg(long, default_value_t = 7011)]
     port: u16,
-    /// How many levels to probe (as many as the limiters of this host have, if not given).
+    /// Number of levels to probe (as many as the limiters of this host have, if not given).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=8))]
     levels: Option<u8>,
     /// Probes of each level, without bulk and next to it.

@@ -283,6 +283,68 @@ error: size classes must grow: small-max is 1GB and medium-max 10MB; write for e
 }
 
 #[test]
+fn load_in_percent() {
+    refused(
+        "load = 0.5",
+        "load = 60",
+        str![[r#"
+error: load is 60, it must be a positive number, at most 2 (a share of the capacity: write 0.6 for 60%)
+  --> tiny.toml:15:1
+   |
+15 | load = 60
+   | ^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn two_workloads_that_are_not_a_list() {
+    refused(
+        "[workload.poisson]",
+        "[[workload.long-lived]]\nsrc = 0\ndst = 1\n\n[workload.poisson]",
+        str![[r#"
+error: poisson is a second workload in this table: write several as a list, each under [[workload]], such as poisson = { ... }
+  --> tiny.toml:14:3
+   |
+14 | [[workload.long-lived]]
+   |   ^^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn two_sizes_of_a_workload() {
+    refused(
+        "size = \"30KB\"",
+        "size = { cdf = \"web-search\", uniform = { from = \"1KB\", to = \"2KB\" } }",
+        str![[r#"
+error: [..]
+  --> tiny.toml:16:8
+...
+"#]],
+    );
+}
+
+#[test]
+fn scheme_that_nobody_has() {
+    refused(
+        "{ mq-ecn = { threshold",
+        "{ mine = { threshold",
+        str![[r#"
+error: unknown name "mine"
+  --> tiny.toml:12:23
+   |
+12 | marker = { scheme = { mine = { threshold = "20pkts" } } }
+   |                       ^^^^
+   = expected one of none, [..]; a marker of your own needs a program of your own, as examples/my-marker is
+
+"#]],
+    );
+}
+
+#[test]
 fn flows_without_an_end() {
     let workload = TINY.split_once("[workload").unwrap().1;
     let long_lived = ".long-lived]]\nsrc = 0\ndst = 1\n";

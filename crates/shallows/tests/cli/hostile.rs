@@ -347,3 +347,76 @@ fn symbolic_links_are_not_followed() {
     assert_eq!(read_text(&directory, "elsewhere/precious"), "mine");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
 }
+
+/// As root a trace in `/dev/full` would otherwise be that device's end.
+#[cfg(unix)]
+#[test]
+fn no_device_pipe_or_link_is_replaced() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+
+    let directory = with_tiny();
+    let place = |name: &str| directory.path().join(name);
+    let made = Process::new("mkfifo").arg(place("pipe")).status();
+    assert!(made.unwrap().success());
+    write(&directory, "mine", "mine");
+    symlink(place("mine"), place("link")).unwrap();
+    for name in ["pipe", "link", "/dev/full"] {
+        let (code, _, error) = run(&directory, &["tiny.toml", "--trace", name]);
+        assert_eq!(code, 1, "{name}: {error}");
+        assert!(error.contains("not a regular file"), "{name}: {error}");
+    }
+    assert!(fs::metadata(place("pipe")).unwrap().file_type().is_fifo());
+    assert!(place("link").is_symlink());
+    assert_eq!(read_text(&directory, "mine"), "mine");
+}
+
+/// A run of somebody else may have links to devices, and pipes that nobody writes to.
+#[cfg(unix)]
+#[test]
+fn a_run_whose_files_have_no_end_is_refused() {
+    let directory = with_tiny();
+    let (code, _, error) = run(&directory, &["tiny.toml", "--out", "o", "--format", "csv"]);
+    assert_eq!(code, 0, "{error}");
+    for file in ["summary.json", "ports.csv", "flows.csv"] {
+        let path = directory.path().join("o").join(file);
+        let kept = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        for command in ["explain", "plot"] {
+            let output = shallows(&directory).args([command, "o"]).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{command} {file}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, kept).unwrap();
+    }
+}
+
+/// A flow of four days in a column of doubles, which cannot have all its picoseconds.
+#[test]
+fn a_very_long_flow_is_written_in_every_format() {
+    let directory = directory();
+    write(
+        &directory,
+        "slow.toml",
+        r#"
+topology.star = { hosts = 2, rate = "100bps", delay = "5us" }
+transport = { controller = "reno", rto = { initial = "2000s", minimum = "2000s", maximum = "3600s" } }
+ports.switch = { buffer = { shared = { size = "1MB" } }, scheduler = "fifo" }
+workload.list = "flows.csv"
+"#,
+    );
+    let flow = "start_s,src,dst,bytes,service\n0,0,1,4300000,0\n";
+    write(&directory, "flows.csv", flow);
+    for format in ["parquet", "csv"] {
+        let (code, _, error) = run(
+            &directory,
+            &["slow.toml", "--format", format, "--out", format],
+        );
+        assert_eq!(code, 0, "{error}");
+        let explained = shallows(&directory).args(["explain", format]).output();
+        assert!(explained.unwrap().status.success(), "{format} reads back");
+        // 2,945 packets of 1,500 B and one of 300 B at 100 bps: 353,553.6 s and two delays.
+        let summary = read_text(&directory, &format!("{format}/summary.json"));
+        assert!(summary.contains("\"max\": 353553600020.0"), "{summary}");
+    }
+}

@@ -100,7 +100,7 @@ fn every_run_is_a_row_with_its_axis_values() {
         .collect();
     assert_eq!(head, ["scheme", "load", "all.mean", "ms", "marks"]);
     assert!(
-        words.contains("to scheme = MQ-ECN, seed by seed"),
+        words.contains("relative to scheme = MQ-ECN, same seeds"),
         "{words}"
     );
     let runs = frame(&directory, "out/study/runs.parquet");
@@ -416,11 +416,14 @@ fn one_key_is_varied_without_a_study() {
         rows[4].starts_with("0.6   none") && rows[4].contains('%'),
         "{words}"
     );
-    assert!(words.contains("differences: to load = 0.3"), "{words}");
+    assert!(
+        words.contains("percentages: relative to load = 0.3, same seeds"),
+        "{words}"
+    );
     assert!(
         directory
             .path()
-            .join("out/tiny-vary/tiny-vary.svg")
+            .join("out/tiny-vary-load-scheme/tiny-vary-load-scheme.svg")
             .exists()
     );
     // A run alone gives the same.
@@ -439,7 +442,7 @@ fn one_key_is_varied_without_a_study() {
     let us = summary["classes"]["all"]["fct_us"]["mean"]
         .as_f64()
         .unwrap();
-    let runs = frame(&directory, "out/tiny-vary/runs.parquet");
+    let runs = frame(&directory, "out/tiny-vary-load-scheme/runs.parquet");
     assert_eq!(reals(&runs, "all.fct_us.mean")[3], us);
 }
 
@@ -563,7 +566,7 @@ fn a_metric_that_no_run_has_is_told() {
     write(&directory, "study.toml", &study);
     let words = sweep(&directory, &["--seeds", "2"]);
     assert!(
-        words.contains("-: no run has latency.foo.bar.p99"),
+        words.contains("-: no run has latency.foo.bar.p99, which needs an application"),
         "{words}"
     );
     assert!(
@@ -582,4 +585,20 @@ fn a_collection_of_nothing_is_told() {
         error.contains("none of the 12 runs has been made"),
         "{error}"
     );
+}
+
+#[test]
+fn a_mistake_in_a_point_names_its_line() {
+    let directory = with_tiny();
+    let study = "scenario = \"tiny.toml\"\n\n[[axis]]\nname = \"scheme\"\npoint = [\n    \
+                 { label = \"K\", set = [\"ports.switch.marker.scheme.per-queue.threshold=20pkts\"] },\n    \
+                 { label = \"mine\", set = [\"ports.switch.marker.scheme.mine.full=20pkts\"] },\n]\n";
+    write(&directory, "study.toml", study);
+    let assert = shallows(&directory).args(["sweep", "study.toml"]).assert();
+    assert.code(2).stderr_eq(snapbox::str![[r#"
+error: unknown name "mine"
+ --> study.toml:7: ports.switch.marker.scheme.mine.full=20pkts
+  = expected one of none, [..]; a marker of your own needs a program of your own, as examples/my-marker is
+
+"#]]);
 }

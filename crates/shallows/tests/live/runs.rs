@@ -370,6 +370,51 @@ fn both_worlds_agree_on_dctcp() {
     assert!(is_loaded_by_hand("shl_dctcp") || !kernel_has("shl_dctcp"));
 }
 
+/// Two services of one pair of hosts: DCTCP negotiates ECN by itself, CUBIC without ECN does not.
+#[test]
+fn services_of_a_host_can_have_controllers_of_their_own() {
+    need_a_lab!();
+    let directory = directory();
+    let text = r#"
+        until = "1s"
+        topology.star = { hosts = 3, rate = "100Mbps", delay = "50us" }
+        transport.controller = "dctcp"
+        transports = [{ services = [1], set = { controller = "cubic", ecn = "off" } }]
+        [workload]
+        flows = [
+            { start = "0s", src = 0, dst = 2, size = "2MB", service = 0 },
+            { start = "0s", src = 0, dst = 2, size = "2MB", service = 1 },
+            { start = "0s", src = 1, dst = 2, size = "2MB", service = 0 },
+        ]
+        [ports.switch]
+        queues = 2
+        buffer = { shared = { size = "100KB" } }
+        scheduler = { dwrr = { quantum = "1500B" } }
+        marker = { scheme = { per-queue = { threshold = "15KB" } } }
+    "#;
+    write(&directory, "mixed.toml", text);
+    let run = ["run", "mixed.toml", "--live"];
+    let output = shallows(&directory).args(run).output().unwrap();
+    let said = stderr(&output);
+    if lacks_bpf(&said) {
+        skip!("{said}");
+    }
+    assert!(
+        output.status.success() || said.contains(UNFAITHFUL),
+        "{said}"
+    );
+    let flows = RunRecord::open(&directory.path().join("out/mixed"))
+        .unwrap()
+        .flows;
+    let marks = |service: u16| -> u64 {
+        let of = flows.iter().filter(|flow| flow.service == service);
+        of.map(|flow| u64::from(flow.marks)).sum()
+    };
+    assert_eq!(flows.len(), 3, "{flows:?}");
+    assert!(marks(0) > 0, "{flows:?}");
+    assert_eq!(marks(1), 0, "{flows:?}");
+}
+
 fn kernel_has(controller: &str) -> bool {
     let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     std::fs::read_to_string(list).unwrap().contains(controller)

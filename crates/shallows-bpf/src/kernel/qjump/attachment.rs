@@ -1,4 +1,4 @@
-//! Where a limiter is in the path of packets.
+//! Attachment of a limiter in the path of packets.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -78,7 +78,7 @@ pub(super) fn detach(
     pins.clear()
 }
 
-/// How a limiter is attached, with the number of its program.
+/// Attachment point of a limiter, with the number of its program.
 pub(super) fn find(pins: &Pins) -> (Option<Hook>, Option<u32>) {
     if let Ok(info) = Link::open(&pins.link()).and_then(|link| link.info()) {
         return match info.ifindex {

@@ -48,7 +48,7 @@ pub struct Chooser {
     applications: BTreeMap<u64, Application>,
     /// The cgroups that get no level.
     others: BTreeSet<u64>,
-    /// When it was looked whether device and cgroups are there.
+    /// Time of the last check that device and cgroups exist.
     checked: Time,
 }
 
@@ -110,7 +110,7 @@ impl Chooser {
         Ok(chooser)
     }
 
-    /// How long to wait between two steps.
+    /// Time between two steps.
     pub fn interval(&self) -> Time {
         self.interval
     }

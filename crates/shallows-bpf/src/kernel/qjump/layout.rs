@@ -110,7 +110,7 @@ impl RawLimits {
         self.levels
     }
 
-    /// What it was made from.
+    /// The limits that it was made from.
     pub(super) fn limits(&self, buckets: &[RawBucket], hold_limit: u32) -> Limits {
         let allotment = |bucket: &RawBucket| match bucket.allotment {
             UNLIMITED => Allotment::Unlimited,
@@ -161,7 +161,7 @@ impl RawBucket {
         }
     }
 
-    /// What it has counted, at a time of the clock that epochs are measured by.
+    /// Counters, at a time of the clock that measures epochs.
     pub(super) fn status(&self, now_ns: u64) -> LevelStatus {
         let tokens = match self.allotment {
             UNLIMITED => None,

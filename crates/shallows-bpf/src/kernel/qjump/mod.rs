@@ -65,7 +65,7 @@ fn apply_alone(device: &Device, limits: &Limits, options: &Options) -> Result<Re
     })?
 }
 
-/// What [`apply`] would do, without doing it.
+/// The report that [`apply`] would give, without any change.
 pub fn check(device: &Device, limits: &Limits, options: &Options) -> Result<Report, Error> {
     let (found, _, there) = look(device, limits, options)?;
     let service = within(device, || service(&found, limits, options))??;

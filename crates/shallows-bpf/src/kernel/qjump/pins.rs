@@ -1,4 +1,4 @@
-//! Where limiters live: a directory for each in the BPF file system.
+//! Pins of limiters: a directory for each in the BPF file system.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ fn root() -> Result<PathBuf, Error> {
 }
 
 impl Pins {
-    /// Where those of a device are, or will be.
+    /// Directory of a device's limiter, present or future.
     pub(super) fn of(namespace: u64, index: u32) -> Result<Self, Error> {
         Ok(Self {
             directory: root()?.join(format!("{namespace}-{index}")),

@@ -28,7 +28,7 @@ fn carriers() -> Priorities {
     std::array::from_fn(|level| carrier(level as u8))
 }
 
-/// What the limiter has to do for a device's queue.
+/// Changes of a device's queue that the limiter needs.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) queue: Queue,
@@ -38,7 +38,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Where frames come in, what is behind is another device's.
+    /// Service at the ingress from a guest: the queue behind it belongs to another device.
     pub(super) fn of_guest() -> Self {
         Self {
             queue: Queue {
@@ -129,7 +129,7 @@ pub(super) fn choose(
     }
 }
 
-/// How the qdiscs of a device serve levels.
+/// Judges how the qdiscs of a device serve levels.
 pub(super) fn judge(qdiscs: &[Qdisc], levels: usize) -> (Queue, Priorities) {
     let Some(root) = root(qdiscs) else {
         let qdisc = "noqueue".to_owned();

@@ -6,7 +6,9 @@ use std::time::Duration;
 use shallows_core::units::Time;
 
 use super::layout::RawLimits;
-use super::{apply_alone, check_readable, lock, now_ns, pins_of, remove_alone, value, write};
+use super::{
+    apply_alone, check_readable, lock, now_ns, pins_of, remove_alone, sweep, value, write,
+};
 use crate::qjump::{Device, Error, Limits, Options};
 
 /// The end of a trial on the program's clock.
@@ -49,7 +51,14 @@ pub fn guard(
     let wait = until.saturating_sub(now).as_secs_f64();
     thread::sleep(Duration::from_secs_f64(wait));
     let _lock = lock::exclusive()?;
-    let pins = pins_of(device)?;
+    let pins = match pins_of(device) {
+        Ok(pins) => pins,
+        // The kernel has removed the limiter with its device; its maps are left.
+        Err(Error::NoDevice(_) | Error::NoNamespace { .. } | Error::NotThere(_)) => {
+            return sweep().map(drop);
+        }
+        Err(error) => return Err(error),
+    };
     let limits: RawLimits = value(&pins.open("limits")?, 0, 0)?;
     if Time::from_ns(limits.until_ns) != until {
         return Ok(());

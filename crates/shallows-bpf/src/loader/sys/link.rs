@@ -13,7 +13,7 @@ const LINK_CREATE: i32 = 28;
 const ITER_CREATE: i32 = 33;
 const LINK_DETACH: i32 = 34;
 
-/// What keeps a program or a controller attached: until it is dropped, unless it is pinned.
+/// A link that keeps a program or a controller attached: until it is dropped, unless it is pinned.
 #[derive(Debug)]
 pub(crate) struct Link {
     fd: OwnedFd,
@@ -72,7 +72,7 @@ impl Link {
         unsafe { bpf(LINK_DETACH, &mut raw(self.fd.as_fd())) }.map(drop)
     }
 
-    /// What an iterator writes, for this thread's network namespace.
+    /// Output of an iterator, for this thread's network namespace.
     pub(crate) fn iterate(&self) -> io::Result<File> {
         // SAFETY: the block has no addresses.
         let fd = unsafe { open(ITER_CREATE, &mut [raw(self.fd.as_fd()), 0]) }?;

@@ -30,7 +30,7 @@ const STRUCT_OPS: u32 = 26;
 /// `BPF_F_LOCK`: the value is copied under its spin lock.
 pub(crate) const LOCK: u64 = 4;
 
-/// What a map is made from, as the kernel takes it.
+/// Attributes of a new map, in the kernel's layout.
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(in crate::loader) struct MapAttributes {

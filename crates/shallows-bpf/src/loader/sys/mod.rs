@@ -100,7 +100,7 @@ pub(super) fn load_btf(btf: &[u8]) -> io::Result<OwnedFd> {
     unsafe { open(BTF_LOAD, &mut attributes) }
 }
 
-/// What the kernel says of an object.
+/// The kernel's information about an object.
 fn info<T: Pod>(fd: BorrowedFd<'_>) -> io::Result<T> {
     #[derive(Clone, Copy, Pod, Zeroable)]
     #[repr(C)]

@@ -12,7 +12,7 @@ use super::{Link, address, address_mut, get, info, open, pin, raw, short};
 const PROG_LOAD: i32 = 5;
 const PROG_GET_FD_BY_ID: i32 = 13;
 
-/// What a program is loaded as.
+/// Kind of a program at loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::loader) struct ProgramKind {
     /// `BPF_PROG_TYPE_*`

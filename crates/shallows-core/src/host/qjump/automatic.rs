@@ -95,11 +95,11 @@ pub enum AutomaticError {
     HoldLimit {
         /// The patience.
         patience: u32,
-        /// Which level.
+        /// The level.
         level: usize,
-        /// What the level may send in that time.
+        /// Bytes that the level may send in that time.
         needed: Bytes,
-        /// What may wait there.
+        /// Limit of the level's queue.
         limit: Bytes,
     },
 }
@@ -113,7 +113,7 @@ pub struct Assignment {
     pub lowered: bool,
 }
 
-/// Where an application has come to.
+/// Current level of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ApplicationLevel {
     /// Its number.
@@ -122,7 +122,7 @@ pub struct ApplicationLevel {
     pub level: u8,
     /// The level of its control connections, if it has such.
     pub control: Option<u8>,
-    /// How often its level or that of its control connections has changed.
+    /// Number of changes of its level or of its control connections' level.
     pub changes: u64,
     /// The last such change.
     pub settled: Time,
@@ -138,11 +138,11 @@ pub struct AutomaticLevels {
     control: ControlConnections,
     applications: BTreeMap<u32, Application>,
     connections: FxHashMap<(u32, u64), Connection>,
-    /// What waits at each level above the lowest, by all senders.
+    /// Bytes queued at each level above the lowest, over all senders.
     shared: [Waiting; UPPER_LEVELS],
 }
 
-/// What all senders are measured by.
+/// Parameters common to all senders.
 #[derive(Clone, Debug)]
 struct Scale {
     /// Of the levels above the lowest.
@@ -170,7 +170,7 @@ struct Application {
 struct Sender {
     level: usize,
     meter: Meter,
-    /// How often the time to settle has doubled, for each level.
+    /// Number of doublings of the settling time, for each level.
     doublings: [u8; UPPER_LEVELS],
     changes: u64,
     changed: Time,
@@ -320,12 +320,12 @@ impl AutomaticLevels {
         self.connections.retain(|&(of, _), _| of != application);
     }
 
-    /// How many levels there are.
+    /// Number of levels.
     pub fn count(&self) -> usize {
         self.scale.lowest() + 1
     }
 
-    /// Where the applications have come to, by their numbers.
+    /// Current levels of the applications, by number.
     pub fn applications(&self) -> impl Iterator<Item = ApplicationLevel> {
         let applications = self.applications.iter();
         applications.map(|(&application, Application { whole, control })| {
@@ -538,7 +538,7 @@ impl Waiting {
         self.epoch = at.epoch;
     }
 
-    /// What is left in a later epoch, of which each takes `drain`.
+    /// Backlog left in a later epoch if each epoch drains `drain` bytes.
     fn after(&self, epoch: u64, drain: u64) -> u64 {
         let drained = drain.saturating_mul(epoch - self.epoch);
         self.bytes.saturating_sub(drained)

@@ -41,7 +41,7 @@ struct Automatic {
 struct HeldPacket<P> {
     packet: P,
     to: u32,
-    /// Where levels are automatic.
+    /// Number of the application, where levels are automatic.
     application: u8,
 }
 
@@ -49,7 +49,7 @@ struct HeldPacket<P> {
 struct LevelQueue<P> {
     held: VecDeque<HeldPacket<P>>,
     bytes: u64,
-    /// When the limiter wants to be asked about the first packet again.
+    /// Time at which the limiter must be asked about the first packet again.
     due: Time,
 }
 

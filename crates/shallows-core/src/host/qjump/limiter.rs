@@ -84,7 +84,7 @@ pub struct LimiterConfig {
     /// Start of epochs.
     #[serde(default)]
     pub clock: EpochClock,
-    /// How packets lie on the link behind the limiter: they are counted by what they take there.
+    /// Framing of the link behind the limiter: packets count with their length on the wire.
     #[serde(default)]
     pub framing: Framing,
 }
@@ -133,7 +133,7 @@ pub enum Admission {
     HoldUntil(Time),
 }
 
-/// What a level answered so far; together, every packet that was offered.
+/// Counters of a level by decision; together, every packet that was offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LevelCounters {
     /// Sent at once.
@@ -167,7 +167,7 @@ struct Tokens {
 #[derive(Debug, Clone)]
 pub struct Limiter {
     buckets: [Bucket; MAX_LEVELS],
-    /// What each flow has left, where flows are limited one by one.
+    /// Remaining tokens of each flow, where flows are limited one by one.
     flows: FxHashMap<u64, Tokens>,
     epoch: Time,
     excess: Excess,
@@ -240,7 +240,7 @@ impl Limiter {
         u64::from(self.cost(bytes)) <= self.buckets[level.index()].allotment
     }
 
-    /// What a packet of `bytes` counts for.
+    /// Bytes charged for a packet of `bytes`.
     #[inline]
     pub fn cost(&self, bytes: u32) -> u32 {
         self.framing.wire_size(bytes)
@@ -255,7 +255,7 @@ impl Limiter {
         }
     }
 
-    /// What `level` answered so far.
+    /// Counters of `level`.
     pub fn counters(&self, level: Level) -> &LevelCounters {
         &self.buckets[level.index()].counters
     }

@@ -50,7 +50,7 @@ pub fn mark_of(level: u8) -> u8 {
     }
 }
 
-/// What a level may send in an epoch.
+/// Allotment of a level per epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allotment {
     /// No more than this, [on the wire](on_the_wire).
@@ -124,7 +124,7 @@ pub enum LimitsError {
          on the wire, and it may send {bytes} per epoch"
     )]
     NothingFits {
-        /// Which one.
+        /// The level.
         level: usize,
         /// Its bytes an epoch.
         bytes: Bytes,
@@ -138,9 +138,9 @@ pub enum LimitsError {
     /// Not one DSCP a level.
     #[error("dscp has {given} values for {levels} levels")]
     DscpCount {
-        /// How many there are.
+        /// Number given.
         given: usize,
-        /// How many levels.
+        /// Number of levels.
         levels: usize,
     },
     /// Not six bits.

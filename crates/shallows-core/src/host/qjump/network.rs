@@ -3,7 +3,7 @@ use thiserror::Error;
 
 use crate::units::{Bytes, Rate, Time};
 
-/// What QJUMP must know about a network (§5).
+/// Parameters of a network that QJUMP needs (§5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -102,12 +102,13 @@ impl Network {
             .saturating_add(self.processing)
     }
 
-    /// What a host may send at guaranteed latency, P / network epoch (eq. 3), rounded down.
+    /// Rate at which a host may send with guaranteed latency, P / network epoch (eq. 3), rounded
+    /// down.
     pub fn guaranteed_rate(&self, phase: Phase) -> Rate {
         self.level_rate(1.0, phase)
     }
 
-    /// What a level of factor f may send, f × P / network epoch (eq. 3 with eq. 4), rounded down.
+    /// Rate of a level of factor f, f × P / network epoch (eq. 3 with eq. 4), rounded down.
     ///
     /// Less than [`rate_for_factor`](Self::rate_for_factor) says, by ε and, if epochs are
     /// mesochronous, by their doubling: at most half the link even at f = n.
@@ -130,7 +131,7 @@ impl Network {
         Rate::from_bps((factor * self.rate.bps() as f64 / f64::from(self.hosts)) as u64)
     }
 
-    /// What a level of factor f may send in one epoch, f × P, rounded down.
+    /// Bytes per epoch of a level of factor f, f × P, rounded down.
     pub fn bytes_per_epoch(&self, factor: f64) -> Bytes {
         Bytes::new((factor * self.packet.get() as f64) as u64)
     }

@@ -19,18 +19,18 @@ pub use caveat::{Caveat, Surroundings};
 use super::{MAX_LEVELS, Network, NetworkError, Phase};
 use crate::units::{Bytes, Rate, Time};
 
-/// What an application asks for.
+/// Requirements of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
-    /// What it is called.
+    /// Name of the application.
     pub name: String,
-    /// How much it needs.
+    /// Required rate or bytes.
     pub need: Need,
-    /// What its largest packet takes on the link.
+    /// Length of its largest packet on the wire.
     pub largest: Bytes,
 }
 
-/// How much an application needs of a host's link.
+/// Share of a host's link that an application needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// Little, within a guaranteed time: f = 1.
@@ -44,15 +44,15 @@ pub enum Need {
 /// A level of a [`Plan`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedLevel {
-    /// Who uses it.
+    /// Applications that use it.
     pub applications: Vec<Application>,
     /// f, if it has a limit.
     pub factor: Option<f64>,
-    /// What a host may send in an epoch.
+    /// Bytes per epoch and host.
     pub bytes: Option<Bytes>,
-    /// What a host may send.
+    /// Rate per host.
     pub rate: Rate,
-    /// How long its packets are in the network.
+    /// Latency bound of its packets in the network.
     pub latency: Latency,
     /// The flows that it is for, if it was chosen for a distribution.
     pub flows: Option<FlowShare>,
@@ -86,9 +86,9 @@ pub struct FlowShare {
 /// Epoch and levels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What it is for.
+    /// The network planned for.
     pub network: Network,
-    /// How epochs are aligned.
+    /// Alignment of the hosts' epochs.
     pub phase: Phase,
     /// The network epoch (eq. 1 or 2).
     pub epoch: Time,
@@ -129,9 +129,9 @@ pub enum PlanError {
     /// A rate beyond the link.
     #[error("{name} asks for {rate}, the slowest edge link has {link}: plan it as bulk")]
     TooFast {
-        /// Which application.
+        /// The application.
         name: String,
-        /// What it asks for.
+        /// Requested rate.
         rate: Rate,
         /// R.
         link: Rate,
@@ -146,15 +146,15 @@ pub enum PlanError {
         }
     )]
     TooMuch {
-        /// Which application.
+        /// The application.
         name: String,
-        /// What it needs in an epoch.
+        /// Bytes needed per epoch.
         bytes: Bytes,
         /// f.
         factor: f64,
         /// n.
         hosts: u32,
-        /// What a level of f = n may send.
+        /// Rate of a level of f = n.
         most: Rate,
         /// The least P for which f is no more than n, if there is one.
         least_packet: Option<Bytes>,
@@ -342,7 +342,7 @@ impl Plan {
 }
 
 impl Network {
-    /// What an application needs in an epoch; none if it has no limit.
+    /// Bytes per epoch that an application needs; none if it has no limit.
     fn bytes_for(
         &self,
         application: &Application,
@@ -437,7 +437,7 @@ impl From<Option<Bytes>> for Unlabelled {
     }
 }
 
-/// What a rate is in an epoch, rounded up so that it is reached.
+/// Bytes per epoch of a rate, rounded up so that the rate is reached.
 fn bytes_at(rate: Rate, epoch: Time) -> Bytes {
     let bytes = rate.bytes_in(epoch);
     if Rate::from_bytes_per(bytes, epoch) < rate {

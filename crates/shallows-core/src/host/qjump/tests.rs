@@ -377,7 +377,8 @@ proptest! {
         }
     }
 
-    /// What eq. 2 doubles the epoch for: the end of one epoch and the beginning of the next.
+    /// The case for which eq. 2 doubles the epoch: the end of one epoch and the beginning of the
+    /// next.
     #[test]
     fn any_span_of_one_epoch_passes_at_most_two_allotments(clock in clocks(), offers in offers()) {
         let config = LimiterConfig { clock, ..config("100ns", &ALLOTMENTS) };

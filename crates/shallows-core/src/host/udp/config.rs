@@ -237,7 +237,7 @@ impl UdpConfig {
         IP_HEADER + self.cut().last
     }
 
-    /// How a message is cut.
+    /// Fragmentation of a message.
     pub(super) fn cut(&self) -> Cut {
         Cut::new(self.send.size().get() as u32, self.mtu)
     }

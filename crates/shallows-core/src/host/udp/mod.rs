@@ -53,15 +53,15 @@ pub const MIN_MTU: u32 = 576;
 pub struct Datagram {
     /// The message's number, counted from 0.
     pub message: u64,
-    /// When the application sent the message.
+    /// Time at which the application sent the message.
     pub sent_at: Time,
     /// Length of the packet with its headers.
     pub size: u32,
     /// Bytes of the message in it.
     pub len: u32,
-    /// Which fragment this is, counted from 0.
+    /// Index of this fragment, from 0.
     pub fragment: u16,
-    /// How many the message has.
+    /// Number of fragments of the message.
     pub fragments: u16,
     /// ECN-capable: may be marked.
     pub ect: bool,

@@ -13,7 +13,7 @@ use crate::units::{Bytes, Time};
 pub struct Receiver {
     /// Messages that wait for fragments, the one that began first in front.
     partial: VecDeque<Partial>,
-    /// How many may wait.
+    /// Limit of incomplete messages.
     most_partial: usize,
     timeout: Time,
     /// Messages that must have been sent, as the number of the latest tells.
@@ -44,7 +44,7 @@ pub struct Delivery {
     pub delay: Time,
 }
 
-/// What a receiver saw.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
     /// Complete messages and the bytes in them: goodput.
@@ -100,7 +100,7 @@ impl Receiver {
         self.partial.len()
     }
 
-    /// What it saw so far.
+    /// Counters so far.
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
@@ -130,7 +130,7 @@ impl Receiver {
         }
     }
 
-    /// Where a message is kept, with room made for it if it is new.
+    /// Slot of a message; makes room for a new one.
     fn place(&mut self, now: Time, message: u64) -> usize {
         // A message with a number not heard of is new; so nearly all searches end at once.
         if message < self.known

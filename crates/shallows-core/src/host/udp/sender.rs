@@ -13,7 +13,7 @@ pub struct Sender {
     fragment: u16,
     ect: bool,
     stopped: bool,
-    /// When the current message was sent.
+    /// Time at which the current message was sent.
     sent_at: Time,
     /// Bytes given to the driver that have not left the host.
     in_host: u64,
@@ -22,7 +22,7 @@ pub struct Sender {
     stats: SenderStats,
 }
 
-/// What decides when a message is sent.
+/// Rule for the times at which messages are sent.
 #[derive(Clone, Debug)]
 enum Pace {
     /// Room in the send buffer, from a time on.
@@ -50,11 +50,11 @@ enum Pace {
 struct Jitter {
     limit: Time,
     coin: Coin,
-    /// When the message goes that is due or has room.
+    /// Departure time of the message that is due or has room.
     until: Option<Time>,
 }
 
-/// What a sender did.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
     /// Messages sent.
@@ -133,8 +133,9 @@ impl Sender {
         Some(datagram)
     }
 
-    /// When [`poll`](Self::poll) has something again, unless [`on_departure`](Self::on_departure)
-    /// comes first. A sender that waits for room has no such time, nor has one that was stopped.
+    /// Time of the next [`poll`](Self::poll) with a result, unless
+    /// [`on_departure`](Self::on_departure) comes first. A sender that waits for room has no such
+    /// time, nor has one that was stopped.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         let late = self.jitter.as_ref().and_then(|jitter| jitter.until);
@@ -171,7 +172,7 @@ impl Sender {
         self.in_host
     }
 
-    /// What it did so far.
+    /// Counters so far.
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }

@@ -222,7 +222,7 @@ fn a_message_is_given_up_after_its_time_or_for_memory() {
     assert_eq!(receiver.lost(), 2);
 }
 
-/// When messages go whose packets leave the host at once, in microseconds.
+/// Send times, in microseconds, of messages whose packets leave the host at once.
 fn departures(text: &str, seed: u64) -> Vec<f64> {
     let config = read(text);
     let coin = crate::random::Coin::new(seed, 0);

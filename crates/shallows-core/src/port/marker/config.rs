@@ -178,10 +178,9 @@ pub enum MarkPoint {
 pub struct Measure {
     /// Bytes, or packets of the port's nominal size.
     pub unit: MeasureUnit,
-    /// Whether the packet under decision counts: the arriving one at enqueue, the leaving one at
-    /// dequeue.
+    /// Counts the packet under decision: the arriving one at enqueue, the leaving one at dequeue.
     pub subject: Presence,
-    /// Whether the packet in transmission counts. Most switches and simulators dequeue it when its
+    /// Counts the packet in transmission. Most switches and simulators dequeue it when its
     /// transmission starts.
     pub in_service: Presence,
 }
@@ -207,7 +206,7 @@ pub enum MeasureUnit {
     Packets,
 }
 
-/// Whether an item counts.
+/// Inclusion of an item in a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -1,4 +1,4 @@
-//! What a marker may know of the port that it is built into, and the arithmetic that markers share.
+//! The context in which a marker is built, and the arithmetic that markers share.
 
 use super::Threshold;
 use crate::port::{ConfigError, PerIndex, QueueSet, Sharing, SizeClasses};
@@ -19,7 +19,7 @@ pub struct PortContext<'a> {
     pub weights: &'a [u32],
     /// Queues that are served before any round robin begins.
     pub strict: QueueSet,
-    /// How the scheduler shares the link among the other queues.
+    /// The scheduler's sharing of the link among the other queues.
     pub sharing: Sharing,
     /// The classifier's size classes, if it is ML-ECN's.
     pub classes: Option<SizeClasses>,

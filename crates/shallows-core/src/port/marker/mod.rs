@@ -1,4 +1,4 @@
-//! Which packets get a congestion mark.
+//! Markers: schemes that decide which packets get a congestion mark.
 //!
 //! A marker is one file and one variant of [`SchemeConfig`], or it comes from another crate by way
 //! of a [`Registry`](crate::registry::Registry); either implements [`Marking`]. It never touches a
@@ -53,7 +53,7 @@ pub use red::{Average, RedConfig};
 pub use tcn::TcnConfig;
 pub use threshold::{Threshold, minimum_thresholds, standard_threshold};
 
-/// What a scheme sees when it decides about a packet.
+/// A scheme's view of a packet under decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// The time.
@@ -93,8 +93,8 @@ impl From<Option<MarkReason>> for Note {
     }
 }
 
-/// What a scheme asks of the port beyond a question for each arriving packet. The port spares what
-/// a scheme does not need.
+/// Calls that a scheme needs beyond the decision on each arriving packet. The port spares what a
+/// scheme does not need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// [`Marking::at_dequeue`], whatever [`MarkerConfig::point`] says.
@@ -109,17 +109,17 @@ pub struct Needs {
 pub struct ArrivalRule {
     /// Bytes, the arriving packet included; infinite if nothing is ever marked.
     pub threshold: f64,
-    /// Why.
+    /// Reason of the mark.
     pub reason: MarkReason,
 }
 
-/// What a scheme does. Most decide by one rule at the configured point and need
+/// A marking scheme. Most decide by one rule at the configured point and need
 /// [`decide`](Self::decide) only.
 ///
 /// Schemes of a few instructions are inlined into the port; longer ones are kept out of line, or
 /// they would cost the short ones their registers.
 pub trait Marking: Debug + Send {
-    /// What the port has to call.
+    /// Calls that the port has to make.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -227,7 +227,7 @@ macro_rules! each_scheme {
 /// The scheme of a port as the port calls it: a [`Marker`], which may be any, or [`Alone`] one that
 /// the port's code is compiled for.
 pub(crate) trait Judge: RoundObserver {
-    /// What the port has to call.
+    /// Calls that the port has to make.
     fn needs(&self) -> Needs {
         Needs::default()
     }

@@ -124,7 +124,7 @@ pub(in crate::port) struct MqEcn {
     /// Time of the last transmission, where it counts as idle time and has not been counted.
     last_transmission: Time,
     idle_from: IdleFrom,
-    /// What the smoothed value becomes 0 below, as it decays.
+    /// Value below which the decaying average becomes 0.
     least: f64,
     ramp: Option<Box<RampState>>,
 }
@@ -136,7 +136,7 @@ struct RampState {
     coin: Coin,
 }
 
-/// Where the samples come from.
+/// Source of the samples.
 #[derive(Clone, Debug)]
 #[repr(u8)]
 enum Estimate {

@@ -70,7 +70,7 @@ struct Lane {
     max_probability: f64,
     average: f64,
     since_mark: u32,
-    /// When the queue became empty, while it is.
+    /// Time at which the queue became empty, while it is.
     idle_since: Option<Time>,
 }
 

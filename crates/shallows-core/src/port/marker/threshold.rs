@@ -24,7 +24,7 @@ pub enum Threshold {
     },
 }
 
-/// How a [`Threshold`] is written in a file.
+/// Notation of a [`Threshold`] in a file.
 type Notation = TextOrTable<Length, Product>;
 
 #[derive(Serialize, Deserialize)]

@@ -8,12 +8,12 @@ use crate::port::QueueSet;
 use crate::port::queues::{Backlog, Queues};
 use crate::units::Time;
 
-/// What a scheduler of another crate does; the port drives it in this order.
+/// A scheduler of another crate; the port calls it in this order.
 ///
 /// [`select`](Self::select) may be asked again before the choice is sent (a shaper can make it
 /// wait), so it must give the same answer until something changes.
 pub trait Scheduling: Debug + Send {
-    /// How the queues share the link, for markers that follow it.
+    /// Sharing of the link among the queues, for markers that follow it.
     fn sharing(&self) -> Sharing {
         Sharing::None
     }

@@ -132,7 +132,7 @@ impl Ring {
         }
     }
 
-    /// Where the queue at `position` stands.
+    /// Slot of the queue at `position`.
     #[inline]
     fn slot(&self, position: u8) -> usize {
         usize::from(self.head.wrapping_add(position) & self.last) % MAX_QUEUES

@@ -1,4 +1,4 @@
-//! Which queue sends next.
+//! Schedulers: the choice of the queue that sends next.
 //!
 //! A scheduler is one file and one variant of [`SchedulerConfig`], or it comes from another crate as
 //! a [`Scheduling`]. It sees queue heads, never packets, and reports the end of a queue's service in a round to a [`RoundObserver`], which is
@@ -46,7 +46,7 @@ pub trait RoundObserver {
     fn round_ended(&mut self, now: Time, queue: usize, sample: Time);
 }
 
-/// How a scheduler shares a link among queues, for markers that follow it.
+/// A scheduler's sharing of a link among queues, for markers that follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// By no weights.
@@ -64,20 +64,20 @@ pub struct Service {
     pub queue: usize,
     /// Bytes that count for the packet.
     pub size: u32,
-    /// When it was taken.
+    /// Time at which it was taken.
     pub now: Time,
-    /// When the last bit will be on the wire.
+    /// Time at which the last bit will be on the wire.
     pub finish: Time,
     /// True if the queue has no packet left.
     pub emptied: bool,
 }
 
-/// What a scheduler does; the port drives it in this order.
+/// A scheduler; the port calls it in this order.
 ///
 /// [`select`](Self::select) may be asked again before the choice is sent (a shaper can make it
 /// wait), so it must give the same answer until something changes.
 pub(crate) trait Discipline {
-    /// How it shares the link.
+    /// Sharing of the link.
     fn sharing(&self) -> Sharing {
         Sharing::None
     }

@@ -21,11 +21,11 @@ const QUEUE: usize = 0;
 /// The most urgent packet first.
 #[derive(Clone, Copy, Debug)]
 pub struct Pfabric {
-    /// What makes a packet urgent.
+    /// Measure of a packet's urgency.
     pub urgency: Urgency,
 }
 
-/// What makes a packet urgent.
+/// Measure of a packet's urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// Few bytes that its flow has left.

@@ -15,7 +15,7 @@ use crate::units::Time;
 
 const FRACTION_BITS: u32 = 24;
 
-/// When virtual time gets here, all tags are shifted back: half the range is left for the spread.
+/// Virtual time at which all tags are shifted back: half the range is left for the spread.
 const REBASE_AT: u64 = u64::MAX / 2;
 
 #[derive(Clone, Copy, Debug)]

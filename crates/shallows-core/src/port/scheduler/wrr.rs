@@ -16,7 +16,8 @@ use crate::units::Time;
 #[derive(Clone, Debug, Default)]
 pub struct Wrr {
     current: usize,
-    /// What `current` may still send in this visit; `None` before it has been granted its quantum.
+    /// Bytes that `current` may still send in this visit; `None` before it has been granted its
+    /// quantum.
     credit: Option<u32>,
 }
 

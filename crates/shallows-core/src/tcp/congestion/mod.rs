@@ -1,4 +1,4 @@
-//! How a sender reacts to congestion: one file a scheme.
+//! Congestion control: one file per scheme.
 //!
 //! The sender decides *when* something happened (an ACK, the one reduction a window, a loss, a
 //! timeout) and the controller *what* becomes of the window. The hooks have defaults, which are
@@ -13,6 +13,8 @@
 //! | delay-based DCTCP | [`delay_dctcp`] | fraction of late bytes |
 //! | EAR | [`ear`] | fraction of marked or late bytes |
 //! | pFabric's minimal transport | [`pfabric`] | timeouts |
+//!
+//! Schemes that set a rate instead of a window are in [`roce`](crate::transport::roce).
 
 pub mod cubic;
 pub mod dctcp;
@@ -33,6 +35,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{ConfigError, EcnEcho};
 use crate::registry::open::{self, OpenEnum};
 use crate::registry::{Custom, MakeController, Parameters};
+use crate::transport::roce::dcqcn::DcqcnConfig;
+use crate::transport::roce::timely::TimelyConfig;
 use crate::units::Time;
 pub use cubic::CubicConfig;
 use dctcp::Dctcp;
@@ -46,7 +50,7 @@ pub use window::Window;
 /// One ACK of new data, as the controller sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
-    /// When it arrived.
+    /// Arrival time.
     pub now: Time,
     /// Bytes that it acknowledged.
     pub acked: u64,
@@ -64,7 +68,7 @@ pub struct AckSample {
     pub srtt: Time,
 }
 
-/// What an ACK says about the path.
+/// Congestion signal of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Nothing.
@@ -101,9 +105,9 @@ pub struct Loss {
     pub next: u64,
 }
 
-/// What a congestion controller does. The sender calls [`observe`](Self::observe) for each ACK of
-/// new data, then at most once a window [`on_congestion`](Self::on_congestion), and
-/// [`grow`](Self::grow) if the ACK may grow the window.
+/// A congestion controller. The sender calls [`observe`](Self::observe) for each ACK of new data,
+/// then at most once a window [`on_congestion`](Self::on_congestion), and [`grow`](Self::grow) if
+/// the ACK may grow the window.
 pub trait Control: Debug + Send {
     /// Takes the measurements of an ACK and judges it.
     fn observe(&mut self, ack: &AckSample) -> Signal {
@@ -172,6 +176,10 @@ pub enum ControllerConfig {
     Ear(DelayDctcpConfig),
     /// See [`pfabric`].
     Pfabric(PfabricConfig),
+    /// RoCE instead of TCP: see [`dcqcn`](crate::transport::roce::dcqcn).
+    Dcqcn(DcqcnConfig),
+    /// RoCE instead of TCP: see [`timely`](crate::transport::roce::timely).
+    Timely(TimelyConfig),
     /// A controller of another crate.
     #[serde(skip)]
     Custom(Custom<MakeController>),
@@ -228,6 +236,8 @@ impl ControllerConfig {
     pub fn native_echo(&self) -> EcnEcho {
         match self {
             Self::Reno {} | Self::Cubic(_) | Self::DelayDctcp(_) | Self::Pfabric(_) => EcnEcho::Off,
+            // DCQCN's receivers notify instead.
+            Self::Dcqcn(_) | Self::Timely(_) => EcnEcho::Off,
             Self::EcnStar {} => EcnEcho::Classic,
             Self::Dctcp(_) | Self::Ear(_) => EcnEcho::Precise,
             Self::Custom(custom) => custom
@@ -257,6 +267,8 @@ impl ControllerConfig {
             Self::DelayDctcp(config) => config.validate(),
             Self::Ear(config) => config.validate().and(need_precise("ear")),
             Self::Pfabric(config) => config.validate(),
+            Self::Dcqcn(config) => config.validate(),
+            Self::Timely(config) => config.validate(),
             Self::Custom(custom) => {
                 let Some(maker) = &custom.maker else {
                     return Err(custom
@@ -311,6 +323,9 @@ impl Controller {
             }
             ControllerConfig::Pfabric(config) => {
                 Self::Pfabric(pfabric::Pfabric::new(*config, window))
+            }
+            ControllerConfig::Dcqcn(_) | ControllerConfig::Timely(_) => {
+                unreachable!("transport::Sender makes no TCP of paced controllers")
             }
             ControllerConfig::Custom(custom) => {
                 let maker = custom

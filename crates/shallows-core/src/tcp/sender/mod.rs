@@ -39,8 +39,8 @@ pub struct Sender {
     /// The number after that of the last byte sent.
     max: u64,
     written: u64,
-    /// How far `next` may be from `una`: the lesser of the two windows, or more in limited transmit
-    /// and fast recovery.
+    /// Greatest distance of `next` from `una`: the lesser of the two windows, or more in limited
+    /// transmit and fast recovery.
     usable: u64,
     phase: Phase,
     /// Fast retransmit or a partial ACK demands the segment at `una` whatever the window says.
@@ -59,7 +59,7 @@ pub struct Sender {
     sample_after: u64,
     /// An ACK beyond this may reduce the window for a mark.
     reduced_until: u64,
-    /// Where fast recovery, or that after a timeout, ends.
+    /// End of fast recovery, or of the recovery after a timeout.
     recover: u64,
     window: Window,
     controller: Controller,
@@ -83,7 +83,7 @@ enum Phase {
     Sack,
 }
 
-/// What stays as configured.
+/// Configured, constant parameters.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     segment: u32,
@@ -96,7 +96,7 @@ struct Rules {
     after_idle: AfterIdle,
 }
 
-/// What a sender has done.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStats {
     /// Segments with data, retransmissions included.
@@ -211,7 +211,7 @@ impl Sender {
         }
     }
 
-    /// When the retransmission timer expires.
+    /// Expiry of the retransmission timer.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
@@ -286,7 +286,7 @@ impl Sender {
         self.rto.current()
     }
 
-    /// What the sender has done.
+    /// Counters of the sender.
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }

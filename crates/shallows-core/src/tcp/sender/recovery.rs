@@ -13,7 +13,7 @@ use super::super::ranges::RangeSet;
 use super::{Ack, AckSample, Control, EcnEcho, Loss, Phase, Recovery, Segment, Sender, Signal};
 use crate::units::Time;
 
-/// What selective ACKs have told.
+/// State from selective ACKs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SackState {
     /// SACKed bytes beyond `una`.
@@ -148,7 +148,7 @@ impl Sender {
         }
     }
 
-    /// What a timeout left: from `next` on, leaping over what has been SACKed since.
+    /// Next segment to resend after a timeout: from `next` on, skipping what has been SACKed since.
     pub(super) fn poll_resend(&mut self, now: Time) -> Option<Segment> {
         let segment = u64::from(self.rules.segment);
         let (seq, sacked_from) = self.sack.scoreboard.gap_from(self.next);

@@ -201,7 +201,7 @@ impl Demand {
         }
     }
 
-    /// What a directive to the host says beside so many permits.
+    /// Held destinations of a directive to the host with this number of permits.
     pub(super) fn held(&self, host: u32, permits: usize) -> Held {
         let held = self.hosts[host as usize].iter().filter(|pair| pair.is_held);
         Held::beside(permits, held.map(|pair| pair.destination).collect())
@@ -243,7 +243,7 @@ impl<R: Routes> Controller<R> {
         self.post_held();
     }
 
-    /// When a link may be calm.
+    /// Earliest time at which a link may be calm.
     pub(super) fn next_calm(&self) -> Time {
         let calm = self.demand.as_ref().and_then(Demand::timeout);
         calm.unwrap_or(Time::MAX)

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::units::Time;
 
-/// What a controller is at present.
+/// Role of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Waits for the leader to fail.
@@ -41,7 +41,7 @@ pub(super) struct Leadership {
     peers: Vec<(u32, Window)>,
     beats_due: Vec<u32>,
     next_beats: Time,
-    /// When a standby takes over or a candidate tries again.
+    /// Time at which a standby takes over or a candidate tries again.
     deadline: Time,
     grants_from: Time,
     /// True if hosts have been told that permits are given.
@@ -86,7 +86,7 @@ impl Leadership {
         self.role == Role::Leader && self.grants_from <= now && now < self.lease_end
     }
 
-    /// When slots may be given for the first time, if that is after `now`.
+    /// Time of the first slots, if that is after `now`.
     pub(super) fn begins_after(&self, now: Time) -> Option<Time> {
         Some(self.grants_from).filter(|&from| now < from)
     }

@@ -50,7 +50,7 @@ use rates::{LEASE, Limits};
 /// The largest weight of a host.
 pub const MOST_WEIGHT: u32 = 16;
 
-/// How a controller works.
+/// Configuration of a controller.
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
     /// Its own address.
@@ -59,13 +59,13 @@ pub struct ControllerConfig {
     pub peers: Vec<u32>,
     /// Larger after each restart.
     pub incarnation: u64,
-    /// What kind of directives it gives.
+    /// Kind of directives.
     pub strategy: Strategy,
     /// The length of a timeslice, or how long a rate limit holds: 2 or 10 ms in the paper.
     pub slot: Time,
     /// After how long in its slot a host may be moved; see [`Timing::preempt_after`].
     pub preempt_after: Option<Time>,
-    /// How long a pair waits before it claims its path; see [`Timing::patience`].
+    /// Time that a pair waits before it claims its path; see [`Timing::patience`].
     pub patience: Time,
     /// Hosts whose slots are longer by a factor, 2 to [`MOST_WEIGHT`] (§6: "timeslice lengths").
     pub weights: BTreeMap<u32, u32>,
@@ -74,7 +74,7 @@ pub struct ControllerConfig {
     pub small_share: u32,
     /// Times of the protocol.
     pub protocol: Protocol,
-    /// Whether only what crosses links near congestion is coordinated.
+    /// Coordination on demand: only of traffic that crosses links near congestion.
     pub on_demand: Option<OnDemand>,
 }
 
@@ -136,7 +136,7 @@ pub struct Controller<R> {
     /// Ends of slots: time, host, number of the grant.
     ends: BinaryHeap<Reverse<(Time, u32, u64)>>,
     next_round: Time,
-    /// When rates were last computed, and whether a pair got less than its share.
+    /// Time at which rates were last computed, and whether a pair got less than its share.
     last_round: Time,
     is_short: bool,
     next_check: Time,
@@ -237,7 +237,7 @@ impl<R: Routes> Controller<R> {
         Ok(controller)
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &ControllerCounters {
         &self.counters
     }
@@ -257,7 +257,7 @@ impl<R: Routes> Controller<R> {
         &self.schedule
     }
 
-    /// How many hosts have joined.
+    /// Number of hosts that have joined.
     pub fn joined(&self) -> usize {
         let joined = |member: &&Member| member.heard.is_some();
         self.members.iter().filter(joined).count()
@@ -595,7 +595,7 @@ impl ControllerConfig {
         }
     }
 
-    /// What permits may take of a link.
+    /// Rate of a link that permits may use.
     fn permitted(&self, capacity: Rate) -> Rate {
         let left = u128::from(100 - self.small_share.min(100));
         Rate::from_bps((u128::from(capacity.bps()) * left / 100) as u64)

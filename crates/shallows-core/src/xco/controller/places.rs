@@ -73,7 +73,7 @@ impl PlaceTable {
         }
     }
 
-    /// What has changed after a version, as far as there is room.
+    /// Changes since a version, as far as there is room.
     fn since(&self, seen: u64, room: usize) -> Option<Places> {
         if seen >= self.version || room == 0 {
             return None;
@@ -113,7 +113,7 @@ impl<R: Routes> Controller<R> {
         }
     }
 
-    /// What a host does not know of the table, as far as there is room.
+    /// Places that a host does not know yet, as far as there is room.
     pub(super) fn news_of_places(&self, host: u32, room: usize) -> Option<Places> {
         let seen = self.members[host as usize].places_seen?;
         self.places.since(seen, room)

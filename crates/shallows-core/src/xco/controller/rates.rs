@@ -17,7 +17,7 @@ pub(super) const LEASE: u64 = 2;
 /// Rates are computed at most this often in a slot.
 const ROUNDS_IN_A_SLOT: u64 = 32;
 
-/// How links are shared among pairs.
+/// Sharing of links among pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
@@ -101,7 +101,7 @@ fn max_min(capacities: &[Rate], pairs: &[(&[u32], Rate)]) -> Vec<Rate> {
 pub(super) struct Limits {
     /// Destinations and rates.
     pub(super) rates: Vec<(u32, Rate)>,
-    /// When they end, unless they are renewed.
+    /// End of the limits, unless they are renewed.
     pub(super) end: Time,
     /// The most that the host may do by limits of which it has not said that they are replaced.
     old: Vec<(u32, Rate)>,
@@ -225,7 +225,7 @@ impl<R: Routes> Controller<R> {
         }
     }
 
-    /// What limits in force leave of each link.
+    /// Rate of each link that the limits in force leave.
     fn spare(&self, now: Time) -> Vec<u64> {
         let fabric = self.schedule.fabric();
         let mut spare: Vec<u64> = fabric.links.iter().map(|link| link.bps()).collect();

@@ -1,4 +1,4 @@
-//! What small packets may take of the links without permission.
+//! Budgets of small packets, which need no permission.
 //!
 //! Two sources fill the budget of a destination: time, at a rate that all senders together keep
 //! below [`GateConfig::small_share`] of the slowest link, and what comes from that destination, of
@@ -26,7 +26,7 @@ const ANSWERS: u64 = 16_384;
 /// picosecond.
 const FRACTIONS: u64 = 8 * 1_000_000_000_000;
 
-/// What may pass to each destination without permission.
+/// Budget of small packets for each destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmallBudget {
     /// In the long run, apart from answers.

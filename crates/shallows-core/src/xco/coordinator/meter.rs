@@ -1,4 +1,4 @@
-//! What a host sends to each destination, measured for coordination on demand (§6: "The local
+//! Meter of a host's rates to each destination, for coordination on demand (§6: "The local
 //! coordinators can measure and report only the large V2V flows").
 //!
 //! A window begins with the first packet. A destination is reported as soon as a window has enough
@@ -16,12 +16,12 @@ pub(super) struct Meter {
     window: Time,
     /// The least rate that is reported, and the least change.
     large: Rate,
-    /// What a window has of a destination of this rate.
+    /// Bytes per window of a destination that counts as large.
     large_bytes: u64,
     started: Option<Time>,
     /// Bytes on the wire of each destination in this window.
     bytes: FxHashMap<u32, u64>,
-    /// What is reported, by destination.
+    /// Reported rates, by destination.
     rates: Vec<(u32, Rate)>,
 }
 
@@ -56,7 +56,7 @@ impl Meter {
         false
     }
 
-    /// When the window ends.
+    /// End of the window.
     pub(super) fn timeout(&self) -> Option<Time> {
         self.started.map(|started| started + self.window)
     }

@@ -48,7 +48,7 @@ use meter::Meter;
 use queues::Queues;
 use stations::Stations;
 
-/// How a coordinator works.
+/// Configuration of a coordinator.
 #[derive(Clone, Debug)]
 pub struct CoordinatorConfig {
     /// The host's number, which is also its address.
@@ -59,15 +59,15 @@ pub struct CoordinatorConfig {
     pub incarnation: u64,
     /// C_x.
     pub rate: Rate,
-    /// What a packet takes on the wire.
+    /// Framing on the wire.
     pub framing: Framing,
-    /// What the host does to its packets.
+    /// Configuration of the host's gate.
     pub gate: GateConfig,
-    /// What small packets may take without permission; see [`GateConfig::budget`].
+    /// Budget of small packets; see [`GateConfig::budget`].
     pub budget: SmallBudget,
     /// Times of the protocol.
     pub protocol: Protocol,
-    /// Whether only what crosses links near congestion is coordinated.
+    /// Coordination on demand: only of traffic that crosses links near congestion.
     pub on_demand: Option<OnDemand>,
 }
 
@@ -161,11 +161,11 @@ pub struct Coordinator<P> {
     leader: Option<Leader>,
     /// The newest epoch that it has followed: never an older one again.
     promise: Epoch,
-    /// When a leader that gives permits was last heard.
+    /// Time of the last message from a leader that gives permits.
     permitted: Time,
     grant: u64,
     slot: Option<Slot>,
-    /// When the wire is free for the next held packet.
+    /// Time at which the wire is free for the next held packet.
     free: Time,
     reporting: Reporting,
     /// The latest time that it was told, and how often time went back.
@@ -194,7 +194,7 @@ struct Slot {
     empty: Option<Time>,
 }
 
-/// What is to be reported, to whom and when.
+/// Pending reports, with destination and time.
 #[derive(Debug, Default)]
 struct Reporting {
     /// Something that the leader must know: report at once.
@@ -255,7 +255,7 @@ impl<P: Packet> Coordinator<P> {
         })
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &CoordinatorCounters {
         &self.counters
     }
@@ -275,7 +275,7 @@ impl<P: Packet> Coordinator<P> {
         self.queues.held()
     }
 
-    /// What it may send at `now`: destinations and rates of slots and limits in force.
+    /// Permits in force at `now`: destinations and rates of slots and limits.
     pub fn permits(&self, now: Time) -> impl Iterator<Item = (u32, Rate)> + '_ {
         let slot = self.slot.filter(|slot| now < slot.until);
         let slot = slot.map(|slot| (self.queues.destination(slot.queue), slot.rate));
@@ -459,7 +459,7 @@ impl<P: Packet> Coordinator<P> {
         self.queues.clear_limits();
     }
 
-    /// What time alone changes: the end of a slot, its return, the loss of all controllers.
+    /// Handles what time alone changes: the end of a slot, its return, the loss of all controllers.
     fn advance(&mut self, now: Time) {
         self.note_time(now);
         if let Some(slot) = self.slot {

@@ -1,4 +1,4 @@
-//! What waits for each destination (Fig. 11), and what each may send.
+//! Queues per destination (Fig. 11), and the permits of each.
 
 use rustc_hash::FxHashMap;
 
@@ -27,7 +27,7 @@ pub(super) struct Queues<P> {
     window: u64,
     held: usize,
     turn: usize,
-    /// When the last exemption ends.
+    /// End of the last exemption.
     exempt_end: Time,
     longest_wait: Time,
     /// True if all destinations need permission, or only those that are marked so.
@@ -40,7 +40,7 @@ struct Queue<P> {
     packets: V2vQueues<P>,
     /// Since when its packets wait: the first came, or the last one left.
     since: Time,
-    /// When its set-up ends.
+    /// End of its set-up.
     ready: Time,
     is_backlogged: bool,
     /// True if it needs permission where not all do.
@@ -48,9 +48,9 @@ struct Queue<P> {
     exempt_until: Time,
     /// A rate limit, and until when.
     limit: Option<(Rate, Time)>,
-    /// When its next packet may leave by the limit, be it of this round or a later one.
+    /// Earliest departure of its next packet under the limit, in this round or a later one.
     next: Time,
-    /// What small packets may take.
+    /// Tokens of small packets.
     tokens: Tokens,
 }
 

@@ -109,7 +109,7 @@ impl Host {
         self.coordinator.offer(now, packet, to)
     }
 
-    /// What leaves from `now` on, with its time.
+    /// Departures from `now` on, with their times.
     fn departures(&mut self, mut now: Time) -> Vec<(Time, u32)> {
         let mut left = Vec::new();
         loop {

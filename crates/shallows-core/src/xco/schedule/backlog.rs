@@ -40,7 +40,7 @@ impl<R: Routes> Schedule<R> {
         true
     }
 
-    /// Where a destination belongs in the host's list by destination, if it is not there.
+    /// Position at which a destination belongs in the host's list, if it is not there.
     fn vacancy(&self, host: u32, destination: u32) -> Option<usize> {
         let known = self
             .hosts

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::{Grant, Pair, Routes, Schedule};
 use crate::units::Time;
 
-/// How many overdue pairs are looked at for claims.
+/// Number of overdue pairs considered for claims.
 pub const CLAIM_WINDOW: usize = 64;
 
 /// Backlogged pairs without a slot, by age.
@@ -22,7 +22,7 @@ pub(super) struct Waiting {
     limit: usize,
 }
 
-/// Where a pair is in [`Waiting`].
+/// Position of a pair in [`Waiting`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     /// It has a slot, or is not backlogged.

@@ -17,7 +17,7 @@ pub(super) struct Listing<R> {
     pub(super) backlog: BTreeMap<u32, BTreeMap<u32, Time>>,
     /// D_x, with its start.
     pub(super) directive: BTreeMap<u32, (u32, Time)>,
-    /// When hosts and pairs were last served.
+    /// Times at which hosts and pairs were last served.
     served: BTreeMap<u32, u64>,
     pair_served: BTreeMap<(u32, u32), u64>,
     slots: u64,

@@ -44,7 +44,7 @@ pub struct Timing {
     /// After how long in its slot a host may be moved to another destination ("protection of flows
     /// that started less than a threshold ago"). `None`: never before its slot ends.
     pub preempt_after: Option<Time>,
-    /// How long a pair waits before it claims its path.
+    /// Time that a pair waits before it claims its path.
     pub patience: Time,
 }
 
@@ -75,18 +75,18 @@ impl Event {
 /// A transmission directive: `host` may send to `destination` (D_x).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Who may send.
+    /// Sending host.
     pub host: u32,
     /// To whom.
     pub destination: u32,
-    /// How fast: C_x, or what the slowest link of the path carries.
+    /// Rate: C_x, or the rate of the slowest link of the path.
     pub rate: Rate,
 }
 
 /// A backlogged pair, as [`Schedule::pairs`] shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairView<'a> {
-    /// Who is backlogged.
+    /// Backlogged host.
     pub host: u32,
     /// To whom.
     pub destination: u32,
@@ -150,7 +150,7 @@ struct Pair {
     path: Path,
     rate: Rate,
     served: u64,
-    /// When it became backlogged or its last slot ended.
+    /// Time at which it became backlogged or its last slot ended.
     since: Time,
     waits: Waits,
     /// The link that it is filed at, and the turn of its host when it was filed.
@@ -210,7 +210,7 @@ impl<R: Routes> Schedule<R> {
         pairs.map(|&pair| self.pairs[pair as usize].destination)
     }
 
-    /// How many pairs are backlogged.
+    /// Number of backlogged pairs.
     pub fn backlogged(&self) -> usize {
         self.backlogged
     }

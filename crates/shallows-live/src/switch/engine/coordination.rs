@@ -43,7 +43,7 @@ pub(super) struct LinkCoordinator {
     unknown: u64,
 }
 
-/// Where a frame has its destination and its source.
+/// Offsets of a frame's destination and source.
 const DESTINATION: usize = 0;
 const SOURCE: usize = 6;
 
@@ -220,7 +220,7 @@ impl Engine {
         }
     }
 
-    /// What each coordinator has counted and may do.
+    /// Counters and permits of each coordinator.
     pub(in crate::switch) fn coordinators(&self, now: Time) -> Vec<CoordinatorSnapshot> {
         let each = self.coordinators.iter();
         each.map(|entry| {

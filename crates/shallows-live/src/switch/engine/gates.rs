@@ -1,4 +1,4 @@
-//! What holds a host's frames back before its uplink.
+//! Gates that hold a host's frames back before its uplink.
 
 use shallows_core::host::gate::{Gate as _, Refusal, Release, Verdict};
 use shallows_core::host::qjump::QjumpGate;

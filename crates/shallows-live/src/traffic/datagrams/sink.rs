@@ -40,12 +40,12 @@ pub(super) struct Sinks {
 struct Sink {
     host: usize,
     receiver: Receiver,
-    /// Where arrived bytes are counted while the flow runs.
+    /// Counter of arrived bytes while the flow runs.
     received: Arc<AtomicU64>,
     keeps_latencies: bool,
 }
 
-/// What has arrived.
+/// Arrived messages.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     pub(super) messages: u64,

@@ -20,7 +20,7 @@ use crate::switch::Departures;
 /// Keeps the streams of senders apart from those of the switch's ports.
 const JITTER: u64 = 0x6A69_7474_6572;
 
-/// How often a sender without room asks whether there is some.
+/// Interval at which a sender without room asks for some.
 const ROOM: Time = Time::from_us(200);
 
 /// The longest time between two looks at whether to go on.
@@ -44,7 +44,7 @@ struct Source {
     socket: UdpSocket,
     sender: Sender,
     stop: Option<Time>,
-    /// How much later than their time messages are sent on purpose.
+    /// Deliberate delay of messages.
     jitter: Time,
     pair: usize,
     totals: StreamTotals,
@@ -211,7 +211,7 @@ impl Source {
         sizes.into_iter()
     }
 
-    /// When there may be something to send.
+    /// Time at which there may be something to send.
     fn wake(&self, now: Time) -> Time {
         match self.sender.deadline() {
             _ if self.sender.is_stopped() => Time::MAX,
@@ -231,7 +231,7 @@ impl Source {
 }
 
 impl StreamTotals {
-    /// What two senders did together.
+    /// Sum of two senders' counters.
     fn plus(self, other: Self) -> Self {
         Self {
             sent: self.sent + other.sent,

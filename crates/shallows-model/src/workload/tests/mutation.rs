@@ -31,7 +31,7 @@ pub(in super::super) fn fuzz_for_long(
     });
 }
 
-/// What a slip of the hand, or of a script, puts in the place of a token.
+/// Tokens that a typing error, or a faulty script, puts in.
 const SLIPS: [&str; 16] = [
     "",
     "0",

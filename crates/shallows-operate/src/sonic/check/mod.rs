@@ -1,4 +1,4 @@
-//! What a configuration will do, and what is wrong with it, in sentences.
+//! Effects and mistakes of a configuration, in sentences.
 
 mod depth;
 mod ports;
@@ -10,9 +10,9 @@ use shallows_core::units::{Rate, Time};
 
 use super::database::ConfigDb;
 use super::port::PortGroup;
-use super::read::Place;
+use super::read::ConfigPlace;
 
-/// What is known of the fabric besides the configuration.
+/// Facts about the fabric besides the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     /// The base round-trip time.
@@ -23,7 +23,7 @@ pub struct Context {
     pub qjump: Vec<u8>,
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -125,17 +125,17 @@ impl Rule {
 /// Something to know about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind it is.
+    /// Rule that it breaks.
     pub rule: Rule,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// Where it is.
-    pub place: Place,
+    /// Its place.
+    pub place: ConfigPlace,
     /// The line of that, from 1.
     pub line: Option<usize>,
     /// The finding, in a sentence.
     pub says: String,
-    /// What to do.
+    /// Advice.
     pub fix: Option<String>,
 }
 
@@ -163,7 +163,7 @@ pub fn check(db: &ConfigDb, context: &Context) -> Vec<Finding> {
 struct Report(Vec<Finding>);
 
 impl Report {
-    fn add(&mut self, rule: Rule, severity: Severity, place: Place, says: String, fix: &str) {
+    fn add(&mut self, rule: Rule, severity: Severity, place: ConfigPlace, says: String, fix: &str) {
         self.0.push(Finding {
             rule,
             severity,
@@ -176,9 +176,9 @@ impl Report {
 }
 
 /// The row of a queue, or of its port where it has none.
-fn place_of(group: &PortGroup<'_>, queue: usize) -> Place {
+fn place_of(group: &PortGroup<'_>, queue: usize) -> ConfigPlace {
     match group.queues.get(queue).and_then(|view| view.row) {
-        Some(row) => Place::row("QUEUE", row),
-        None => Place::row("QUEUE", &format!("{}|{queue}", group.ports[0])),
+        Some(row) => ConfigPlace::row("QUEUE", row),
+        None => ConfigPlace::row("QUEUE", &format!("{}|{queue}", group.ports[0])),
     }
 }

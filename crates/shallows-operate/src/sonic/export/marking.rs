@@ -32,7 +32,7 @@ impl Making<'_> {
             .collect())
     }
 
-    /// What the marker comes to in each queue.
+    /// Marking of each queue under the scheme.
     fn scheme(&mut self) -> Result<Vec<Option<Marks>>, ExportError> {
         use Fidelity::{Exact, Nearest};
         let key = "marker";

@@ -16,14 +16,14 @@ pub enum Operation {
     },
     /// Replaces the value of a member.
     Replace {
-        /// Which.
+        /// Path of the member.
         path: String,
         /// Its new value.
         value: Value,
     },
     /// Removes a member.
     Remove {
-        /// Which.
+        /// Path of the member.
         path: String,
     },
 }

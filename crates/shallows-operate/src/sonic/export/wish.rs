@@ -1,4 +1,4 @@
-//! What the queues of some ports should have and do not have yet.
+//! Differences between the target state of some ports' queues and their present one.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use super::{ExportError, Fidelity, Statement};
 /// Largest weight of SONiC's model.
 const LARGEST_WEIGHT: u64 = 100;
 
-/// How a queue is to be served.
+/// Target scheduling of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Service {
     pub(super) kind: SchedulerKind,
     pub(super) weight: u32,
 }
 
-/// What is to change, by SONiC's numbers of queues.
+/// Changes, by SONiC's numbers of queues.
 #[derive(Debug)]
 pub(super) struct Wish {
     pub(super) order: Vec<u8>,

@@ -4,7 +4,7 @@ use shallows_core::port::marker::{MarkerConfig, NotEct, RedConfig, SchemeConfig,
 use shallows_core::units::{Bytes, Length};
 
 use super::super::port::PortGroup;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::WredProfile;
 use super::super::words;
 use super::{Notes, per_index};
@@ -12,7 +12,7 @@ use super::{Notes, per_index};
 /// A threshold that no queue reaches, for queues that are not marked.
 pub(in super::super) const NEVER: Bytes = Bytes::new(1_000_000_000_000);
 
-/// How one queue is marked.
+/// Marking of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) struct Marks {
     /// Bytes at which the probability begins to rise.
@@ -23,7 +23,7 @@ pub(in super::super) struct Marks {
     pub(in super::super) percent: u8,
 }
 
-/// What a profile marks, if it does.
+/// Marking of a profile, if it marks.
 pub(in super::super) fn marks(profile: &WredProfile) -> Option<Marks> {
     let (min, max) = (profile.green.min?, profile.green.max?);
     let sound = min <= max && max > 0 && min < NEVER.get();
@@ -50,7 +50,7 @@ pub(super) fn import(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> 
     if queues.iter().all(Option::is_none) {
         return MarkerConfig::default();
     }
-    let place = Place::table("WRED_PROFILE");
+    let place = ConfigPlace::table("WRED_PROFILE");
     notes.add(
         place,
         "marked at enqueue here; at enqueue or at dequeue in a chip",
@@ -66,7 +66,7 @@ pub(super) fn import(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> 
             "queues {} are not marked: their threshold is {NEVER} here, which nothing reaches",
             words::numbers(&unmarked)
         );
-        notes.add(Place::row("QUEUE", notes.port()), says);
+        notes.add(ConfigPlace::row("QUEUE", notes.port()), says);
     }
     MarkerConfig {
         scheme: scheme(&queues),
@@ -101,9 +101,9 @@ pub(in super::super) fn scheme(queues: &[Option<Marks>]) -> SchemeConfig {
     })
 }
 
-/// What of a profile has no equal.
+/// Notes the settings of a profile that have no equal.
 fn explain(name: &str, profile: &WredProfile, notes: &mut Notes) {
-    let place = Place::row("WRED_PROFILE", name);
+    let place = ConfigPlace::row("WRED_PROFILE", name);
     let green = profile.green;
     let depths = |curve: &super::super::tables::Curve| (curve.min, curve.max, curve.probability);
     for (color, curve) in &profile.curves()[1..] {

@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-/// How an event collides with others of its slot at its port.
+/// Collision of an event with others of its slot at its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Collision {
     /// It is the first of its slot there, and may come before or after all others.

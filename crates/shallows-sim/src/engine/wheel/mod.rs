@@ -149,12 +149,12 @@ impl Wheel {
         }
     }
 
-    /// When the current slot began.
+    /// Start of the current slot.
     pub(crate) fn slot_start(&self) -> Time {
         start_of(self.now_slot)
     }
 
-    /// When the next event is.
+    /// Time of the next event.
     pub(crate) fn next_time(&self) -> Option<Time> {
         let start = start_of(self.now_slot);
         if let Some(first) = self.current[self.done..].iter().min() {

@@ -1,4 +1,4 @@
-//! What breaks the guarantee of a plan.
+//! Caveats: conditions that break the guarantee of a plan.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,20 +6,20 @@ use super::{Latency, Plan, PlannedLevel};
 use crate::host::qjump::Phase;
 use crate::units::{Bytes, Rate, Time};
 
-/// What is around the hosts that are planned for.
+/// The environment of the planned hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Surroundings {
     /// The slowest link between switches, with its name.
     pub core: Option<(String, Rate)>,
     /// Hosts that do not take part.
     pub others: u32,
-    /// What the largest packet of a host takes on the link.
+    /// Length on the wire of a host's largest packet.
     pub largest_packet: Option<Bytes>,
     /// The longest epoch that is good enough.
     pub wanted_epoch: Option<Time>,
-    /// How many levels the switches serve in strict priority; none if they do otherwise.
+    /// Number of levels that the switches serve in strict priority; none if they do otherwise.
     pub strict_queues: Option<usize>,
-    /// How much of each edge link the flows of a distribution ask for.
+    /// Load of a distribution's flows on each edge link.
     pub load: Option<f64>,
 }
 
@@ -30,7 +30,7 @@ pub enum Caveat {
     NothingGuaranteed,
     /// A link is slower in the core than at the edge (§3.1).
     SlowCore {
-        /// Which link.
+        /// The link.
         link: String,
         /// Its rate.
         rate: Rate,
@@ -47,7 +47,7 @@ pub enum Caveat {
         bytes: Bytes,
         /// The largest packet.
         largest: Bytes,
-        /// Who sends it, if that is known.
+        /// The sending application, if known.
         application: Option<String>,
     },
     /// The epoch is longer than it may be.
@@ -74,16 +74,16 @@ pub enum Caveat {
         level: usize,
         /// Its bytes an epoch.
         bytes: Bytes,
-        /// What the smallest flow takes on the link.
+        /// Length on the wire of the smallest flow.
         smallest: Bytes,
     },
     /// Flows that need more than their level may send.
     Overloaded {
         /// The level.
         level: usize,
-        /// What its flows need.
+        /// Rate that its flows need.
         needed: Rate,
-        /// What it may send.
+        /// Rate that it may use.
         rate: Rate,
     },
     /// Synchronized epochs need synchronized clocks (§3.1).
@@ -91,7 +91,7 @@ pub enum Caveat {
 }
 
 impl Plan {
-    /// What has to be different, or watched, for the plan to hold.
+    /// Changes and observations that the plan requires to hold.
     pub fn caveats(&self, around: &Surroundings) -> Vec<Caveat> {
         let mut caveats = Vec::new();
         let guaranteed = |latency| matches!(latency, Latency::Guaranteed(_));

@@ -1,4 +1,4 @@
-//! What is seen of a run beside its flows, in either world, and what it comes to.
+//! Time series of a run in either world (goodput, queue lengths, pings) and their statistics.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,23 @@ const WARM_UP: f64 = 0.2;
 
 /// Series over the time of a run, which begins with its first flow's epoch.
 #[derive(Debug, Default)]
-pub struct Sights {
+pub struct Measurements {
     /// Bytes that have arrived, by service.
     pub goodput: Goodput,
     /// Bytes in the queues.
     pub queues: Samples,
-    /// What the links of the queues are, by name.
+    /// Roles of the queues' links, by name.
     pub roles: BTreeMap<String, LinkRole>,
     /// Pings, probe by probe.
     pub pings: Vec<Vec<Ping>>,
-    /// How long it took.
+    /// Duration of the run.
     pub duration: Time,
 }
 
 /// Bytes a second of a service, after the warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServiceGoodput {
-    /// Which one.
+    /// The service.
     pub service: u8,
     /// Megabits a second.
     pub mbps: f64,
@@ -45,12 +45,12 @@ pub struct ServiceGoodput {
 pub struct QueueLength {
     /// The port's link.
     pub link: String,
-    /// What the link joins.
+    /// Role of the link.
     pub role: LinkRole,
     /// Its number at the port.
     pub queue: usize,
     #[serde(flatten)]
-    /// How long it was.
+    /// Statistics of the length.
     pub length: Length,
 }
 
@@ -84,7 +84,7 @@ pub struct Rtt {
     pub p99_us: f64,
 }
 
-impl Sights {
+impl Measurements {
     /// Of a live run, whose switch has seen more than the flows.
     pub fn of(observed: &Observed, fabric: &Fabric) -> Self {
         let all = &observed.report.samples;
@@ -177,7 +177,7 @@ impl Sights {
         self.pings.iter().map(of_probe).collect()
     }
 
-    /// What the round-trip times of each probe come to.
+    /// Statistics of each probe's round-trip times.
     pub fn rtts(&self) -> Vec<Rtt> {
         let all = self.pings.iter().zip(self.sorted_rtts());
         all.map(|(pings, us)| {
