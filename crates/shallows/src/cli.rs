@@ -167,6 +167,12 @@ pub(crate) struct RunArgs {
     /// With --vary, a metric to compare, such as small.p99 or drops.
     #[arg(long, value_name = "METRIC", requires = "vary")]
     pub(crate) metric: Vec<String>,
+    /// With --vary, the width of figures: of a screen, or of one or two columns of a paper.
+    #[arg(long, value_enum, value_name = "WIDTH", requires = "vary")]
+    pub(crate) width: Option<crate::plot::FigureWidth>,
+    /// With --vary, leave out title and note of figures, for those that have a caption.
+    #[arg(long, requires = "vary")]
+    pub(crate) no_title: bool,
     /// List of flows that replaces the scenario's workload (columns start_s, src, dst, bytes,
     /// service).
     #[arg(long, value_name = "FILE.csv")]
@@ -437,6 +443,8 @@ pub(crate) struct ReproArgs {
     pub(crate) show: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) look: crate::plot::LookArgs,
 }
 
 #[derive(Debug, Subcommand)]
