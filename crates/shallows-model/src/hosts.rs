@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use shallows_core::host::qjump::{
     AutomaticConfig, AutomaticError, EpochClock, Excess, LimiterConfig, LimiterError, Network,
-    NetworkError, Phase, QjumpGate, Scope,
+    NetworkError, Phase, QjumpGateConfig, Scope,
 };
 use shallows_core::host::stage::StageTagger;
+use shallows_core::host::{GateError, HostGateConfig};
 use shallows_core::keyed::Keyed;
-use shallows_core::packet::Packet;
 use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
@@ -35,6 +35,38 @@ pub struct HostSetup {
     /// XCo: a controller permits hosts to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xco: Option<crate::XcoConfig>,
+}
+
+impl HostSetup {
+    /// The gates of each host that need no controller, in the order in which packets pass them:
+    /// those of both worlds. `framing` is that of the hosts' ports.
+    ///
+    /// # Errors
+    /// If their settings make no sense.
+    pub fn gates(
+        &self,
+        fabric: &Fabric,
+        framing: Framing,
+        seed: u64,
+    ) -> Result<Vec<Vec<HostGateConfig>>, QjumpError> {
+        // A new gate is built here; tags and agents have their own places.
+        let Self {
+            qjump,
+            stages: _,
+            xco: _,
+        } = self;
+        let mut gates = vec![Vec::new(); fabric.hosts() as usize];
+        if let Some(qjump) = qjump {
+            let limits = LimiterConfig {
+                framing,
+                ..qjump.limits(fabric)?
+            };
+            for (host, gates) in (0..).zip(&mut gates) {
+                gates.push(HostGateConfig::Qjump(qjump.gate(&limits, host, seed)));
+            }
+        }
+        Ok(gates)
+    }
 }
 
 /// The limits of QJUMP's hosts: either `epoch` and `levels`, or `network` and `factors`, from which
@@ -160,6 +192,15 @@ pub enum QjumpError {
     NoHoldLimit,
 }
 
+impl From<GateError> for QjumpError {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Limiter(error) => Self::Limiter(error),
+            GateError::Automatic(error) => Self::Automatic(error),
+        }
+    }
+}
+
 impl Keyed for QjumpError {
     fn keys(&self) -> Vec<Cow<'_, str>> {
         let key = match self {
@@ -248,27 +289,33 @@ impl QjumpConfig {
     }
 
     /// The gate of a host with these [limits](Self::limits).
-    pub fn gate<P: Packet>(
-        &self,
-        limits: &LimiterConfig,
-        host: u32,
-        seed: u64,
-    ) -> Result<QjumpGate<P>, QjumpError> {
-        if self.scope == Scope::Flow {
-            return Ok(QjumpGate::per_flow(limits)?);
+    fn gate(&self, limits: &LimiterConfig, host: u32, seed: u64) -> QjumpGateConfig {
+        let Self {
+            scope,
+            hold_limit,
+            automatic,
+            // The limits and the first epoch.
+            epoch: _,
+            levels: _,
+            network: _,
+            factors: _,
+            excess: _,
+            clock: _,
+            phase: _,
+            // The services of flows.
+            by_size: _,
+        } = self;
+        QjumpGateConfig {
+            limits: limits.clone(),
+            scope: *scope,
+            start: self.first_epoch(limits, host, seed),
+            hold_limit: *hold_limit,
+            automatic: automatic.clone(),
         }
-        let start = self.first_epoch(limits, host, seed);
-        let gate = QjumpGate::new(limits, start, self.hold_limit)?;
-        Ok(match &self.automatic {
-            Some(automatic) => {
-                gate.with_automatic_levels(automatic.build(limits, self.hold_limit)?)
-            }
-            None => gate,
-        })
     }
 
     /// Start of a host's first epoch.
-    pub fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
+    fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
         match self.phase {
             Phase::Synchronized => Time::ZERO,
             Phase::Mesochronous => {

@@ -47,6 +47,7 @@ mod measure;
 pub mod measurements;
 mod plan;
 mod platform;
+mod ports;
 mod recorder;
 pub mod report;
 mod run;

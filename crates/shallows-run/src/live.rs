@@ -189,8 +189,8 @@ pub(crate) fn plan_of(scenario: &crate::Scenario) -> Result<String, crate::Diagn
     let commands = config.live.commands.iter();
     let latencies: Vec<_> = commands.map(|of| of.latencies).collect();
     Ok(format!(
-        "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?}",
-        plan.size_classes, config.report.percentiles, config.name
+        "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?} {:?}",
+        plan.probes, plan.size_classes, config.report.percentiles, config.name
     ))
 }
 

@@ -22,7 +22,7 @@ use shallows_results::summary::{
 use shallows_sim::{PauseStats, Simulation};
 
 use crate::plan::RunPlan;
-use crate::recorder::sent_bytes;
+use crate::ports::sent_bytes;
 
 /// Loads as requested, as the generated flows bring them and as hosts carried them: `carried` in the
 /// measuring window, or else over the whole run.
@@ -82,7 +82,7 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
 
 /// The ports of a fabric with their counters over `span`, in the order of their links.
 pub(crate) fn ports(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<PortRecord> {
-    let mut ports = crate::recorder::ports(&plan.fabric);
+    let mut ports = crate::ports::ports(&plan.fabric);
     for (link, record) in (0..).zip(&mut ports) {
         let port = simulation.port(link);
         let of_queues = |count: &dyn Fn(usize) -> u64| (0..port.queue_count()).map(count).sum();

@@ -41,21 +41,21 @@ pub(crate) struct Execution {
     pub(crate) layers: Vec<PartPlan>,
 }
 
-/// Traffic of a run.
+/// The packets of a run, as far as they are known before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic<'a> {
     pub(crate) paths: &'a Paths,
-    /// First links of each flow's paths, forth and back.
+    /// The beginnings of each flow's paths, forth and back.
     pub(crate) routes: &'a [[u32; 2]],
     /// Bytes of the smallest packet.
     pub(crate) smallest: u32,
-    /// Delay of a message out of band, if there are any.
+    /// The delay of messages out of band, if there are any.
     pub(crate) letters: Option<Time>,
     /// True if there is more than the flows show.
     pub(crate) has_others: bool,
 }
 
-/// Chooses how to execute a run on at most `threads` threads. `fits` says what does not fit layers,
+/// Chooses the engine and the parts of a run on at most `threads` threads. `fits` says what does not fit layers,
 /// as far as it was found before agents moved to their hosts.
 pub(crate) fn choose(
     setup: &Setup,

@@ -35,7 +35,6 @@ impl Flags {
     const CONTROL: u8 = 128;
     /// The lower of two bits for the kind of an ACK, which is no retransmission and has no CWR.
     const KIND: u32 = 2;
-    const KINDS: [AckKind; 4] = [AckKind::Ack, AckKind::Nak, AckKind::Cnp, AckKind::Ack];
 
     fn set(condition: bool, flag: u8) -> u8 {
         if condition { flag } else { 0 }
@@ -312,7 +311,10 @@ impl Packet {
             None => (SackBlocks::default(), Time::from_ps(self.extra)),
         };
         Ack {
-            kind: Flags::KINDS[usize::from(self.ticket.flags() >> Flags::KIND & 3)],
+            kind: match self.ticket.flags() >> Flags::KIND & 3 {
+                0 => AckKind::Ack,
+                kind => rare_kind(kind),
+            },
             ack: self.seq,
             echo: self.sent_at,
             one_way_delay,
@@ -321,6 +323,17 @@ impl Packet {
             syn: self.has(Flags::SYN),
             ect: self.ecn() != Ecn::NotEct,
         }
+    }
+}
+
+/// The kind of an ACK that TCP does not have.
+#[cold]
+fn rare_kind(kind: u8) -> AckKind {
+    const NAK: u8 = AckKind::Nak as u8;
+    if kind == NAK {
+        AckKind::Nak
+    } else {
+        AckKind::Cnp
     }
 }
 

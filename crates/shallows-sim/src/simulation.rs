@@ -1,6 +1,7 @@
 //! A run: hosts with their connections, on a network.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io;
 use std::mem;
 use std::sync::Arc;
@@ -266,11 +267,9 @@ impl Simulation {
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();
-        let (applications, parts) = setup.add_applications()?;
-        let mut hosts = setup.gates(interrupt)?;
-        for part in parts {
-            hosts.entry(part.host).or_default().parts.push(part);
-        }
+        let mut hosts = BTreeMap::new();
+        let applications = setup.add_applications(&mut hosts)?;
+        setup.add_gates(&mut hosts, interrupt)?;
         setup.control.check(&setup.fabric)?;
         let (threads, letters) = (setup.usable_threads(), setup.control.delay());
         let fits = layers::refuse(&setup);
@@ -572,14 +571,15 @@ impl Simulation {
     }
 
     fn latencies_of_applications(&self) -> impl Iterator<Item = Latency<'_>> {
-        let parts = self.shards.iter().flat_map(Shard::parts);
-        let mut parts: Vec<_> = parts.collect();
-        parts.sort_by_key(|part| (part.application, part.member));
-        parts.into_iter().flat_map(|part| {
-            let application = &self.applications[part.application as usize];
-            part.samples.iter().map(move |sample| Latency {
+        let members = self.shards.iter().flat_map(Shard::members);
+        let mut members: Vec<_> = members.collect();
+        members.sort_by_key(|member| (member.seat().application, member.seat().member));
+        members.into_iter().flat_map(|member| {
+            let application = &self.applications[member.seat().application as usize];
+            let host = self.world.applications.host(member.seat());
+            member.samples().iter().map(move |sample| Latency {
                 application,
-                host: part.host,
+                host,
                 name: sample.name,
                 start: sample.start,
                 latency: sample.latency,

@@ -383,17 +383,9 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
     }
     let curve = |(style, (label, mut points)): (usize, (String, Vec<PointValues>))| {
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        let points = points.into_iter().filter_map(|(x, values)| {
-            let Interval {
-                mean, low, high, ..
-            } = Interval::of(&values)?;
-            Some(Point {
-                x,
-                y: mean,
-                low,
-                high,
-            })
-        });
+        let points = points
+            .into_iter()
+            .filter_map(|(x, values)| Some(Point::of(x, Interval::of(&values)?)));
         Curve {
             label,
             style,

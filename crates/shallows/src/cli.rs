@@ -277,9 +277,13 @@ pub(crate) struct StudyArgs {
     /// Number of parallel runs (default: one per core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Set a key in every run; settings of axes win.
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Set a key in every run, or in those at one point of an axis: mq-ecn:KEY=VALUE. It overrides
+    /// the study's settings.
+    #[arg(long, value_name = "[POINT:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Run the version that the study's [quick] table describes.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Use seeds 1 to N instead of the study's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,

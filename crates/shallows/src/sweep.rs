@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_results::report::Size;
 use shallows_study::slurm::{self, Cluster};
 use shallows_study::sweep::{self, Look, OnTop, Outcome, Request, Study};
 
@@ -70,7 +71,9 @@ fn request(args: &StudyArgs, registry: &Registry) -> Result<(Study, Request), Fa
     let on_top = OnTop {
         set: run::set(&args.set),
         seeds: args.seeds,
+        size: args.quick.then_some(Size::Quick),
         registry: registry.clone(),
+        ..OnTop::default()
     };
     let study = Study::read(&args.study, &on_top)?;
     let out = args.out.clone();
@@ -97,6 +100,7 @@ pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         set: settings,
         seeds: args.seeds,
         registry: registry.clone(),
+        ..OnTop::default()
     };
     let study = Study::vary(&args.scenario, &args.vary, &on_top, &args.metric)?;
     let out = args.out.clone();
@@ -119,8 +123,13 @@ fn perform(study: &Study, request: &Request, json: bool) -> Result<(), Failure> 
 
 fn show(outcome: &Outcome, json: bool, what: &str) -> Result<(), Failure> {
     if json {
-        let points = serde_json::to_string_pretty(&outcome.points.to_json());
-        output::print(&(points.context("points are plain data")? + "\n"))?;
+        let points = outcome.points.to_json();
+        let json = match &outcome.claims[..] {
+            [] => points,
+            claims => serde_json::json!({ "points": points, "claims": claims }),
+        };
+        let json = serde_json::to_string_pretty(&json);
+        output::print(&(json.context("points are plain data")? + "\n"))?;
     } else {
         output::print(&words(outcome))?;
     }
@@ -137,5 +146,9 @@ fn words(outcome: &Outcome) -> String {
         extension == "svg" || file.ends_with("runs.parquet")
     });
     let figures: Vec<String> = figures.map(|file| file.display().to_string()).collect();
-    format!("{table}\n{legend}results: {}\n", figures.join(", "))
+    let mut claims = outcome.verdicts();
+    if !claims.is_empty() {
+        claims.insert(0, '\n');
+    }
+    format!("{table}\n{legend}{claims}results: {}\n", figures.join(", "))
 }

@@ -73,12 +73,15 @@ pub trait SendingEnd {
     /// Takes a packet of the receiving end and tells what it brought.
     #[inline]
     fn take(&mut self, now: Time, ack: &Ack) -> Progress {
-        let (was_done, acked) = (self.is_done(), self.acked());
+        let before = self.acked();
         self.handle_packet(now, ack);
-        match self.acked() > acked {
-            true if self.is_done() && !was_done => Progress::Done,
-            true => Progress::Acked,
-            false => Progress::None,
+        let acked = self.acked();
+        if acked == before {
+            Progress::None
+        } else if acked == self.written() {
+            Progress::Done
+        } else {
+            Progress::Acked
         }
     }
 
@@ -144,8 +147,10 @@ pub trait ReceivingEnd {
     fn received(&self) -> u64;
 }
 
-/// A sending end, of whichever transport. TCP's is inline, since most connections have it.
+/// A sending end, of whichever transport. TCP's is inline, since most connections have it. With a tag
+/// of its own: one hidden in a field would have to be decoded at every dispatch.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Sender {
     /// TCP.
     Tcp(tcp::Sender),
@@ -155,6 +160,7 @@ pub enum Sender {
 
 /// A receiving end, of whichever transport.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Receiver {
     /// TCP.
     Tcp(tcp::Receiver),

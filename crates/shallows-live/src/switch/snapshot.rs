@@ -125,7 +125,7 @@ pub struct CoordinatorSnapshot {
 }
 
 impl CoordinatorSnapshot {
-    pub(super) fn new(host: u32, of: &Coordinator<Frame>, unknown: u64, now: Time) -> Self {
+    pub(super) fn new(host: u32, of: &Coordinator<Frame>, now: Time) -> Self {
         let counters = of.counters();
         let permits = of.permits(now);
         Self {
@@ -140,7 +140,7 @@ impl CoordinatorSnapshot {
             small: counters.small,
             over_budget: counters.over_budget,
             full: counters.full,
-            unknown,
+            unknown: counters.unknown,
             stations: of.known_stations() as u64,
             slots: counters.slots,
             late_slots: counters.late_slots,

@@ -87,7 +87,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
             rate: RATE,
             delay: Time::ZERO,
             egress: switch.egress.clone(),
-            gate: None,
+            gates: Vec::new(),
         });
     }
     let mut xco = XcoPlan {
@@ -107,6 +107,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
         controllers: FlowControllers::default(),
         seed: 1,
         applications: Vec::new(),
+        goodput_every: shallows_live::traffic::GOODPUT_EVERY,
         probes: Vec::new(),
         commands: Vec::new(),
         outputs: None,

@@ -28,6 +28,7 @@ pub use heat::{Heat, HeatRow};
 pub use style::page_style;
 
 use crate::ResultsError;
+use crate::interval::Interval;
 use crate::{write_bytes, write_text};
 
 /// Some panels with one legend.
@@ -185,20 +186,30 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
-/// A value and what it varies between.
+/// A value, such as a mean over seeds, and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Position on the x axis.
     pub x: f64,
     /// The value.
     pub y: f64,
-    /// The least over the seeds.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The most.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Point {
+    /// A mean with its interval.
+    pub fn of(x: f64, interval: Interval) -> Self {
+        Self {
+            x,
+            y: interval.mean,
+            low: interval.low,
+            high: interval.high,
+        }
+    }
+
     /// A value without a spread.
     pub fn new(x: f64, y: f64) -> Self {
         Self {
@@ -217,10 +228,22 @@ pub struct Row {
     pub label: String,
     /// The value.
     pub value: f64,
-    /// The least over the seeds.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The most.
+    /// Upper end of the interval.
     pub high: f64,
+}
+
+impl Row {
+    /// A mean with its interval.
+    pub fn of(label: impl Into<String>, interval: Interval) -> Self {
+        Self {
+            label: label.into(),
+            value: interval.mean,
+            low: interval.low,
+            high: interval.high,
+        }
+    }
 }
 
 /// A named distribution.

@@ -270,6 +270,13 @@ pub(super) fn report(observed: &Observed, plan: &RunPlan) -> String {
             ));
         }
     }
+    if observed.report.samples.lost > 0 {
+        line(format!(
+            "{} later samples of queues were not kept: choose a longer interval of probes.queues \
+             or probes.throughput",
+            observed.report.samples.lost
+        ));
+    }
     for rtt in &facts.rtts {
         line(format!(
             "round trip: mean {:.0} us, p50 {:.0}, p99 {:.0} us; {} of {} pings lost",

@@ -52,8 +52,7 @@ use inputs::Streams;
 use links::LinkNames;
 pub use links::name as link_name;
 pub use live::{LatencyFormat, Live, LiveCommand, LiveXco, Probe, Role};
-use probes::ProbesConfig;
-pub use probes::{Probes, Sampled};
+pub use probes::{Probes, ProbesConfig, Sampled};
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.

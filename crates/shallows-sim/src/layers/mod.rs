@@ -39,8 +39,8 @@ use std::{iter, mem};
 
 use shallows_core::units::Time;
 
-use line::Arriving;
 pub(crate) use line::Line;
+use line::{Arriving, Transit};
 pub use plan::{Engine, EngineChoice, NoLayers};
 pub(crate) use plan::{LayerPlan, PartPlan, refuse};
 
@@ -82,6 +82,9 @@ pub(crate) struct Layers {
     positions: Vec<u32>,
     active: Vec<u64>,
     scratch: Vec<Arriving>,
+    /// Memory of buckets and lines that are empty, for those that need it next: it is in the cache.
+    spare_buckets: Vec<Vec<Arriving>>,
+    spare_lines: Vec<Vec<Transit>>,
     /// Ports that have dropped packets in this window.
     dropped: Vec<u32>,
     /// Packets to ports of other parts.
@@ -133,6 +136,8 @@ impl Layers {
             active: vec![0; plan.order.len().div_ceil(64)],
             positions,
             scratch: Vec::new(),
+            spare_buckets: Vec::new(),
+            spare_lines: Vec::new(),
             dropped: Vec::new(),
             crossing: Vec::new(),
             plan,
@@ -238,8 +243,10 @@ impl Layers {
 
     /// The line behind a port.
     #[inline(always)]
-    pub(crate) fn line(&mut self, link: u32) -> &mut Line {
-        &mut self.lines[link as usize]
+    pub(crate) fn line(&mut self, port: u32) -> &mut Line {
+        let line = &mut self.lines[port as usize];
+        line.borrow(&mut self.spare_lines);
+        line
     }
 
     /// A host has done all before `end`, the last at `latest`.
@@ -251,15 +258,22 @@ impl Layers {
         end: Time,
         network: &mut Network,
     ) {
-        let nic = 2 * host as usize;
-        let due = network.run_port(nic as u32, iter::empty(), end, &mut self.lines[nic]);
-        self.lines[nic + 1].take(0);
-        let next = self.lines[nic + 1].next();
+        let nic = 2 * host;
+        let line = self.line(nic);
+        let due = network.run_port(nic, iter::empty(), end, line);
+        if line.next() < Time::MAX {
+            activate(&mut self.active, host);
+        } else {
+            self.lines[nic as usize].leave(&mut self.spare_lines);
+        }
+        let line = &mut self.lines[nic as usize + 1];
+        line.take(0);
+        let next = line.next();
+        if next == Time::MAX {
+            line.leave(&mut self.spare_lines);
+        }
         self.wake[host as usize] = next.min(self.agendas[host as usize].next).min(due);
         self.latest = self.latest.max(latest);
-        if self.lines[nic].next() < Time::MAX {
-            activate(&mut self.active, host);
-        }
     }
 
     /// Hosts are at the end of the window: brings the ports of a stage to its end as well. Returns
@@ -296,7 +310,12 @@ impl Layers {
                     *wake = arrival.min(*wake);
                 } else {
                     count += self.show(port, until, paths);
-                    next = next.min(self.lines[port as usize].next());
+                    let line = &mut self.lines[port as usize];
+                    let arrival = line.next();
+                    if arrival == Time::MAX {
+                        line.leave(&mut self.spare_lines);
+                    }
+                    next = next.min(arrival);
                 }
                 if next == Time::MAX {
                     self.active[word] &= !(1 << bit);
@@ -337,6 +356,7 @@ impl Layers {
             };
             ticket.advance();
             if bucket.is_empty() {
+                *bucket = self.spare_buckets.pop().unwrap_or_default();
                 activate(&mut self.active, self.positions[port as usize]);
             }
             bucket.push(Arriving::new(transit.time - begin, link, ticket));
@@ -351,9 +371,12 @@ impl Layers {
     /// Hands a packet of another part that arrives from a link to its next port.
     pub(crate) fn take_crossing(&mut self, port: u32, link: u32, time: Time, ticket: Ticket) {
         assert!(time >= self.at.switches, "{TOO_LONG}");
-        activate(&mut self.active, self.positions[port as usize]);
-        let since = time - self.at.switches;
-        self.buckets[port as usize].push(Arriving::new(since, link, ticket));
+        let bucket = &mut self.buckets[port as usize];
+        if bucket.is_empty() {
+            *bucket = self.spare_buckets.pop().unwrap_or_default();
+            activate(&mut self.active, self.positions[port as usize]);
+        }
+        bucket.push(Arriving::new(time - self.at.switches, link, ticket));
     }
 
     /// Lets a port of a switch take its packets of this window, and send what it starts to send
@@ -368,8 +391,13 @@ impl Layers {
         let arrivals = bucket
             .iter()
             .map(|packet| (at(packet.since()), packet.ticket));
-        let due = network.run_port(number, arrivals, until, &mut self.lines[port]);
-        bucket.clear();
+        let line = &mut self.lines[port];
+        line.borrow(&mut self.spare_lines);
+        let due = network.run_port(number, arrivals, until, line);
+        if bucket.capacity() > 0 {
+            bucket.clear();
+            self.spare_buckets.push(mem::take(bucket));
+        }
         if network.has_dropped(number) {
             self.dropped.push(number);
         }

@@ -350,7 +350,11 @@ fn layers(links: usize, hosts: u32, paths: &Paths) -> Result<Vec<Vec<u32>>, NoLa
 
 #[cfg(test)]
 mod tests {
+    use shallows_core::units::Rate;
+
     use super::*;
+    use crate::routing::{Router, RoutingConfig};
+    use crate::topology::TopologyConfig;
 
     /// Two hosts whose NICs are links 0 and 2 and whose cables end in links 1 and 3.
     fn paths(of: &[&[u32]]) -> Paths {
@@ -372,5 +376,85 @@ mod tests {
     fn a_cycle_has_no_layers() {
         let ring = paths(&[&[0, 4, 6, 3], &[2, 6, 4, 1]]);
         assert_eq!(layers(8, 2, &ring), Err(NoLayers::Cycle));
+    }
+
+    /// The plan of a fabric with flows between all hosts, in parts, and its paths.
+    fn divided(topology: &TopologyConfig, parts: u32) -> (LayerPlan, Partition, Paths) {
+        let fabric = topology.build().unwrap();
+        let router = Router::new(&fabric, &RoutingConfig::DestinationModulo, 1).unwrap();
+        let (mut paths, mut links) = (Paths::default(), Vec::new());
+        for (src, dst) in
+            (0..fabric.hosts()).flat_map(|src| (0..fabric.hosts()).map(move |dst| (src, dst)))
+        {
+            if src != dst {
+                router.path(src, dst, 0, &mut links).unwrap();
+                paths.intern(&links, fabric.uplink(dst));
+            }
+        }
+        let plan = LayerPlan {
+            layers: layers(fabric.links().len(), fabric.hosts(), &paths).unwrap(),
+            times: Times {
+                up: Time::ZERO,
+                down: Time::ZERO,
+                letters: Time::MAX,
+            },
+        };
+        (plan, Partition::in_layers(&fabric, parts), paths)
+    }
+
+    fn leaf_spine(leaves: u32) -> TopologyConfig {
+        let (rate, delay) = (Rate::from_gbps(10), Time::from_us(1));
+        TopologyConfig::LeafSpine {
+            leaves,
+            hosts_per_leaf: 3,
+            spines: 2,
+            host_rate: rate,
+            host_delay: delay,
+            fabric_rate: rate,
+            fabric_delay: delay,
+        }
+    }
+
+    /// Ports of spines are with the racks below them, so packets cross between the second layer and
+    /// the third only.
+    #[test]
+    fn parts_of_a_leaf_spine_meet_once() {
+        for parts in [2, 4] {
+            let (plan, partition, paths) = divided(&leaf_spine(4), parts);
+            assert_eq!(plan.meetings(&partition, &paths), [2]);
+            let of_parts = plan.divide(&partition, &paths);
+            assert_eq!(of_parts.len(), parts as usize);
+            for part in of_parts {
+                let hosts = 12 / parts;
+                assert_eq!(part.hosts, hosts);
+                let nics: Vec<u32> = (0..hosts).map(|host| 2 * host).collect();
+                assert_eq!(part.order[..hosts as usize], nics);
+                assert_eq!(part.stages.last(), Some(&part.order.len()));
+            }
+        }
+    }
+
+    /// Three racks in two parts: the one in the middle would make a part too large, so hosts are
+    /// divided one by one, and those of a rack meet before its ports.
+    #[test]
+    fn parts_that_divide_a_rack_meet_more_often() {
+        let (plan, partition, paths) = divided(&leaf_spine(3), 2);
+        let hosts: Vec<u32> = (0..9).map(|host| partition.place(2 * host).0).collect();
+        assert_eq!(hosts, [0, 0, 0, 0, 0, 1, 1, 1, 1]);
+        let meetings = plan.meetings(&partition, &paths);
+        assert!(meetings.len() > 1, "{meetings:?}");
+        let stages: Vec<usize> = plan
+            .divide(&partition, &paths)
+            .iter()
+            .map(|part| part.stages.len())
+            .collect();
+        assert_eq!(stages, [meetings.len() + 1; 2]);
+    }
+
+    #[test]
+    fn one_part_meets_nobody() {
+        let (plan, partition, paths) = divided(&leaf_spine(2), 1);
+        assert!(plan.meetings(&partition, &paths).is_empty());
+        assert_eq!(plan.divide(&partition, &paths)[0].stages.len(), 1);
     }
 }

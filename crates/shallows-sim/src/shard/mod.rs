@@ -1,7 +1,7 @@
 //! One part of a fabric with its hosts: what one thread runs.
 //!
-//! The way of a packet: a transport ([`connections`], [`datagrams`]) builds it, the [`gates`] of
-//! its host pass, hold or drop it, the NIC's port sends it, and `arrive` takes it from link to
+//! The way of a packet: a transport ([`connections`], [`datagrams`]) builds it, the [stack](hosts)
+//! of its host passes, holds or drops it, the NIC's port sends it, and `arrive` takes it from link to
 //! port until it is at its host. [`observation`] has what can be seen of it, [`mail`] how it
 //! crosses to another part, [`flows`] the books.
 
@@ -10,7 +10,7 @@ mod applications;
 mod connections;
 mod datagrams;
 mod flows;
-mod gates;
+mod hosts;
 mod mail;
 mod observation;
 mod paths;
@@ -44,9 +44,7 @@ use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
 
-pub(crate) use agents::{AgentPlace, HostPlace, LocalAgent};
-pub(crate) use applications::LocalPart;
-pub(crate) use gates::{HostGate, HostState, Hosts};
+pub(crate) use hosts::{HostPlace, Hosts};
 pub(crate) use mail::Mail;
 pub use pauses::PauseStats;
 pub(crate) use pauses::Pauses;

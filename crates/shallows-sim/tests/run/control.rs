@@ -112,13 +112,13 @@ fn messages_out_of_band_take_their_delay() {
 /// when it holds the first.
 #[derive(Debug, Default)]
 struct Turnstile {
-    held: VecDeque<(Ticket, u32)>,
+    held: VecDeque<(Ticket, Option<u32>)>,
     permits: usize,
     asks: bool,
 }
 
 impl Gate<Ticket> for Turnstile {
-    fn offer(&mut self, _: Time, packet: Ticket, to: u32) -> Verdict {
+    fn offer(&mut self, _: Time, packet: Ticket, to: Option<u32>) -> Verdict {
         assert!(packet.size() >= 40);
         self.asks |= self.held.is_empty();
         self.held.push_back((packet, to));

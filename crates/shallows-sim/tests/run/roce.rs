@@ -129,13 +129,10 @@ fn marks_keep_the_queue_short_and_share_the_link() {
 #[test]
 fn any_number_of_threads_gives_the_same() {
     let outcomes = |controller: &str, threads| {
-        let flows = (0..144).flat_map(|src| {
-            [
-                flow(Time::from_us(u64::from(src)), src, (src + 31) % 144, 40),
-                flow(Time::from_us(50), src, src / 12 * 12 + (src + 5) % 12, 10),
-            ]
-        });
-        let mut world = World::new(LEAF_SPINE, &transport(controller), flows.collect());
+        let far = |src| flow(Time::ZERO, src, (src + 31) % 144, 40);
+        let near = |src| flow(Time::from_us(50), src, src / 12 * 12 + (src + 5) % 12, 10);
+        let flows = (0..144).map(far).chain((0..144).map(near)).collect();
+        let mut world = World::new(LEAF_SPINE, &transport(controller), flows);
         world.switches = marking("100KB");
         // Every third host speaks TCP.
         world.overrides = vec![TransportOverride {

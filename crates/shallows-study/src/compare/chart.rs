@@ -4,11 +4,9 @@ use shallows_core::units::Time;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
 
 use super::Side;
+use crate::study::chart::cumulative;
 
-/// Points of a distribution's curve.
-const STEPS: usize = 200;
-
-/// The last of them that is drawn, or a single late ping would flatten everything.
+/// The last of 200 points of a distribution that is drawn, or a single late ping would flatten everything.
 const LAST_STEP: usize = 199;
 
 /// Goodput is shown over bins of this share of the run.
@@ -109,17 +107,10 @@ fn distribution(
     worlds: &[(&str, &Side)],
     values: impl Fn(&Side) -> Vec<f64>,
 ) -> Panel {
-    let curve = |(style, (label, world)): (usize, &(&str, &Side))| {
-        let sorted = values(world);
-        let step = |step: usize| {
-            let index = sorted.len().saturating_sub(1) * step / STEPS;
-            Some(Point::new(*sorted.get(index)?, step as f64 / STEPS as f64))
-        };
-        Curve {
-            label: (*label).to_owned(),
-            style,
-            points: (0..=LAST_STEP).filter_map(step).collect(),
-        }
+    let curve = |(style, (label, world)): (usize, &(&str, &Side))| Curve {
+        label: (*label).to_owned(),
+        style,
+        points: cumulative(&values(world), LAST_STEP),
     };
     Panel {
         title: title.to_owned(),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use shallows_results::latencies::Operation;
 
 use crate::measured::Measured;
-use crate::repro::verdict::Bounded;
+use crate::study::verdict::Bounded;
 
 pub(crate) use pattern::Statistic;
 use pattern::{Arguments, read};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::lab;
@@ -23,13 +23,12 @@ use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::{Format, write_text};
 
 use super::LIVE;
-use super::chart;
-use super::claim;
 use super::library::Library;
 use super::plan::Plan;
-use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
+use crate::study::claim;
+use crate::study::results::Results;
 use shallows_run::live::{self, SAMPLE_EVERY};
 use shallows_run::measurements::Measurements;
 use shallows_run::scenario::Probe;
@@ -50,18 +49,19 @@ pub(super) fn possible(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     let mut possible = Vec::new();
     let mut others = Vec::new();
     for figure in figures {
-        match library.figure(&paper.id, &figure)?.live {
+        match library.figure(&paper.id, &figure)?.content.live {
             Some(_) => possible.push(figure),
             None => others.push(figure),
         }
     }
     if possible.is_empty() {
         let others = others.join(", ");
-        bail!("{others}: not for one machine; figures with a [live] table are");
+        let problem = "not for one machine; figures with a [live] table are";
+        return Err(anyhow!("{others}: {problem}").into());
     }
     if !others.is_empty() {
         let others = others.join(", ");
@@ -84,7 +84,7 @@ pub(super) fn run(
     plan: &Plan,
     scale: Option<f64>,
 ) -> Result<LiveResults, Failure> {
-    let of_figure = plan.spec.live.as_ref().map(|live| live.scale);
+    let of_figure = plan.config().live.as_ref().map(|live| live.scale);
     let scale = scale.or(of_figure).unwrap_or(1.0);
     let mut runs: BTreeMap<String, Arc<Measured>> = BTreeMap::new();
     let mut keys = Vec::new();
@@ -289,7 +289,12 @@ fn goodput(
 
 impl LiveResults {
     /// The figure with both worlds in it.
-    pub(super) fn outcome(self, paper: &Paper, plan: Plan, simulated: &Results) -> FigureOutcome {
+    pub(super) fn outcome(
+        self,
+        paper: &Paper,
+        plan: &Plan,
+        simulated: &Results<'_>,
+    ) -> FigureOutcome {
         let count = self.runs.len();
         let of_runs = self.runs.iter().filter_map(|run| run.fidelity);
         let worst = |of: fn(&RunFidelity) -> f64| {
@@ -303,10 +308,11 @@ impl LiveResults {
             late_p99_us: worst(|of| of.late_p99_us),
             steal: Some(worst(|of| of.steal.unwrap_or_default())),
         };
-        let live = Results::new(&plan, self.runs);
-        let mut drawn = chart::draw(&paper.id, &plan, &live);
+        let runs = self.runs.into_iter().map(Some);
+        let live = Results::new(&plan.study, runs.collect());
+        let mut drawn = super::outcome(paper, plan, &live).figure;
         drawn.panels.iter_mut().for_each(trim);
-        let values = plan.spec.claim.iter().map(|claim| {
+        let values = plan.config().claim.iter().map(|claim| {
             let outcome = claim::evaluate(claim, &live);
             LiveValue {
                 ours: outcome.ours,
@@ -317,7 +323,7 @@ impl LiveResults {
             }
         });
         let values: Vec<LiveValue> = values.collect();
-        let only_live = plan.spec.is_live_only();
+        let only_live = plan.config().is_live_only();
         let mut outcome = super::outcome(paper, plan, simulated);
         for (claim, value) in outcome.claims.iter_mut().zip(values) {
             claim.live = Some(value);
@@ -442,7 +448,7 @@ mod tests {
         for paper in library.papers().unwrap() {
             let (paper, ids) = library.paper(&paper).unwrap();
             for id in ids {
-                let Some(live) = library.figure(&paper.id, &id).unwrap().live else {
+                let Some(live) = library.figure(&paper.id, &id).unwrap().content.live else {
                     continue;
                 };
                 figures += 1;

@@ -1,7 +1,5 @@
 //! The figures of a paper, with the paper's values beside ours.
 
-mod chart;
-mod claim;
 mod library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
@@ -9,9 +7,6 @@ mod plan;
 #[cfg(test)]
 mod readmes;
 mod recorded;
-mod results;
-mod spec;
-pub(crate) mod verdict;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,19 +14,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use shallows_core::registry::Registry;
-use shallows_results::report::{self, ClaimOutcome, FigureOutcome, Paper, Reproduction, Size};
+use shallows_results::report::{self, FigureOutcome, Paper, Reproduction, Size};
 use shallows_run::Failure;
 
 use crate::executor::{Executor, Job, Observer};
 use crate::slurm::{Cluster, Submission};
+use crate::study::results::Results;
+use crate::study::{chart, claim};
 use library::Library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use live::three_ways;
 use plan::{Plan, Wanted};
 use recorded::Recorded;
-use results::Results;
 
 /// Suffix of the names of figures that were run live.
 const LIVE: &str = "-live";
@@ -99,7 +95,7 @@ pub fn reproduce(
         interrupted,
         observer,
     };
-    let simulated = plans.iter().filter(|plan| !plan.spec.is_live_only());
+    let simulated = plans.iter().filter(|plan| !plan.config().is_live_only());
     let jobs: Vec<&Job> = simulated.flat_map(|plan| &plan.jobs).collect();
     if let Some(cluster) = &request.cluster {
         let submission = Submission {
@@ -112,12 +108,12 @@ pub fn reproduce(
     let finished = executor.run(&jobs)?.complete()?;
     let mut outcomes: Vec<FigureOutcome> = Vec::new();
     let mut recorded = Vec::new();
-    for plan in plans {
-        let simulated = plan.jobs.iter().filter(|_| !plan.spec.is_live_only());
-        let runs = simulated.map(|job| Arc::clone(&finished[&job.key]));
-        let results = Results::new(&plan, runs.collect());
+    for plan in &plans {
+        let simulated = plan.jobs.iter().filter(|_| !plan.config().is_live_only());
+        let runs = simulated.map(|job| Some(Arc::clone(&finished[&job.key])));
+        let results = Results::new(&plan.study, runs.collect());
         if request.record.is_some() {
-            recorded.push(Recorded::of(&library, &paper, &plan, &results)?);
+            recorded.push(Recorded::of(&paper, plan, &results)?);
         }
         outcomes.push(figure_outcome(request, &executor, &paper, plan, &results)?);
     }
@@ -158,9 +154,8 @@ pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure>
     }
     if outcomes.is_empty() {
         let targets = request.targets.join(", ");
-        let problem = anyhow::anyhow!(
-            "no results of {targets} are recorded; leave out --show to make the runs"
-        );
+        let problem =
+            anyhow!("no results of {targets} are recorded; leave out --show to make the runs");
         return Err(problem.into());
     }
     let out = &request.out;
@@ -189,14 +184,14 @@ fn recorded_outcome(
     };
     let plan = Plan::without_runs(library, paper, figure, &wanted)?;
     let is_stale = recorded::settings_hash(&plan)? != recorded.settings;
-    let results = Results::recorded(&plan, recorded.rows);
-    let mut outcome = outcome(paper, plan, &results);
-    let mut note = outcome.note.unwrap_or_default();
-    let _ = write!(
-        note,
+    let source = format!(
         " Recorded on {} by `{}`, build {}.",
         recorded.date, recorded.command, recorded.build
     );
+    let results = Results::recorded(&plan.study, recorded.values(&plan));
+    let mut outcome = outcome(paper, &plan, &results);
+    let mut note = outcome.note.unwrap_or_default();
+    note.push_str(&source);
     if is_stale {
         note.push_str(" The settings of the figure have changed since.");
     }
@@ -211,7 +206,7 @@ fn possible(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     match size {
         Size::Live => live::possible(library, paper, figures, observer),
         Size::Quick | Size::Full => simulated(library, paper, figures, observer),
@@ -224,11 +219,11 @@ fn simulated(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     let mut possible = Vec::new();
     let mut others = Vec::new();
     for figure in figures {
-        if library.figure(&paper.id, &figure)?.is_live_only() {
+        if library.figure(&paper.id, &figure)?.content.is_live_only() {
             others.push(figure);
         } else {
             possible.push(figure);
@@ -236,7 +231,8 @@ fn simulated(
     }
     let others = others.join(", ");
     if possible.is_empty() {
-        bail!("{others}: of real programs, with nothing to simulate; run it with --live");
+        let problem = "of real programs, with nothing to simulate; run it with --live";
+        return Err(anyhow!("{others}: {problem}").into());
     }
     if !others.is_empty() {
         observer.note(&format!("left out, for they run live only: {others}"));
@@ -249,12 +245,12 @@ fn figure_outcome(
     request: &Request,
     executor: &Executor<'_>,
     paper: &Paper,
-    plan: Plan,
-    results: &Results,
+    plan: &Plan,
+    results: &Results<'_>,
 ) -> Result<FigureOutcome, Failure> {
     match request.size {
         Size::Live => {
-            let live = live::run(executor, &plan, request.scale)?;
+            let live = live::run(executor, plan, request.scale)?;
             Ok(live.outcome(paper, plan, results))
         }
         Size::Quick | Size::Full => Ok(outcome(paper, plan, results)),
@@ -268,9 +264,11 @@ fn possible(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     match size {
-        Size::Live => bail!("live runs need Linux, and a build with the feature `live`"),
+        Size::Live => {
+            Err(anyhow!("live runs need Linux, and a build with the feature `live`").into())
+        }
         Size::Quick | Size::Full => simulated(library, paper, figures, observer),
     }
 }
@@ -281,8 +279,8 @@ fn figure_outcome(
     _request: &Request,
     _executor: &Executor<'_>,
     paper: &Paper,
-    plan: Plan,
-    results: &Results,
+    plan: &Plan,
+    results: &Results<'_>,
 ) -> Result<FigureOutcome, Failure> {
     Ok(outcome(paper, plan, results))
 }
@@ -316,7 +314,7 @@ pub struct ListedSizes {
 }
 
 /// Papers and their figures; from a directory instead of the built-in ones.
-pub fn list(from: Option<&Path>) -> anyhow::Result<Vec<Listed>> {
+pub fn list(from: Option<&Path>) -> Result<Vec<Listed>, Failure> {
     let library = Library::new(from);
     let mut listed = Vec::new();
     for id in library.papers()? {
@@ -327,19 +325,15 @@ pub fn list(from: Option<&Path>) -> anyhow::Result<Vec<Listed>> {
             sizes: None,
         });
         for figure in figures {
-            let spec = library.figure(&id, &figure)?;
-            let runs = |size| {
-                let points = spec.variant.len() * spec.xs(size).len();
-                points * spec.size(size).seeds as usize
-            };
+            let study = library.figure(&id, &figure)?.content;
             listed.push(Listed {
                 id: format!("{id}/{figure}"),
                 sizes: Some(ListedSizes {
-                    quick: runs(Size::Quick),
-                    full: runs(Size::Full),
-                    live: spec.live.is_some(),
+                    quick: study.runs(Size::Quick),
+                    full: study.runs(Size::Full),
+                    live: study.live.is_some(),
                 }),
-                title: spec.title,
+                title: study.title,
             });
         }
     }
@@ -373,37 +367,32 @@ fn targets(library: &Library, targets: &[String]) -> anyhow::Result<(Paper, Vec<
     Ok((paper, figures))
 }
 
-fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
-    let figure = chart::draw(&paper.id, &plan, results);
-    let claims = plan.spec.claim.iter();
-    let claims = claims
-        .map(|claim| claim::evaluate(claim, results))
-        .collect();
-    let settings = plan.settings();
-    let (only_at, options) = (plan.only_at(), plan.options());
-    let plan_runs = plan.runs();
-    let spec = plan.spec;
+fn outcome(paper: &Paper, plan: &Plan, results: &Results<'_>) -> FigureOutcome {
+    let config = plan.config();
+    let alt = match &config.caption[..] {
+        "" => config.title.clone(),
+        caption => format!("{}. {caption}", config.title),
+    };
+    let name = format!("{}-{}", paper.id, plan.id);
+    let claims = config.claim.iter();
+    let claims = claims.map(|claim| claim::evaluate(claim, results));
     FigureOutcome {
-        id: plan.id,
-        title: spec.title,
-        caption: spec.caption,
-        section: spec.section,
-        note: spec.note,
+        id: plan.id.clone(),
+        title: config.title.clone(),
+        caption: config.caption.clone(),
+        section: config.section.clone(),
+        note: config.note.clone(),
         size: plan.size,
-        only_at,
-        options,
+        only_at: plan.only_at(),
+        options: plan.options(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        seeds: plan.seeds,
-        runs: plan_runs,
-        figure,
-        claims,
-        variants: spec
-            .variant
-            .into_iter()
-            .map(|variant| (variant.label, variant.set))
-            .collect(),
-        settings,
-        scenario: plan.scenario,
+        seeds: plan.study.seeds.len() as u64,
+        runs: plan.runs(),
+        figure: chart::figure(name, alt, &config.panel, results),
+        claims: claims.collect(),
+        variants: plan.variants(),
+        settings: plan.settings(),
+        scenario: plan.scenario.clone(),
         live: None,
     }
 }
@@ -437,41 +426,16 @@ fn merged(
 
 /// The claims as lines.
 pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
-    let rows = || {
-        let of = |outcome: &FigureOutcome| {
-            let claims = outcome.claims.iter().cloned();
-            let id = outcome.id.clone();
-            claims
-                .map(move |claim| (id.clone(), claim))
-                .collect::<Vec<_>>()
-        };
-        outcomes.iter().flat_map(of)
-    };
-    let ours = |claim: &ClaimOutcome| match &claim.spread {
-        Some(spread) => format!("{} [{spread}]", claim.ours),
-        None => claim.ours.clone(),
-    };
-    let width = |of: &dyn Fn(&(String, ClaimOutcome)) -> usize| {
-        rows().map(|row| of(&row)).max().unwrap_or_default()
-    };
-    let figure = width(&|(id, _)| id.chars().count()).max("figure".len());
-    let what = width(&|(_, claim)| claim.what.chars().count()).max("claim".len());
-    let paper = width(&|(_, claim)| claim.paper.chars().count()).max("paper".len());
-    let our = width(&|(_, claim)| ours(claim).chars().count()).max("ours".len());
-    let mut text = format!(
-        "{:figure$}  {:what$}  {:>paper$}  {:>our$}  verdict\n",
-        "figure", "claim", "paper", "ours"
-    );
-    for (id, claim) in rows() {
-        let _ = writeln!(
-            text,
-            "{id:figure$}  {:what$}  {:>paper$}  {:>our$}  {}",
-            claim.what,
-            claim.paper,
-            ours(&claim),
-            claim.verdict_text()
+    let mut rows = Vec::new();
+    for outcome in outcomes {
+        rows.extend(
+            outcome
+                .claims
+                .iter()
+                .map(|claim| (Some(&*outcome.id), claim)),
         );
     }
+    let mut text = claim::table(&rows, "paper");
     for outcome in outcomes {
         if let Some(only_at) = &outcome.only_at {
             let _ = writeln!(text, "{}: only {only_at}", outcome.id);

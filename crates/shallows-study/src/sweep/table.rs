@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use shallows_results::interval::Interval;
 
-use super::results::Results;
+use super::results::Shown;
 use crate::table::{aligned, difference, rough, short};
 
-impl Results<'_> {
+impl Shown<'_> {
     /// One row a combination: its points, and each metric with its difference to the first point of
     /// the first axis. After the means come half-widths of 95% confidence intervals over seeds.
     pub(super) fn table(&self) -> String {

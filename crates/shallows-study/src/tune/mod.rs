@@ -23,9 +23,9 @@ use shallows_run::{Diagnostic, Failure};
 
 use crate::executor::{Executor, Observer};
 use crate::slurm::Cluster;
-use crate::sweep::axis::Axis;
-use crate::sweep::config::sets_seed;
-use crate::sweep::study::axis_of;
+use crate::study::axis::Axis;
+use crate::study::axis_of;
+use crate::study::config::sets_seed;
 use goal::{Direction, Goal, Keep};
 use knob::Knob;
 use search::{Candidate, Dimension, Pool};

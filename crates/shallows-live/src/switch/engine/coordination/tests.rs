@@ -1,3 +1,4 @@
+use shallows_core::control::Agent as _;
 use shallows_core::port::{BufferConfig, Framing, PortConfig};
 use shallows_core::units::Rate;
 use shallows_core::xco::config::Protocol;
@@ -54,7 +55,7 @@ fn engine_with(
             rate: RATE,
             delay: Time::ZERO,
             egress: fifo.clone(),
-            gate: None,
+            gates: Vec::new(),
         });
         config.ports.push(port);
     }
