@@ -151,6 +151,10 @@ pub trait ReceivingEnd {
 /// of its own: one hidden in a field would have to be decoded at every dispatch.
 #[derive(Debug)]
 #[repr(u8)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "drivers box senders, and TCP's hot path saves a pointer"
+)]
 pub enum Sender {
     /// TCP.
     Tcp(tcp::Sender),
