@@ -100,6 +100,7 @@ fn a_study_has_claims_and_each_gets_a_verdict() {
     assert!(rows[3].ends_with("  not reproduced"), "{text}");
     // Machines find them beside the tables.
     let study = read(&directory, "out/study.json");
+    let study: serde_json::Value = serde_json::from_slice(&study).expect("it is JSON");
     assert_eq!(study["claims"][2]["verdict"], "not-reproduced");
     assert_eq!(study["claims"][1]["points"][0]["of"], "none");
 }
