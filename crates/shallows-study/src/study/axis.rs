@@ -147,7 +147,7 @@ impl Axis {
         self.points.iter().filter_map(|point| point.number)
     }
 
-    /// Where a point is drawn.
+    /// Position of a point in the figure.
     pub(crate) fn x(&self, point: usize) -> Option<f64> {
         Some(self.shown(self.points[point].number?))
     }

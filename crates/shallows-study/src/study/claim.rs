@@ -97,7 +97,7 @@ pub(crate) enum PaperValue {
     AtLeast(f64),
 }
 
-/// How two points are compared.
+/// Comparison of two points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
@@ -372,7 +372,7 @@ fn named(point: &str) -> &str {
     if point.is_empty() { "it" } else { point }
 }
 
-/// How values are written.
+/// Notation of values.
 pub(crate) struct Unit<'a> {
     after: &'a str,
 }

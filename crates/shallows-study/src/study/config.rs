@@ -34,7 +34,7 @@ pub(crate) struct StudyConfig {
     /// Settings of all runs, as `--set` takes them.
     #[serde(default)]
     pub(crate) set: Vec<String>,
-    /// What is varied; axes are crossed.
+    /// Axes, which are crossed.
     #[serde(default)]
     pub(crate) axis: Vec<AxisConfig>,
     #[serde(default)]

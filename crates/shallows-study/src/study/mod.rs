@@ -154,7 +154,10 @@ impl Study {
         let is_plain = |c: char| !c.is_control() && !['/', '\\', ':'].contains(&c);
         if study.name.is_empty() || study.name.starts_with('.') || !study.name.chars().all(is_plain)
         {
-            let problem = format!("{:?} is not a valid name of a directory of results", study.name);
+            let problem = format!(
+                "{:?} is not a valid name of a directory of results",
+                study.name
+            );
             return Err(document.error("name", problem).into());
         }
         if study.combinations().saturating_mul(study.seeds.len()) > MOST_RUNS {
@@ -183,7 +186,7 @@ impl Study {
         (0..self.declared.len()).find(|&axis| Some(axis) != x)
     }
 
-    /// How many combinations of points the axes have.
+    /// Number of combinations of the axes' points.
     pub(crate) fn combinations(&self) -> usize {
         let lengths = self.axes.iter().map(|axis| axis.points.len());
         lengths.fold(1, usize::saturating_mul)
