@@ -143,9 +143,13 @@ def repro(
     return _json("repro", figures, options, set)
 
 
-def validate(runs: int | None = None, out: Path | None = None) -> Any:
-    """Compares with the results of MQ-ECN's own simulator, flow by flow."""
-    return _json("validate", [], {"--runs": runs, "--out": out})
+def validate(*simulators: str, runs: int | None = None, out: Path | None = None) -> Any:
+    """Compares with the results of published simulators, flow by flow.
+
+    The simulators are ``"mq-ecn"``, ``"ear"`` and ``"qjump"``, all if none is named. The list has
+    one entry for each.
+    """
+    return _json("validate", simulators, {"--runs": runs, "--out": out})
 
 
 def compare(

@@ -1,7 +1,7 @@
 //! Figures and the report from outside.
 
 use shallows_results::figure::{
-    Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Point, Row, Width, Words,
+    Axis, BoxRow, Curve, Extent, Figure, Look, Origin, Panel, Plot, Point, Row, Width, Words,
 };
 use shallows_results::report::{
     self, ClaimOutcome, Deviation, FigureOutcome, LiveRuns, LiveValue, Paper, Reproduction, Size,
@@ -20,6 +20,7 @@ fn figure() -> Figure {
         high: y + 0.1,
     };
     let curve = |label: &str, style: usize, y: f64| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points: vec![point(10.0, y), point(90.0, y / 2.0)],
@@ -43,6 +44,8 @@ fn figure() -> Figure {
                     value: 0.8,
                     low: 0.7,
                     high: 0.9,
+                    origin: Origin::Simulated,
+                    paper: Some(0.75),
                 }]),
             },
         ],
@@ -171,6 +174,8 @@ fn rows_of_very_different_values_are_each_drawn_at_their_own_place() {
         value,
         low: value,
         high: value,
+        origin: Origin::Simulated,
+        paper: None,
     };
     let values = [487.0, 249.0, 132.0, 60.0, 30.0, 15.0];
     figure.panels = vec![Panel {
@@ -254,7 +259,7 @@ fn the_page_is_self_contained_and_escapes_what_it_quotes() {
     reproduction.write(directory.path()).unwrap();
     let read = report::read_all(directory.path()).unwrap();
     assert_eq!(read, [reproduction]);
-    let page = report::write(directory.path(), &read).unwrap();
+    let page = report::write(directory.path(), &read, Look::default()).unwrap();
     let page = std::fs::read_to_string(page).unwrap();
     assert!(!page.contains("<script"));
     assert!(page.contains("&lt;script&gt;"));
@@ -299,7 +304,7 @@ fn paper_simulated_and_live_are_side_by_side() {
     assert!(table.contains(row), "{table}");
     assert_eq!(table.matches("| fig1 |").count(), 2, "{table}");
     let directory = tempfile::tempdir().unwrap();
-    let page = report::write(directory.path(), &[with_a_live_figure()]).unwrap();
+    let page = report::write(directory.path(), &[with_a_live_figure()], Look::default()).unwrap();
     let page = std::fs::read_to_string(page).unwrap();
     for text in [
         "<th scope=\"col\">Live</th>",

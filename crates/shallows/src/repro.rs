@@ -5,6 +5,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_results::report::{FigureOutcome, Size, Verdict, counts};
 use shallows_study::repro::{self, Listed, ListedSizes, Request};
 
@@ -37,6 +38,7 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         cluster: args.cluster.cluster(),
         registry: registry.clone(),
         record: args.record.clone(),
+        look: args.look.look(),
     };
     let (outcomes, page) = if args.show {
         repro::show(&request)?
@@ -115,7 +117,7 @@ fn list(listed: &[Listed], is_built_in: bool) -> String {
 
 /// `shallows report`: the page of what is in a directory.
 pub(crate) fn report_on(directory: &Path) -> Result<(), Failure> {
-    let page = repro::write_report(directory)?;
+    let page = repro::write_report(directory, Look::default())?;
     Ok(output::print(&format!("report: {}\n", page.display()))?)
 }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_results::report::Size;
 use shallows_study::slurm::{self, Cluster};
-use shallows_study::sweep::{self, Look, OnTop, Outcome, Request, Study};
+use shallows_study::sweep::{self, OnTop, Outcome, Request, Study};
 
 use crate::cli::{RunArgs, StudyArgs, SweepArgs, SweepCommand};
 use crate::failure::Failure;
@@ -110,7 +111,10 @@ pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         out,
         threads: args.threads.map_or_else(cores, |threads| threads as usize),
         fresh: false,
-        look: Look::default(),
+        look: Look {
+            width: args.width.unwrap_or_default().width(),
+            no_title: args.no_title,
+        },
     };
     perform(&study, &request, args.json)
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::svg::{TOP, escape, short};
+use super::frame::TOP;
+use super::words::{escape, short};
 
 /// Height of a row, and least width of a column.
 const ROW: f64 = 18.0;
