@@ -18,7 +18,7 @@ use crate::overall::Overall;
 pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure> {
     if args.list || args.targets.is_empty() {
         let listed = repro::list(args.from.as_deref())?;
-        return Ok(output::print(&list(&listed, args.from.is_none()))?);
+        return Ok(output::print(&list(&listed))?);
     }
     let request = Request {
         targets: args.targets.clone(),
@@ -81,38 +81,23 @@ fn legend(outcomes: &[FigureOutcome]) -> String {
     text
 }
 
-/// CPU seconds of `shallows repro FIGURE --quick --threads 1`, as measured.
-const SECONDS: &str = include_str!("../data/repro-seconds.csv");
-
-/// Papers and figures in columns: runs of each size, CPU time of the quick one, and live figures.
-fn list(listed: &[Listed], is_built_in: bool) -> String {
-    let seconds = |id: &str| {
-        let mut rows = SECONDS.lines().filter_map(|line| line.split_once(','));
-        let found = rows
-            .find(|(figure, _)| *figure == id)
-            .filter(|_| is_built_in);
-        found.map_or_else(String::new, |(_, seconds)| format!("{seconds} s"))
-    };
+/// Papers and figures in columns: number of runs of each size, and live figures.
+fn list(listed: &[Listed]) -> String {
     let width = listed.iter().map(|of| of.id.len()).max().unwrap_or(0);
-    let mut text = format!(
-        "{:width$}  {:>5}  {:>6}  {:>5}  {:4}  title\n",
-        "", "quick", "CPU", "full", "live"
-    );
+    let line = |id: &str, quick: &str, full: &str, live: &str, title: &str| {
+        format!("{id:width$}  {quick:>5}  {full:>5}  {live:4}  {title}\n")
+    };
+    let mut text = line("", "quick", "full", "live", "title");
     for Listed { id, title, sizes } in listed {
-        let line = match sizes {
-            None => format!(
-                "{id:width$}  {:>5}  {:>6}  {:>5}  {:4}  {title}",
-                "", "", "", ""
-            ),
+        text += &match sizes {
+            None => line(id, "", "", "", title),
             Some(ListedSizes { quick, full, live }) => {
-                let (time, live) = (seconds(id), if *live { "yes" } else { "" });
-                format!("{id:width$}  {quick:>5}  {time:>6}  {full:>5}  {live:4}  {title}")
+                let live = if *live { "yes" } else { "" };
+                line(id, &quick.to_string(), &full.to_string(), live, title)
             }
         };
-        text += &(line + "\n");
     }
-    text + "\nquick, full: number of runs with --quick and at the paper's size; CPU: time of \
-            --quick on one core; live: runs with --live too\n"
+    text + "\nquick, full: number of runs with --quick and at the paper's size; live: runs with --live too\n"
 }
 
 /// `shallows report`: the page of what is in a directory.
