@@ -316,3 +316,58 @@ fn paper_simulated_and_live_are_side_by_side() {
         assert!(page.contains(text), "{text}");
     }
 }
+
+#[test]
+fn live_and_published_values_have_the_colour_of_their_scheme_and_marks_of_their_own() {
+    let mut figure = figure();
+    let Plot::Points(curves) = &mut figure.panels[0].plot else {
+        panic!("the first panel has curves")
+    };
+    let of = |curve: &Curve, label: &str, origin| Curve {
+        label: label.to_owned(),
+        origin,
+        ..curve.clone()
+    };
+    let (live, paper) = (
+        of(&curves[0], "One, live", Origin::Live),
+        of(&curves[1], "paper", Origin::Paper),
+    );
+    curves.extend([live, paper]);
+    let svg = figure.to_svg();
+    // Two points and the legend's sample.
+    assert_eq!(svg.matches("class=\"hollow c0\"").count(), 3);
+    assert_eq!(svg.matches("stroke-dasharray=\"5 3\"").count(), 2);
+    // Crosses are not joined, and the panel still needs no legend of its own.
+    assert_eq!(svg.matches(">paper</text>").count(), 1);
+    assert!(svg.contains("FCT; \u{d7} paper"));
+    assert!(!figure.to_pdf_with(&Words::default()).is_empty());
+}
+
+#[test]
+fn curves_that_span_decades_have_a_logarithmic_axis() {
+    let mut figure = figure();
+    figure.panels.truncate(1);
+    figure.panels[0].y = axis("FCT (ms)", Extent::Data);
+    let Plot::Points(curves) = &mut figure.panels[0].plot else {
+        panic!("the first panel has curves")
+    };
+    curves[0].points = vec![Point::new(10.0, 0.3), Point::new(90.0, 400.0)];
+    curves[1].points = vec![Point::new(10.0, 20.0), Point::new(90.0, 30.0)];
+    assert!(figure.to_svg().contains(">0.1</text>"));
+    // An axis that has to begin at zero cannot be one.
+    figure.panels[0].y.extent = Extent::FromZero;
+    assert!(!figure.to_svg().contains(">0.1</text>"));
+}
+
+#[test]
+fn a_long_title_makes_its_panel_wider() {
+    let width = |title: &str| {
+        let mut figure = figure();
+        figure.panels.truncate(1);
+        title.clone_into(&mut figure.panels[0].title);
+        let svg = figure.to_svg();
+        let (_, rest) = svg.split_once(" width=\"").unwrap();
+        rest.split_once('"').unwrap().0.parse::<f64>().unwrap()
+    };
+    assert!(width(&"A long title ".repeat(5)) > width("Short") + 100.0);
+}

@@ -127,13 +127,8 @@ fn perform(study: &Study, request: &Request, json: bool) -> Result<(), Failure> 
 
 fn show(outcome: &Outcome, json: bool, what: &str) -> Result<(), Failure> {
     if json {
-        let points = outcome.points.to_json();
-        let json = match &outcome.claims[..] {
-            [] => points,
-            claims => serde_json::json!({ "points": points, "claims": claims }),
-        };
-        let json = serde_json::to_string_pretty(&json);
-        output::print(&(json.context("points are plain data")? + "\n"))?;
+        let points = serde_json::to_string_pretty(&outcome.points.to_json());
+        output::print(&(points.context("points are plain data")? + "\n"))?;
     } else {
         output::print(&words(outcome))?;
     }

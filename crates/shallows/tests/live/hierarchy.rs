@@ -167,8 +167,8 @@ impl Racks {
     /// Mode and slots of the coordinators of a host: that of its pod, then the root's.
     fn coordinators(&self, host: usize) -> Option<[(String, u64); 2]> {
         let at = format!("127.0.0.1:481{host}");
-        let asked = self.command(&["agent", "status", "--json", "--at", &at]);
-        let status: Value = serde_json::from_slice(&{ asked }.output().unwrap().stdout).ok()?;
+        let mut asked = self.command(&["agent", "status", "--json", "--at", &at]);
+        let status: Value = serde_json::from_slice(&asked.output().unwrap().stdout).ok()?;
         let levels = ["pod", "root"].map(|level| {
             let all = status["coordinators"].as_array().into_iter().flatten();
             let of = all.into_iter().find(|of| of["level"] == level).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Two racks of two hosts, a controller for each, and a root with a standby.
-pub(super) fn racks() -> String {
+fn racks() -> String {
     let controllers = [
         ("root", ""),
         ("p0", "pod = \"left\""),
