@@ -65,10 +65,10 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
 /// Counts of the verdicts, their tolerance, and the size if it is not the paper's.
 fn legend(outcomes: &[FigureOutcome]) -> String {
     let claims = || outcomes.iter().flat_map(|outcome| &outcome.claims);
-    let mut text = String::new();
     let counts = counts(claims().map(|claim| (claim.verdict, !claim.marks.is_empty())));
+    let mut text = String::new();
     if claims().any(|claim| claim.verdict != Verdict::NotMeasured) {
-        text += &format!(
+        text = format!(
             "\n{counts}\n\
              reproduced: within 25% of the paper's effect, or within 5% of a plain value; a bound \
              has no slack (docs/verdicts.md)\n"

@@ -236,14 +236,14 @@ impl Study {
                 let job = &jobs[self.combination(&points) * self.seeds.len()];
                 job.scenario
                     .build()
-                    .map_err(|error| self.at_point(error, axis, point))?;
+                    .map_err(|error| Self::at_point(error, axis, point))?;
             }
         }
         Ok(())
     }
 
     /// An error of a scenario, with the point of the study that it is about.
-    fn at_point(&self, error: Diagnostic, axis: &Axis, point: usize) -> Diagnostic {
+    fn at_point(error: Diagnostic, axis: &Axis, point: usize) -> Diagnostic {
         if axis.points.len() < 2 {
             return error;
         }
