@@ -19,7 +19,7 @@ fn outcome(flows: &[(u64, f64, u32)]) -> Outcome {
         fct,
         timeouts,
     });
-    Outcome::of(flows, &report(), 5_000.0)
+    Outcome::of(flows, &report(), Some(5_000.0))
 }
 
 #[test]
@@ -38,12 +38,12 @@ fn outcomes_by_hand() {
             small_p99: 10.0,
             medium: 30.0,
             large: 90.0,
-            waited: 0,
+            waited: Some(0),
             timeouts: 3,
         }
     );
     let late = [1_460, 1_460, 102_400, 10_485_761].map(|bytes| (bytes, 5_001.0, 1));
-    assert_eq!(outcome(&late).waited, 2);
+    assert_eq!(outcome(&late).waited, Some(2));
 }
 
 #[test]
