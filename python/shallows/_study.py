@@ -50,6 +50,13 @@ class Study:
         return pyarrow.parquet.read_table(os.path.join(self.out, "runs.parquet"))
 
     @property
+    def claims(self) -> list[dict[str, Any]]:
+        """The claims of the study with their verdicts; none if it has none."""
+        with open(os.path.join(self.out, "study.json"), encoding="utf-8") as file:
+            claims: list[dict[str, Any]] = json.load(file).get("claims", [])
+        return claims
+
+    @property
     def figures(self) -> list[Figure]:
         """The figures of the study."""
         names = sorted(name for name in os.listdir(self.out) if name.endswith(".svg"))

@@ -7,6 +7,8 @@ import itertools
 import numbers
 import operator
 import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +21,25 @@ from ._workload import WORKLOADS
 
 #: A path or a text in JSON, and the keys that are set in it.
 Job = tuple[str, "str | None", Changes]
+
+
+class _Progress:
+    """Lines about the progress of a sweep."""
+
+    interval_s = 10.0
+
+    def __init__(self, runs: int) -> None:
+        self.runs = runs
+        self.begun = self.printed = time.monotonic()
+
+    def show(self, done: int) -> None:
+        now = time.monotonic()
+        if now - self.printed < self.interval_s or done == self.runs:
+            return
+        self.printed = now
+        left = (now - self.begun) / done * (self.runs - done)
+        words = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
+        print(f"{done}/{self.runs} runs, {words} left", file=sys.stderr, flush=True)
 
 
 def sweep(
@@ -40,6 +61,8 @@ def sweep(
     submitit's executors, whose jobs are submitted as one array; by default threads, one for each
     core. ``chunk`` is how many runs one submission makes: a Slurm task or a remote worker needs
     about a second to start, so give it many short runs.
+
+    A sweep that takes long prints its progress to ``sys.stderr``, at most once in 10 seconds.
 
     The data frame is of pandas, or else of polars, or else a pyarrow table, with one row a run:
     the axis values, the seed and the metrics.
@@ -83,8 +106,10 @@ def sweep(
             for of_chunk in chunks:
                 futures.append(executor.submit(_measure, of_chunk, list(metrics), *functions, *more))
         measured = itertools.chain.from_iterable(future.result() for future in futures)
-        for row, values in zip(rows, measured):
+        progress = _Progress(len(rows))
+        for done, (row, values) in enumerate(zip(rows, measured), 1):
             row.update(values)
+            progress.show(done)
     except BaseException:
         stop.set()
         for future in futures:

@@ -70,6 +70,7 @@ def test_a_study_is_kept_and_has_intervals(tmp_path):
     assert {"metric", "mean", "low", "high", "marking", "load"} <= set(points.columns)
     assert study.runs.num_rows == 3 * 3 * 2
     assert study._repr_svg_().startswith("<svg")
+    assert {"reproduced", "not-reproduced", "undecided"} & {claim["verdict"] for claim in study.claims}
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "study" / "runs").rglob("*") if path.is_file()}
     shallows.study("thresholds", tmp_path / "study", seeds=2, set=settings)
     assert kept == {path: path.stat().st_mtime_ns for path in kept}

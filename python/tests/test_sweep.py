@@ -112,3 +112,11 @@ import shallows
 print("begun", flush=True)
 shallows.sweep("scenarios/incast.toml", {}, seeds=4, set={"workload.incast.rounds": 1_000_000})
 """
+
+
+def test_a_long_sweep_prints_its_progress(tiny, capsys, monkeypatch):
+    monkeypatch.setattr("shallows._sweep._Progress.interval_s", 0.0)
+    shallows.sweep(tiny, AXES, metrics=["all.mean"])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["1/4 runs", "2/4 runs", "3/4 runs"]
+    assert all(line.endswith(" left") for line in lines)

@@ -72,7 +72,7 @@ impl Default for Parameters {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
     /// Not of the form key=value.
-    #[error("{0:?} is no setting: write KEY=VALUE, such as threshold=144us")]
+    #[error("{0:?} is not a setting: write KEY=VALUE, such as threshold=144us")]
     NoValue(String),
     /// The controller has no such parameter.
     #[error("{controller} has no parameter {key:?}; it has {known}")]

@@ -14,6 +14,7 @@
 //! | [`keyed`] | errors that say which key of a configuration they are about |
 //! | [`host`] | what a host does before it sends: gates, QJUMP's limiter, ML-ECN's stage tags, UDP |
 //! | [`tcp`] | TCP sender and receiver, and the congestion controllers |
+//! | [`transport`] | the contract of reliable transports: TCP, and RoCE with DCQCN or TIMELY |
 //! | [`xco`] | XCo: who may send when, decided by a controller |
 //! | [`random`] | a biased coin with a stream of its own |
 //! | [`registry`] | schemes of other crates by name |
@@ -34,5 +35,6 @@ pub mod random;
 pub mod registry;
 pub mod tally;
 pub mod tcp;
+pub mod transport;
 pub mod units;
 pub mod xco;

@@ -47,6 +47,8 @@ pub struct Experiment {
     pub seed: u64,
     /// Applications, which need an `until`.
     pub applications: Vec<ApplicationSetup>,
+    /// Interval of goodput samples.
+    pub goodput_every: Time,
     /// Pings, each from a host.
     pub probes: Vec<(usize, ProbePlan)>,
     /// Programs.
@@ -199,6 +201,7 @@ impl Experiment {
             self.seed,
             departures,
         )?;
+        let traffic = traffic.noting_every(self.goodput_every);
         let members = prepare(lab, &self.applications)?;
         let epoch = Instant::now();
         let mut probers = Vec::new();

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use shallows_core::host::qjump::{
     AutomaticConfig, AutomaticError, EpochClock, Excess, LimiterConfig, LimiterError, Network,
-    NetworkError, Phase, QjumpGate, Scope,
+    NetworkError, Phase, QjumpGateConfig, Scope,
 };
 use shallows_core::host::stage::StageTagger;
+use shallows_core::host::{GateError, HostGateConfig};
 use shallows_core::keyed::Keyed;
-use shallows_core::packet::Packet;
 use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
@@ -28,13 +28,45 @@ pub struct HostSetup {
     /// (EAR as published).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTagger>,
-    /// QJUMP's rate limits. The DSCP field of a packet is its level; it is the service of its flow
-    /// unless there are stages.
+    /// QJUMP's rate limits. The DSCP field of a packet chooses its limit; it is the service of its
+    /// flow unless there are stages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qjump: Option<QjumpConfig>,
     /// XCo: a controller permits hosts to send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub xco: Option<crate::XcoConfig>,
+}
+
+impl HostSetup {
+    /// The gates of each host that need no controller, in the order in which packets pass them:
+    /// those of both worlds. `framing` is that of the hosts' ports.
+    ///
+    /// # Errors
+    /// If their settings make no sense.
+    pub fn gates(
+        &self,
+        fabric: &Fabric,
+        framing: Framing,
+        seed: u64,
+    ) -> Result<Vec<Vec<HostGateConfig>>, QjumpError> {
+        // A new gate is built here; tags and agents have their own places.
+        let Self {
+            qjump,
+            stages: _,
+            xco: _,
+        } = self;
+        let mut gates = vec![Vec::new(); fabric.hosts() as usize];
+        if let Some(qjump) = qjump {
+            let limits = LimiterConfig {
+                framing,
+                ..qjump.limits(fabric)?
+            };
+            for (host, gates) in (0..).zip(&mut gates) {
+                gates.push(HostGateConfig::Qjump(qjump.gate(&limits, host, seed)));
+            }
+        }
+        Ok(gates)
+    }
 }
 
 /// The limits of QJUMP's hosts: either `epoch` and `levels`, or `network` and `factors`, from which
@@ -63,30 +95,30 @@ pub struct QjumpConfig {
     /// The length of an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epoch: Option<Time>,
-    /// Bytes per epoch on the link of a host, by its framing, for each level. A level is a service here, of which strict switches serve
-    /// service 0 first: it is the paper's highest level.
+    /// Bytes per epoch of each service, from service 0, on the link of a host with its framing.
+    /// Strict switches serve service 0 first, so it is the paper's highest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Bytes>>,
     /// Parameters from which the epoch is computed (eqs. 1 and 2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkConfig>,
-    /// The throughput factor f of each level, 1 to n (eq. 4).
+    /// The throughput factor f of each service, from service 0: 1 to n (eq. 4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<Vec<f64>>,
-    /// Level of a TCP flow by its size instead of its service: level 0 up to the first size, level
-    /// 1 up to the second, and so on. Long-lived flows have the last level.
+    /// Service of a TCP flow by its size instead of its own: service 0 up to the first size,
+    /// service 1 up to the second, and so on. Long-lived flows have the last service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_size: Option<Vec<Bytes>>,
     /// Levels are chosen from what the applications of a host send instead of their services.
-    /// Service numbers identify applications; level 0 is the highest.
+    /// Service numbers identify applications; the first entry of `levels` is the highest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automatic: Option<AutomaticConfig>,
-    /// Scope of a level's limit: all flows of a host, or each flow separately. With `flow`, each
+    /// Scope of a service's limit: all flows of a host, or each flow separately. With `flow`, each
     /// flow has its own epochs and its excess is dropped.
     pub scope: Scope,
     /// Treatment of packets over the limit.
     pub excess: Excess,
-    /// Limit of held bytes at each level. A TCP sender waits for room; other packets over the limit
+    /// Limit of held bytes of each service. A TCP sender waits for room; other packets over the limit
     /// are dropped. Unlimited if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Bytes>,
@@ -158,6 +190,15 @@ pub enum QjumpError {
     /// Nothing could ever wait.
     #[error("hold-limit must be more than 0B")]
     NoHoldLimit,
+}
+
+impl From<GateError> for QjumpError {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Limiter(error) => Self::Limiter(error),
+            GateError::Automatic(error) => Self::Automatic(error),
+        }
+    }
 }
 
 impl Keyed for QjumpError {
@@ -248,27 +289,33 @@ impl QjumpConfig {
     }
 
     /// The gate of a host with these [limits](Self::limits).
-    pub fn gate<P: Packet>(
-        &self,
-        limits: &LimiterConfig,
-        host: u32,
-        seed: u64,
-    ) -> Result<QjumpGate<P>, QjumpError> {
-        if self.scope == Scope::Flow {
-            return Ok(QjumpGate::per_flow(limits)?);
+    fn gate(&self, limits: &LimiterConfig, host: u32, seed: u64) -> QjumpGateConfig {
+        let Self {
+            scope,
+            hold_limit,
+            automatic,
+            // The limits and the first epoch.
+            epoch: _,
+            levels: _,
+            network: _,
+            factors: _,
+            excess: _,
+            clock: _,
+            phase: _,
+            // The services of flows.
+            by_size: _,
+        } = self;
+        QjumpGateConfig {
+            limits: limits.clone(),
+            scope: *scope,
+            start: self.first_epoch(limits, host, seed),
+            hold_limit: *hold_limit,
+            automatic: automatic.clone(),
         }
-        let start = self.first_epoch(limits, host, seed);
-        let gate = QjumpGate::new(limits, start, self.hold_limit)?;
-        Ok(match &self.automatic {
-            Some(automatic) => {
-                gate.with_automatic_levels(automatic.build(limits, self.hold_limit)?)
-            }
-            None => gate,
-        })
     }
 
     /// Start of a host's first epoch.
-    pub fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
+    fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
         match self.phase {
             Phase::Synchronized => Time::ZERO,
             Phase::Mesochronous => {

@@ -232,7 +232,7 @@ pub enum XcoError {
     #[error(transparent)]
     Control(#[from] ControlError),
     /// A slot that is over when its host hears of it.
-    #[error("a slot of {slot} is over before a host hears of it: messages take {delay} each way")]
+    #[error("a slot of {slot} ends before a host receives it: messages take {delay} each way")]
     ShortSlot {
         /// See [`XcoConfig::slot`].
         slot: Time,

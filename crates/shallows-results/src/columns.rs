@@ -20,6 +20,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::error::ContentError;
+use crate::file::open_regular;
 
 /// Rows that are turned into columns at a time, and written as one row group.
 pub(crate) const GROUP_ROWS: usize = 1 << 17;
@@ -257,7 +258,7 @@ pub(crate) struct ColumnsReader(SerializedFileReader<File>);
 
 impl ColumnsReader {
     pub(crate) fn open(path: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        Ok(Self(SerializedFileReader::new(File::open(path)?)?))
+        Ok(Self(SerializedFileReader::new(open_regular(path)?)?))
     }
 
     /// A value of the file's metadata.

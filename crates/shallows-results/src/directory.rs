@@ -16,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use crate::ResultsError;
-use crate::file::{read_named, write_named, write_text};
+use crate::file::{read_named, read_text, write_named, write_text};
 
 /// The list of the files that a run wrote.
 pub const LIST: &str = "run.sha256";
@@ -267,7 +267,7 @@ fn check(target: &Path, before: &Files) -> Result<(), Problem> {
 fn read_list(target: &Path) -> Result<Files, Problem> {
     let path = target.join(LIST);
     refuse_link(&path)?;
-    let text = match fs::read_to_string(&path) {
+    let text = match read_text(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Files::new()),
         text => text?,
     };

@@ -2,7 +2,8 @@
 
 use std::error::Error;
 use std::ffi::OsStr;
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -82,7 +83,13 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
+    /// Refuses a name that has something else than a regular file: a device or a link would be
+    /// replaced by the new file.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+            let problem = "it is there and not a regular file; choose another name";
+            return Err(io::Error::other(problem));
+        }
         Ok(Self {
             file: BufWriter::new(temporary_beside(path)?),
             path: path.to_owned(),
@@ -94,7 +101,7 @@ impl NewFile {
         let file = self
             .file
             .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)?;
+            .map_err(io::IntoInnerError::into_error)?;
         // The error would keep the temporary file for as long as it lives.
         file.persist(&self.path).map_err(|refused| refused.error)?;
         Ok(())
@@ -102,16 +109,16 @@ impl NewFile {
 }
 
 impl Write for NewFile {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 }
 
-fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
     // Without a directory the parent is the empty path, which cannot be opened.
     let parent = path.parent().filter(|parent| parent != &Path::new(""));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -124,6 +131,22 @@ fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     builder.tempfile_in(parent.unwrap_or(Path::new(".")))
 }
 
+/// Opens a file of results. A device may have no end and a pipe no writer, so only a regular file is
+/// opened.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    File::open(path)
+}
+
+/// The text of a file of results, which is a regular one.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_regular(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// Runs `read` and puts the file's name to its error.
 pub(crate) fn read_named<T>(
     path: &Path,
@@ -133,4 +156,35 @@ pub(crate) fn read_named<T>(
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_replaced_or_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        write_text(&place("file"), "old").unwrap();
+        symlink(place("file"), place("link")).unwrap();
+        let pipe = place("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for name in ["link", "pipe"] {
+            let error = write_text(&place(name), "new").unwrap_err();
+            let reason = error.source().unwrap().to_string();
+            assert!(reason.contains("not a regular file"), "{name}: {reason}");
+        }
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+        assert!(place("link").is_symlink());
+        // Nobody writes to the pipe: opening it would not end.
+        assert!(read_text(&pipe).is_err());
+        assert!(read_text(Path::new("/dev/zero")).is_err());
+        write_text(&place("file"), "new").unwrap();
+        assert_eq!(read_text(&place("link")).unwrap(), "new");
+    }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 
-use crate::file::{read_named, write_whole};
+use crate::file::{open_regular, read_named, write_whole};
 use crate::probes::{Sample, SampleWriter};
 use crate::series::{Kind, Series, Value};
 use crate::statistics::{PercentileRule, Statistics};
@@ -128,7 +128,7 @@ pub(crate) fn write_operations(
 pub(crate) fn read_operations(directory: &Path) -> Result<Vec<Operation>, ResultsError> {
     let path = directory.join(FILE);
     read_named(&path, || {
-        let mut reader = csv::Reader::from_path(&path)?;
+        let mut reader = csv::Reader::from_reader(open_regular(&path)?);
         let rows = reader.deserialize::<Operation>();
         Ok(rows.collect::<Result<Vec<_>, _>>()?)
     })

@@ -70,6 +70,7 @@ pub mod flows;
 pub mod frame;
 pub mod interval;
 pub mod latencies;
+pub mod long_lived;
 pub mod pcapng;
 pub mod perfetto;
 pub mod ports;
@@ -86,5 +87,5 @@ mod table;
 
 pub use directory::ResultDirectory;
 pub use error::ResultsError;
-pub use file::{Format, write_bytes, write_text};
+pub use file::{Format, read_text, write_bytes, write_text};
 pub use run_record::RunRecord;

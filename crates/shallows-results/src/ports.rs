@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::{Rate, Time};
 
 use crate::ResultsError;
-use crate::file::{read_named, write_whole};
+use crate::file::{open_regular, read_named, write_whole};
 
 /// The name of the file.
 pub const FILE: &str = "ports.csv";
@@ -132,7 +132,7 @@ pub fn write_ports(directory: &Path, ports: &[PortRecord]) -> Result<(), Results
 pub fn read_ports(directory: &Path) -> Result<Vec<PortRecord>, ResultsError> {
     let path = directory.join(FILE);
     read_named(&path, || {
-        let mut reader = csv::Reader::from_path(&path)?;
+        let mut reader = csv::Reader::from_reader(open_regular(&path)?);
         let mut ports = Vec::new();
         for row in reader.deserialize::<Row>() {
             let row = row?;

@@ -11,8 +11,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::{Bytes, Rate, Time};
 
-use crate::file::{read_named, write_text};
+use crate::file::{read_named, read_text, write_text};
 use crate::latencies::LatencySummary;
+use crate::long_lived::{LongLived, LongLivedSummary};
 use crate::record::{Completeness, FlowRecord};
 use crate::size_class::{ClassCounts, SizeClass, SizeClasses};
 use crate::statistics::{PercentileRule, Statistics};
@@ -30,6 +31,9 @@ pub struct Summary {
     pub timeouts: ClassCounts,
     /// Packets sent again, of unfinished flows too.
     pub retransmits: ClassCounts,
+    /// Goodput of flows without an end, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_lived: Option<LongLivedSummary>,
     /// Bounds of the size classes.
     pub size_classes: SizeClasses,
     /// Definition of the percentiles.
@@ -114,6 +118,9 @@ pub struct RunFacts {
     pub marks: Vec<ReasonCounts>,
     /// Packets dropped, by reason.
     pub drops: Vec<ReasonCounts>,
+    /// Data packets that the limits of hosts dropped, by service (QJUMP).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over_limit: Vec<ServiceDrops>,
     /// Latencies of applications' operations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencySummary>,
@@ -194,6 +201,15 @@ pub struct ReasonCounts {
     pub counts: ClassCounts,
 }
 
+/// Drops of one service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceDrops {
+    /// The service.
+    pub service: u16,
+    /// Number of packets.
+    pub packets: u64,
+}
+
 /// The levels that an application has come to at its hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelSummary {
@@ -251,6 +267,7 @@ impl Summary {
         let mut classes = PerClass::<FlowTimes>::default();
         let (mut timeouts, mut retransmits) = (ClassCounts::default(), ClassCounts::default());
         let (mut first, mut last) = (None, None);
+        let mut long_lived = LongLived::default();
         for record in records {
             let record = record.borrow();
             let class = size_classes.class_of(record.bytes);
@@ -260,6 +277,7 @@ impl Summary {
             retransmits.add(class, u64::from(record.retransmits));
             first = Some(first.map_or(record.start, |first: Time| first.min(record.start)));
             last = last.max(record.finish());
+            long_lived.add(record, facts.simulated);
         }
         if first.is_none() && facts.latencies.is_empty() {
             return Err(ResultsError::EmptyResult);
@@ -279,6 +297,7 @@ impl Summary {
             },
             timeouts,
             retransmits,
+            long_lived: long_lived.summarize(),
             size_classes,
             percentile_rule,
             facts,
@@ -300,9 +319,7 @@ impl Summary {
 
     /// Reads what [`write_json`](Self::write_json) wrote: the same summary but for its wall time.
     pub fn read_json(path: &Path) -> Result<Self, ResultsError> {
-        read_named(path, || {
-            Ok(serde_json::from_str(&std::fs::read_to_string(path)?)?)
-        })
+        read_named(path, || Ok(serde_json::from_str(&read_text(path)?)?))
     }
 }
 

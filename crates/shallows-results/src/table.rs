@@ -19,8 +19,12 @@ impl Display for Summary {
                 "PARTIAL: interrupted at {until}; later flows are missing\n"
             )?;
         }
-        write_classes(f, self)?;
-        writeln!(f)?;
+        let endless = self.long_lived.as_ref().map_or(0, |of| of.flows);
+        if endless < self.classes.all.flows || endless == 0 {
+            write_classes(f, self)?;
+            writeln!(f)?;
+        }
+        write_long_lived(f, self)?;
         write_counters(f, self)?;
         write_latencies(f, self)?;
         write_utilisation(f, self)?;
@@ -82,6 +86,27 @@ fn write_classes(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
         &[(3..8, "flow completion time"), (8..10, "slowdown")],
     )?;
     write_columns(f, &columns)
+}
+
+fn write_long_lived(f: &mut Formatter<'_>, summary: &Summary) -> fmt::Result {
+    let Some(of) = &summary.long_lived else {
+        return Ok(());
+    };
+    let rates = [of.goodput_bps, of.mean_bps, of.min_bps, of.max_bps].map(|bps| bps as f64);
+    let (unit, scale) = unit_of_rates(rates.iter());
+    let [all, mean, min, max] = rates.map(|bps| [four_digits(bps / scale)]);
+    let fairness = of.fairness.map_or_else(absent, four_digits);
+    let columns = [
+        Column::new(["without end", ""], ["long-lived flows"]),
+        Column::new(["flows", ""], [grouped(of.flows)]),
+        Column::new(["goodput", unit], all),
+        Column::new(["mean", unit], mean),
+        Column::new(["min", unit], min),
+        Column::new(["max", unit], max),
+        Column::new(["fairness", ""], [fairness]),
+    ];
+    write_columns(f, &columns)?;
+    writeln!(f)
 }
 
 /// Flows from which there is a 99th percentile that is not simply the largest value.
@@ -272,6 +297,13 @@ fn write_definitions(f: &mut String, summary: &Summary) -> fmt::Result {
         f,
         "throughput: bytes of finished flows, from the first start to the last finish"
     )?;
+    if summary.long_lived.is_some() {
+        writeln!(
+            f,
+            "goodput: bytes received of flows without an end, from the start of each to the end of \
+             the run; fairness: Jain's index, 1 if all are equal"
+        )?;
+    }
     writeln!(f, "p99: {rule}")?;
     writeln!(
         f,

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use shallows_core::host::udp::{Sender as UdpSender, UdpConfig};
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::{Ack, Receiver, SackBlocks, Segment, TcpConfig};
+use shallows_core::tcp::{Ack, AckKind, Receiver, SackBlocks, Segment, TcpConfig};
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_results::pcapng::{Capture, Content, Interface, Packet};
+use shallows_results::pcapng::{Capture, Content, Interface, Packet, RocePacket};
 use shallows_testing::{missing_program, skipped};
 
 fn links() -> [Interface; 2] {
@@ -56,6 +56,7 @@ fn answer(ack: Ack, header: u32) -> Packet {
 
 fn ack(ack: u64, echo_us: u64) -> Ack {
     Ack {
+        kind: AckKind::Ack,
         ack,
         echo: Time::from_us(echo_us),
         one_way_delay: Time::from_us(10),
@@ -194,6 +195,57 @@ fn wireshark_finds_nothing_wrong() {
         let checked = if name == "tcp" { 4 } else { 0 };
         assert_eq!(count("tcp.checksum.status == 1"), Some(checked));
     }
+}
+
+#[test]
+fn wireshark_reads_roce_as_it_was() {
+    let roce = |content: RocePacket, size| Packet {
+        src: 1,
+        dst: 2,
+        flow: 9,
+        size,
+        dscp: 3,
+        ecn: Ecn::Ect0,
+        content: Content::Roce(content),
+    };
+    let nak = Ack {
+        kind: AckKind::Nak,
+        ..ack(3_000, 0)
+    };
+    let cnp = Ack {
+        kind: AckKind::Cnp,
+        ..nak
+    };
+    let packets = [
+        roce(RocePacket::data(&segment(2_000, 1_000, 0), 1_000), 1_044),
+        roce(RocePacket::answer(&ack(3_000, 0), 1_000), 48),
+        roce(RocePacket::answer(&nak, 1_000), 48),
+        roce(RocePacket::answer(&cnp, 1_000), 44),
+    ];
+    let packets = packets.map(|packet| (Time::from_ms(1), 0, packet));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("roce.pcapng");
+    capture(&path, &packets);
+    let headers = [
+        "frame.len",
+        "udp.dstport",
+        "infiniband.bth.opcode",
+        "infiniband.bth.destqp",
+        "infiniband.bth.psn",
+        "infiniband.aeth.syndrome",
+    ];
+    let Some(frames) = fields(&path, &headers) else {
+        return;
+    };
+    assert_eq!(
+        frames,
+        [
+            "1058 4791 1 0x000009 2 ",
+            "62 4791 17 0x000009 2 0",
+            "62 4791 17 0x000009 3 96",
+            "58 4791 129 0x000009 0 ",
+        ]
+    );
 }
 
 #[test]

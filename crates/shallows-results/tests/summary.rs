@@ -62,6 +62,7 @@ fn facts() -> RunFacts {
                 counts: ClassCounts::default(),
             },
         ],
+        over_limit: Vec::new(),
         latencies: Vec::new(),
         levels: Vec::new(),
         longest_wait: Some(Time::from_us(123)),

@@ -94,6 +94,17 @@ impl Ticks {
         }
         due
     }
+
+    /// Returns whether one has passed by `now`; then the next one is later. For a clock that reads
+    /// other instants too.
+    pub fn has_passed(&mut self, now: Time) -> bool {
+        let passed = self.next <= now;
+        if passed {
+            let since = (now - self.next) % self.every;
+            self.next = (now - since).saturating_add(self.every);
+        }
+        passed
+    }
 }
 
 /// Runs a simulation to its end, or `until` then, or until it is interrupted or an observer has
@@ -156,4 +167,18 @@ pub fn drive(
         observer.finish(simulation)?;
     }
     Ok(completeness)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_reads_other_instants_takes_the_first_after_each_tick() {
+        let us = Time::from_us;
+        let mut ticks = Ticks::new(us(10), us(10));
+        let read = [0, 9, 10, 12, 19, 20, 47, 49, 51].map(us);
+        let taken = read.into_iter().filter(|now| ticks.has_passed(*now));
+        assert_eq!(taken.collect::<Vec<_>>(), [10, 20, 47, 51].map(us));
+    }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::platform::read_file;
-use crate::scenario::{Diagnostic, unreadable};
+use crate::scenario::{Diagnostic, nearest, unreadable};
 
 /// A scenario or study that is built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +41,14 @@ macro_rules! example {
 
 impl Example {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         example!(Scenario, "quickstart", "quickstart.toml"),
         example!(Scenario, "dumbbell", "dumbbell.toml"),
         example!(Scenario, "incast", "incast.toml"),
         example!(Scenario, "sawtooth", "sawtooth.toml"),
         example!(Scenario, "pause", "pause.toml"),
+        example!(Scenario, "dcqcn", "dcqcn.toml"),
+        example!(Scenario, "timely", "timely.toml"),
         example!(Scenario, "live", "live.toml"),
         example!(Scenario, "ear-beside-cubic", "ear-beside-cubic.toml"),
         example!(Scenario, "xco-incast", "xco-incast.toml"),
@@ -89,21 +91,27 @@ pub fn read_text(path: &Path) -> Result<Cow<'static, str>, Diagnostic> {
     if let Some(example) = Example::at(path) {
         return Ok(Cow::Borrowed(example.text));
     }
-    let text =
-        read_file(path).map_err(|error| {
-            let diagnostic = unreadable(path, &error);
-            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            match Example::find(&stem) {
-                Some(Example { name, .. }) if error.kind() == ErrorKind::NotFound => diagnostic
-                    .help(format!(
-                        "{name}, without path and ending, is one that is built in; \
+    let text = read_file(path).map_err(|error| {
+        let diagnostic = unreadable(path, &error);
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        match Example::find(&stem) {
+            Some(Example { name, .. }) if error.kind() == ErrorKind::NotFound => {
+                diagnostic.help(format!(
+                    "{name}, without path and ending, is one that is built in; \
                      `shallows new {name} > {name}.toml` writes it to a file"
-                    )),
-                None if error.kind() == ErrorKind::NotFound && !diagnostic.has_help() => diagnostic
-                    .help("`shallows examples` lists scenarios and studies that are built in"),
-                _ => diagnostic,
+                ))
             }
-        });
+            None if error.kind() == ErrorKind::NotFound && !diagnostic.has_help() => {
+                let names = Example::ALL.map(|example| example.name);
+                diagnostic.help(match nearest(&stem, &names) {
+                    Some(name) => format!("did you mean {name}, which is built in?"),
+                    None => "`shallows examples` lists scenarios and studies that are built in"
+                        .to_owned(),
+                })
+            }
+            _ => diagnostic,
+        }
+    });
     text.map(Cow::Owned)
 }
 

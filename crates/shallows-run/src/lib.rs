@@ -43,15 +43,16 @@ mod ideal;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
 mod measure;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod measurements;
 mod plan;
 mod platform;
+mod ports;
 mod recorder;
 pub mod report;
 mod run;
 pub mod scenario;
 mod schema;
-#[cfg(all(feature = "live", target_os = "linux"))]
-pub mod sights;
 mod underway;
 mod world;
 

@@ -34,7 +34,7 @@ pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
 pub use record::{add_goodput, link_name, roles};
 pub use results::{facts, records};
-use scale::Scale;
+use scale::Slowdown;
 use transports::Controllers;
 
 /// A run that lost more of its CPUs than this to other virtual machines shows nothing.
@@ -54,7 +54,7 @@ impl World for Live {
         let Some(factor) = self.scale else {
             return Ok(Admitted::new(plan));
         };
-        let scale = Scale::new(factor).context("--scale")?;
+        let scale = Slowdown::new(factor).context("--scale")?;
         let RunPlan {
             mut scenario,
             model,
@@ -189,8 +189,8 @@ pub(crate) fn plan_of(scenario: &crate::Scenario) -> Result<String, crate::Diagn
     let commands = config.live.commands.iter();
     let latencies: Vec<_> = commands.map(|of| of.latencies).collect();
     Ok(format!(
-        "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?}",
-        plan.size_classes, config.report.percentiles, config.name
+        "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?} {:?}",
+        plan.probes, plan.size_classes, config.report.percentiles, config.name
     ))
 }
 

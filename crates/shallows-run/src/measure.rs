@@ -13,7 +13,7 @@ use shallows_sim::Simulation;
 use crate::driver::{Observer, Step};
 use crate::failure::Failure;
 use crate::plan::RunPlan;
-use crate::recorder::sent_bytes;
+use crate::ports::sent_bytes;
 
 /// Looks at the counted flows during a time as long as the window.
 const LOOKS: u64 = 200;

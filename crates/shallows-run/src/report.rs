@@ -16,12 +16,13 @@ use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
 use shallows_results::summary::{
-    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, Utilisation, World,
+    LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, ServiceDrops, Utilisation,
+    World,
 };
 use shallows_sim::{PauseStats, Simulation};
 
 use crate::plan::RunPlan;
-use crate::recorder::sent_bytes;
+use crate::ports::sent_bytes;
 
 /// Loads as requested, as the generated flows bring them and as hosts carried them: `carried` in the
 /// measuring window, or else over the whole run.
@@ -81,7 +82,7 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
 
 /// The ports of a fabric with their counters over `span`, in the order of their links.
 pub(crate) fn ports(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<PortRecord> {
-    let mut ports = crate::recorder::ports(&plan.fabric);
+    let mut ports = crate::ports::ports(&plan.fabric);
     for (link, record) in (0..).zip(&mut ports) {
         let port = simulation.port(link);
         let of_queues = |count: &dyn Fn(usize) -> u64| (0..port.queue_count()).map(count).sum();
@@ -147,6 +148,7 @@ pub fn facts(
         wall: Some(wall),
         marks: marks(simulation, &plan.fabric, counts.marks),
         drops: drops(simulation, plan),
+        over_limit: over_limit(simulation),
         latencies: Vec::new(),
         levels: levels(simulation, &plan.fabric),
         longest_wait: (0..plan.fabric.hosts())
@@ -275,6 +277,21 @@ fn refusals(simulation: &Simulation, plan: &RunPlan) -> Vec<ReasonCounts> {
     };
     let counts = Refusal::ALL.map(of_reason).into_iter();
     counts.filter(|counts| counts.counts.total() > 0).collect()
+}
+
+/// Drops by the limits of hosts, by service.
+fn over_limit(simulation: &Simulation) -> Vec<ServiceDrops> {
+    let mut services: BTreeMap<u16, u64> = BTreeMap::new();
+    let over = simulation
+        .refusals()
+        .filter(|(_, of, _)| *of == Refusal::OverLimit);
+    for (flow, _, packets) in over {
+        *services.entry(flow.service).or_default() += u64::from(packets);
+    }
+    let drops = services.into_iter();
+    drops
+        .map(|(service, packets)| ServiceDrops { service, packets })
+        .collect()
 }
 
 /// Totals by reason, with the classes that are known of all of them where they have one reason.

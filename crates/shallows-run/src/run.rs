@@ -17,7 +17,7 @@ use crate::ideal::{self, Handshake};
 use crate::measure::Window;
 use crate::plan::RunPlan;
 use crate::platform::{self, Stopwatch};
-use crate::recorder::{Place, Recorder};
+use crate::recorder::{Recorder, TableDestination};
 use crate::report;
 use crate::scenario::Scenario;
 use crate::world::{Admitted, FlowRecords, Options, Run, Simulated, World};
@@ -44,8 +44,8 @@ impl World for Simulated {
             None => None,
         };
         let place = match &output {
-            Some((output, format)) => Place::Directory(output.path(), *format),
-            None => Place::Memory,
+            Some((output, format)) => TableDestination::Directory(output.path(), *format),
+            None => TableDestination::Memory,
         };
         let mut recorder = Recorder::create(plan, place)?;
         let measure = scenario.config.measure.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Connections and latencies of applications at simulated hosts.
 
 use shallows_core::application::Protocol;
+use shallows_core::host::stack::Seat;
 use shallows_core::units::Time;
 
 /// A latency that an application has seen.
@@ -27,6 +28,8 @@ pub(crate) struct ApplicationPlan {
     pub(crate) connections: Vec<PlannedConnection>,
     /// The first connection of each application.
     pub(crate) first_connections: Vec<u32>,
+    /// The hosts of each application's members.
+    pub(crate) hosts: Vec<Vec<u32>>,
 }
 
 /// A connection of an application.
@@ -42,11 +45,10 @@ pub(crate) struct PlannedConnection {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane {
     pub(crate) slot: u32,
-    pub(crate) application: u32,
     /// The connection, by the application's own number.
     pub(crate) connection: u32,
     /// The member that receives.
-    pub(crate) receiver: u32,
+    pub(crate) receiver: Seat,
     pub(crate) protocol: Protocol,
     /// True if it leads from the member that opens the connection.
     pub(crate) is_forth: bool,
@@ -68,19 +70,26 @@ impl ApplicationPlan {
         let planned = self.connections[place as usize];
         Lane {
             slot,
-            application: planned.application,
             connection: place - self.first_connections[planned.application as usize],
-            receiver: if is_forth { planned.to } else { planned.from },
+            receiver: Seat {
+                application: planned.application,
+                member: if is_forth { planned.to } else { planned.from },
+            },
             protocol: planned.protocol,
             is_forth,
         }
     }
 
     /// The direction from a member of an application on one of its connections.
-    pub(crate) fn lane_from(&self, application: u32, member: u32, connection: u32) -> Lane {
-        let place = self.first_connections[application as usize] + connection;
-        let back = self.connections[place as usize].from != member;
+    pub(crate) fn lane_from(&self, seat: Seat, connection: u32) -> Lane {
+        let place = self.first_connections[seat.application as usize] + connection;
+        let back = self.connections[place as usize].from != seat.member;
         self.lane(self.first_slot + 2 * place + u32::from(back))
+    }
+
+    /// The host of a member.
+    pub(crate) fn host(&self, seat: Seat) -> u32 {
+        self.hosts[seat.application as usize][seat.member as usize]
     }
 
     /// The other direction.

@@ -1,9 +1,6 @@
 //! Control protocols: agents at hosts, and how their messages travel.
 
-use std::fmt::Debug;
-
-use shallows_core::control::Agent;
-use shallows_core::host::gate::Gate;
+use shallows_core::host::stack::{GateAgent, LocalAgent};
 use shallows_core::units::Time;
 use shallows_model::topology::Fabric;
 use shallows_model::{Carriage, Channel, ControlError};
@@ -35,20 +32,10 @@ pub struct AgentSetup {
 #[derive(Debug)]
 pub enum HostAgent {
     /// It sees messages only.
-    Alone(Box<dyn LoneAgent>),
+    Alone(Box<dyn LocalAgent>),
     /// It is also a gate of its host, after those of [`HostSetup`](shallows_model::HostSetup).
-    Gate(Box<dyn GateAgent>),
+    Gate(Box<dyn GateAgent<Ticket>>),
 }
-
-/// An agent of the simulator without a gate.
-pub trait LoneAgent: Agent + Debug + Send {}
-
-impl<T: Agent + Debug + Send> LoneAgent for T {}
-
-/// An agent of the simulator that is a gate too.
-pub trait GateAgent: Agent + Gate<Ticket> + Debug + Send {}
-
-impl<T: Agent + Gate<Ticket> + Debug + Send> GateAgent for T {}
 
 /// Messages that take less keep a run on one thread, and all its events in order.
 const SHORT: Time = Time::from_us(1);

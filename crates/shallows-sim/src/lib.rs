@@ -6,6 +6,7 @@ mod applications;
 mod control;
 mod density;
 mod engine;
+mod execution;
 mod layers;
 mod network;
 mod packet;
@@ -23,7 +24,7 @@ mod xco;
 use shallows_model::{barriers, hosts, interrupt, ports, routing, topology, transport, workload};
 
 pub use applications::Latency;
-pub use control::{AgentSetup, Control, GateAgent, HostAgent, LoneAgent};
+pub use control::{AgentSetup, Control, HostAgent};
 pub use layers::{Engine, EngineChoice, NoLayers};
 pub use shard::PauseStats;
 pub use simulation::{

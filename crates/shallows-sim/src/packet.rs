@@ -2,7 +2,7 @@
 
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{Ack, SackBlocks, Segment};
+use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment};
 use shallows_core::units::Time;
 
 use crate::ticket::{Header, Ticket};
@@ -33,6 +33,8 @@ impl Flags {
     const SACK: u8 = 32;
     const DATAGRAM: u8 = 64;
     const CONTROL: u8 = 128;
+    /// The lower of two bits for the kind of an ACK, which is no retransmission and has no CWR.
+    const KIND: u32 = 2;
 
     fn set(condition: bool, flag: u8) -> u8 {
         if condition { flag } else { 0 }
@@ -100,7 +102,8 @@ impl Packet {
         let flags = Flags::ACK
             | Flags::set(ack.syn, Flags::SYN)
             | Flags::set(ack.ece, Flags::ECE)
-            | Flags::set(selective.is_some(), Flags::SACK);
+            | Flags::set(selective.is_some(), Flags::SACK)
+            | (ack.kind as u8) << Flags::KIND;
         Self {
             seq: ack.ack,
             sent_at: ack.echo,
@@ -248,6 +251,12 @@ impl Packet {
         }
     }
 
+    /// Returns whether it is a packet with data of a reliable transport.
+    #[inline]
+    pub(crate) fn is_data(&self) -> bool {
+        !self.has(Flags::ACK | Flags::DATAGRAM | Flags::CONTROL)
+    }
+
     #[inline]
     pub(crate) fn is_ack(&self) -> bool {
         self.has(Flags::ACK)
@@ -302,6 +311,10 @@ impl Packet {
             None => (SackBlocks::default(), Time::from_ps(self.extra)),
         };
         Ack {
+            kind: match self.ticket.flags() >> Flags::KIND & 3 {
+                0 => AckKind::Ack,
+                kind => rare_kind(kind),
+            },
             ack: self.seq,
             echo: self.sent_at,
             one_way_delay,
@@ -310,6 +323,17 @@ impl Packet {
             syn: self.has(Flags::SYN),
             ect: self.ecn() != Ecn::NotEct,
         }
+    }
+}
+
+/// The kind of an ACK that TCP does not have.
+#[cold]
+fn rare_kind(kind: u8) -> AckKind {
+    const NAK: u8 = AckKind::Nak as u8;
+    if kind == NAK {
+        AckKind::Nak
+    } else {
+        AckKind::Cnp
     }
 }
 

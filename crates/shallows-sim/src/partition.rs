@@ -4,12 +4,18 @@
 //! to. A packet that crosses from one part to another is at least the *lookahead* on its way, so a
 //! part may run that far ahead of the others. Where hosts have much longer cables than switches
 //! have to each other, hosts are parts of their own: threads then wait for each other far less.
+//!
+//! In [layers](crate::layers) lookaheads do not matter, but how many packets cross, and in how many
+//! layers. So ports go with the hosts below them, those that lead down too: in a leaf-spine and in
+//! a fat-tree packets cross once, at the top.
+
+use std::collections::BTreeMap;
 
 use shallows_core::units::{Bytes, Time};
 
 use crate::network::lag;
 use crate::ports::PortSetup;
-use crate::topology::{Fabric, Node};
+use crate::topology::{Fabric, HostLocation, Link, Node};
 
 /// A fabric in parts.
 #[derive(Clone, Debug)]
@@ -41,20 +47,37 @@ impl Partition {
             let hosts: Vec<u32> = racks.map(|rack| switches[rack]).collect();
             (switches, hosts)
         };
-        let mut links = vec![Vec::new(); parts as usize];
-        let mut places = Vec::with_capacity(fabric.links().len());
-        for (number, link) in (0..).zip(fabric.links()) {
-            let part = match link.from {
-                Node::Host(host) => hosts[host as usize],
-                Node::Switch(switch) => switches[switch as usize],
-            };
-            let of_part = &mut links[part as usize];
-            places.push((part, of_part.len() as u32));
-            of_part.push(number);
-        }
+        let part_of = |_: u32, link: &Link| match link.from {
+            Node::Host(host) => hosts[host as usize],
+            Node::Switch(switch) => switches[switch as usize],
+        };
+        let (links, places) = place_links(fabric, parts, part_of);
         Self {
             hosts,
             switches,
+            links,
+            places,
+        }
+    }
+
+    /// At most `most` parts with about the same work, for windows and layers: both links of a host
+    /// are in its part.
+    pub(crate) fn in_layers(fabric: &Fabric, most: u32) -> Self {
+        let parts = most.clamp(1, fabric.hosts().max(1));
+        let hosts = divide_hosts(fabric, parts);
+        let homes = homes(fabric, &hosts);
+        let part_of = |number: u32, link: &Link| match (link.from, link.to) {
+            (Node::Host(host), _) | (_, Node::Host(host)) => hosts[host as usize],
+            (Node::Switch(from), Node::Switch(to)) => {
+                let home = homes[from as usize].or(homes[to as usize]);
+                let all = fabric.links().len() as u64;
+                home.unwrap_or((u64::from(number) * u64::from(parts) / all) as u32)
+            }
+        };
+        let (links, places) = place_links(fabric, parts, part_of);
+        Self {
+            switches: homes.into_iter().map(Option::unwrap_or_default).collect(),
+            hosts,
             links,
             places,
         }
@@ -108,6 +131,93 @@ impl Partition {
         }
         lookaheads
     }
+}
+
+/// The links of each part, and the part of each link with its position there.
+type Links = (Vec<Vec<u32>>, Vec<(u32, u32)>);
+
+fn place_links(fabric: &Fabric, parts: u32, part_of: impl Fn(u32, &Link) -> u32) -> Links {
+    let mut links = vec![Vec::new(); parts as usize];
+    let mut places = Vec::with_capacity(fabric.links().len());
+    for (number, link) in (0..).zip(fabric.links()) {
+        let part = part_of(number, link);
+        let of_part: &mut Vec<u32> = &mut links[part as usize];
+        places.push((part, of_part.len() as u32));
+        of_part.push(number);
+    }
+    (links, places)
+}
+
+/// The part of each host, of about the same number each: by pods, if they are even enough, else by
+/// racks, else one by one.
+fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
+    let groups: [fn(HostLocation) -> u32; 3] = [
+        |place| place.upper_pod,
+        |place| place.pod,
+        |place| place.rack,
+    ];
+    for group in groups {
+        let group = |host| group(fabric.place(host));
+        let mut first = BTreeMap::new();
+        let mut sizes = BTreeMap::new();
+        (0..fabric.hosts()).for_each(|host| *sizes.entry(group(host)).or_insert(0) += 1);
+        let mut before = 0;
+        for (&group, size) in &sizes {
+            first.insert(group, share(fabric, before, parts));
+            before += size;
+        }
+        let hosts: Vec<u32> = (0..fabric.hosts())
+            .map(|host| first[&group(host)])
+            .collect();
+        let mut weights = vec![0u64; parts as usize];
+        hosts.iter().for_each(|&part| weights[part as usize] += 1);
+        let most = weights.into_iter().max().unwrap_or_default();
+        if most * u64::from(parts) * 10 <= u64::from(fabric.hosts()) * 11 {
+            return hosts;
+        }
+    }
+    let one_by_one = (0..fabric.hosts()).map(|host| share(fabric, host, parts));
+    one_by_one.collect()
+}
+
+/// For each switch, the part that all hosts below it are in, if they are in one.
+fn homes(fabric: &Fabric, hosts: &[u32]) -> Vec<Option<u32>> {
+    /// The parts of those below a switch, as far as they are known.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Below {
+        Unknown,
+        One(u32),
+        Several,
+    }
+    let mut known = vec![Below::Unknown; fabric.switches() as usize];
+    loop {
+        let mut next = known.clone();
+        for link in fabric.links() {
+            let Node::Switch(to) = link.to else {
+                continue;
+            };
+            let from = match link.from {
+                Node::Host(host) => Below::One(hosts[host as usize]),
+                Node::Switch(from) => known[from as usize],
+            };
+            let is_new = known[to as usize] == Below::Unknown && from != Below::Unknown;
+            let seen = &mut next[to as usize];
+            if is_new && *seen == Below::Unknown {
+                *seen = from;
+            } else if is_new && *seen != from {
+                *seen = Below::Several;
+            }
+        }
+        if next == known {
+            break;
+        }
+        known = next;
+    }
+    let home = |below| match below {
+        Below::One(part) => Some(part),
+        Below::Unknown | Below::Several => None,
+    };
+    known.into_iter().map(home).collect()
 }
 
 /// Returns whether the shortest cable of a host is much longer than the shortest between switches.

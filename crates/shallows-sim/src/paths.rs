@@ -7,6 +7,9 @@ use rustc_hash::{FxHashMap, FxHasher};
 /// Set in what ends a path: the packet is at its host. The rest is the link of the host's NIC.
 pub(crate) const ARRIVED: u32 = 1 << 31;
 
+/// Set in place of the number of a port that another part has. The rest is that part.
+pub(crate) const FOREIGN: u32 = 1 << 30;
+
 /// All paths, one after the other; a packet holds the position of its next link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use shallows_core::application::{ApplicationError, Protocol};
 use shallows_core::host::qjump::LimiterConfig;
+use shallows_core::host::stack::{HostStack, Seat};
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
@@ -15,15 +16,14 @@ use crate::applications::{ApplicationPlan, PlannedConnection};
 use crate::control::{AgentSetup, Control, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::layers::{EngineChoice, LayerPlan, NoLayers};
+use crate::layers::EngineChoice;
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::ports::PortSetup;
 use crate::routing::{Router, Selection, selectors};
-use crate::shard::{
-    AgentPlace, ControlPlan, HostGate, HostPlace, HostState, Hosts, LocalAgent, LocalPart,
-};
+use crate::shard::{ControlPlan, HostPlace, Hosts};
 use crate::simulation::{Settings, SetupError};
+use crate::ticket::Ticket;
 use crate::topology::Fabric;
 use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::Watch;
@@ -127,44 +127,27 @@ impl Setup {
         self.threads
     }
 
-    /// The layers that the run goes by, or why it goes by the event queue. `fits` says what was
-    /// found before the agents moved to their hosts.
-    pub(crate) fn layers(
+    /// Puts the gates in their hosts that need no controller.
+    pub(crate) fn add_gates(
         &self,
-        fits: Result<(), NoLayers>,
-        threads: u32,
-        (paths, smallest): (&Paths, u32),
-    ) -> Result<Result<LayerPlan, NoLayers>, NoLayers> {
-        let plan = fits.and_then(|()| LayerPlan::new(self, paths, smallest));
-        match self.engine {
-            EngineChoice::Events => Ok(Err(NoLayers::Demanded)),
-            EngineChoice::Layers => plan.map(Ok),
-            EngineChoice::Automatic => {
-                Ok(plan.and_then(|plan| plan.pays(self, threads).map(|()| plan)))
-            }
-        }
-    }
-
-    /// The hosts that have gates.
-    pub(crate) fn gates(
-        &self,
+        hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
         interrupt: Interrupt<'_>,
-    ) -> Result<BTreeMap<u32, HostState>, SetupError> {
-        let mut hosts = BTreeMap::new();
+    ) -> Result<(), SetupError> {
         if let Some(qjump) = &self.hosts.qjump {
-            let mut limits = qjump.limits(&self.fabric)?;
-            limits.framing = self.ports.hosts.framing;
             if qjump.automatic.is_some() && self.hosts.stages.is_some() {
                 return Err(QjumpError::TwoChoices("stages").into());
             }
-            self.check_levels(&limits, interrupt)?;
-            for host in 0..self.fabric.hosts() {
-                let gate = Box::new(qjump.gate(&limits, host, self.seed)?);
-                let state: &mut HostState = hosts.entry(host).or_default();
-                state.gates.push(HostGate::Qjump(gate));
+            self.check_levels(&qjump.limits(&self.fabric)?, interrupt)?;
+        }
+        let framing = self.ports.hosts.framing;
+        let gates = self.hosts.gates(&self.fabric, framing, self.seed)?;
+        for (host, gates) in (0..).zip(gates) {
+            for gate in gates {
+                let gate = gate.build().map_err(QjumpError::from)?;
+                hosts.entry(host).or_default().add_gate(gate);
             }
         }
-        Ok(hosts)
+        Ok(())
     }
 
     /// Gives each TCP flow the level of its size, where hosts choose levels by size.
@@ -175,15 +158,15 @@ impl Setup {
         }
     }
 
-    /// Puts the connections of applications after the flows; gives the parts of their hosts.
+    /// Puts the parts of applications in their hosts, and their connections after the flows.
     pub(crate) fn add_applications(
         &mut self,
-    ) -> Result<(ApplicationPlan, Vec<LocalPart>), ApplicationError> {
+        stacks: &mut BTreeMap<u32, HostStack<Ticket>>,
+    ) -> Result<ApplicationPlan, ApplicationError> {
         let mut plan = ApplicationPlan {
             first_slot: self.workload.flows.len() as u32,
             ..ApplicationPlan::default()
         };
-        let mut parts = Vec::new();
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
             let hosts = &application.hosts;
             let own = application.plan()?;
@@ -206,29 +189,34 @@ impl Setup {
                 let lanes = [lane(from, to), lane(to, from)];
                 Arc::make_mut(&mut self.workload).flows.extend(lanes);
             }
-            let of_members = (0..).zip(hosts).zip(own.parts);
-            let part = |((member, &host), part)| LocalPart::new(number, member, host, part);
-            parts.extend(of_members.map(part));
+            for ((member, &host), part) in (0..).zip(hosts).zip(own.parts) {
+                let application = number;
+                let seat = Seat {
+                    application,
+                    member,
+                };
+                stacks.entry(host).or_default().add_member(seat, part);
+            }
+            plan.hosts.push(application.hosts);
         }
-        Ok((plan, parts))
+        Ok(plan)
     }
 
     /// Puts the agents in their hosts, and the channels between them after the flows.
-    pub(crate) fn add_agents(&mut self, hosts: &mut BTreeMap<u32, HostState>) -> ControlPlan {
+    pub(crate) fn add_agents(
+        &mut self,
+        hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
+    ) -> ControlPlan {
         let is_immediate = self.control.is_immediate();
         let control = &mut self.control;
         let agents = mem::take(&mut control.agents);
         let at: Vec<u32> = agents.iter().map(|agent| agent.host).collect();
         for (address, AgentSetup { host, agent }) in (0..).zip(agents) {
-            let state = hosts.entry(host).or_default();
-            let place = match agent {
-                HostAgent::Alone(agent) => AgentPlace::Alone(agent),
-                HostAgent::Gate(agent) => {
-                    state.gates.push(HostGate::Agent(agent));
-                    AgentPlace::Gate(state.gates.len() - 1)
-                }
-            };
-            state.agents.push(LocalAgent::new(address, place));
+            let stack = hosts.entry(host).or_default();
+            match agent {
+                HostAgent::Alone(agent) => stack.add_agent(address, agent),
+                HostAgent::Gate(agent) => stack.add_gate_agent(address, agent),
+            }
         }
         let first_slot = self.workload.flows.len() as u32;
         let channel = |channel: &Channel| FlowSpec {
@@ -311,8 +299,14 @@ impl Setup {
         special.chain(others).fold(self.transport.header, u32::min)
     }
 
-    fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
+    pub(crate) fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
         TransportOverride::choose(&self.overrides, &self.transport, flow)
+    }
+
+    /// Returns whether some connections are paced.
+    pub(crate) fn has_pace(&self) -> bool {
+        let special = self.overrides.iter().map(|special| &special.transport);
+        special.chain([&self.transport]).any(TcpConfig::is_paced)
     }
 
     /// All paths in use, and where those of each flow begin.
@@ -373,8 +367,10 @@ impl Setup {
 /// Shard and NIC port of each host.
 pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
     let place = |host| {
-        let (part, port) = partition.place(fabric.uplink(host));
-        HostPlace { part, port }
+        let uplink = fabric.uplink(host);
+        let (part, port) = partition.place(uplink);
+        let rate = fabric.link(uplink).rate;
+        HostPlace { part, port, rate }
     };
     (0..fabric.hosts()).map(place).collect()
 }
@@ -383,7 +379,7 @@ pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
 pub(crate) fn take_hosts(
     part: u32,
     places: &[HostPlace],
-    hosts: &mut BTreeMap<u32, HostState>,
+    hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
 ) -> Hosts {
     let own = (0..).zip(places).filter(|(_, place)| place.part == part);
     own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))

@@ -1,6 +1,7 @@
 //! A run: hosts with their connections, on a network.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io;
 use std::mem;
 use std::sync::Arc;
@@ -11,20 +12,21 @@ use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::host::udp::{self, ConfigError as UdpError};
 use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::ConfigError as TcpError;
+use shallows_core::transport::SendingEnd as _;
 use shallows_core::units::{Bytes, Time};
 use shallows_model::{Barriers, ControlError, LinkChange, Model};
 use thiserror::Error;
 
 use crate::applications::Latency;
 use crate::control::Control;
-use crate::density;
+use crate::execution::{self, Traffic};
 use crate::hosts::QjumpError;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{self, Engine, EngineChoice, NoLayers};
 use crate::network::Network;
-use crate::parallel::{Crew, DENSE};
+use crate::parallel::Crew;
 use crate::partition::Partition;
-use crate::paths::{ARRIVED, Paths};
+use crate::paths::{FOREIGN, Paths};
 use crate::routing::{NoPath, Router, selectors};
 use crate::setup::{Setup, places, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
@@ -76,9 +78,9 @@ pub enum SetupError {
     #[error("qjump: {0}")]
     Limits(#[from] QjumpError),
     /// A flow of which no packet passes the limits, not even an ACK.
-    #[error("qjump: packets of {size} bytes at level {level} of flow {flow} never pass: {}", match .allotment {
-        Some(bytes) => format!("the level may send {bytes} an epoch"),
-        None => "there is no such level".to_owned(),
+    #[error("qjump: packets of {size} bytes of flow {flow}, service {level}, never pass: {}", match .allotment {
+        Some(bytes) => format!("the service may send {bytes} per epoch"),
+        None => "it has no limit in levels".to_owned(),
     })]
     NeverPasses {
         /// Its number.
@@ -265,29 +267,24 @@ impl Simulation {
         let flows = setup.workload.flows.len();
         let names = setup.applications.iter().map(|of| of.name.clone());
         let names: Vec<String> = names.collect();
-        let (applications, parts) = setup.add_applications()?;
-        let mut hosts = setup.gates(interrupt)?;
-        for part in parts {
-            hosts.entry(part.host).or_default().parts.push(part);
-        }
+        let mut hosts = BTreeMap::new();
+        let applications = setup.add_applications(&mut hosts)?;
+        setup.add_gates(&mut hosts, interrupt)?;
         setup.control.check(&setup.fabric)?;
-        let (mut threads, delay) = (setup.usable_threads(), setup.control.delay());
+        let (threads, letters) = (setup.usable_threads(), setup.control.delay());
         let fits = layers::refuse(&setup);
         let control = setup.add_agents(&mut hosts);
         let (mut paths, routes) = setup.routes(interrupt)?;
         let is_fixed = setup.changes.is_empty();
-        let smallest = setup.smallest_packet(&control, &applications);
-        let (mut plan, engine) = match setup.layers(fits, threads, (&paths, smallest))? {
-            Ok(plan) => {
-                threads = 1;
-                let engine = plan.engine();
-                (Some(plan.with_letters(delay)), engine)
-            }
-            Err(reason) => (None, Engine::Events(reason)),
+        let traffic = Traffic {
+            paths: &paths,
+            routes: &routes,
+            smallest: setup.smallest_packet(&control, &applications),
+            letters,
+            has_others: !applications.connections.is_empty() || !control.hosts.is_empty(),
         };
-        let has_others = !applications.connections.is_empty() || !control.hosts.is_empty();
-        let routed = (&paths, &routes[..], has_others);
-        let (partition, lookaheads) = divide(&setup, threads, smallest, delay, routed);
+        let execution = execution::choose(&setup, fits, threads, traffic)?;
+        let (partition, mut plans) = (execution.partition, execution.layers.into_iter());
         let watched = watched_links(&setup, &partition);
         let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
         let warm_ups = setup.warm_ups((&paths, &routes), interrupt)?;
@@ -296,9 +293,11 @@ impl Simulation {
             router: setup.router.clone(),
             routes,
         });
+        let has_pace = setup.has_pace();
         let world = Arc::new(World {
             warm_ups,
             workload: setup.workload,
+            has_pace,
             transport: setup.transport,
             overrides: setup.overrides,
             connections: setup.connections,
@@ -335,13 +334,13 @@ impl Simulation {
                 watched: watched.clone(),
                 keeps: (setup.watch.rtt, setup.watch.drops),
                 pauses: pauses.take(),
-                layers: plan.take(),
+                layers: plans.next(),
                 starting: world.workload.timed().filter(local).collect(),
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
             }))
         };
         let shards: Result<Vec<_>, SetupError> = (0..partition.parts()).map(make).collect();
-        let crew = Crew::new(&lookaheads, setup.engine).map_err(Arc::new)?;
+        let crew = Crew::new(&execution.ties, setup.engine).map_err(Arc::new)?;
         setup.changes.sort_by_key(|change| Reverse(change.at));
         Ok(Self {
             shards: shards?,
@@ -351,7 +350,7 @@ impl Simulation {
             uplinks: setup.fabric.uplinks(),
             partition,
             crew,
-            engine,
+            engine: execution.engine,
             router: setup.router,
             paths: if is_fixed { Paths::default() } else { paths },
             routes: kept_routes,
@@ -499,7 +498,7 @@ impl Simulation {
 
     /// Events that several threads have handled at once. Those of sparse traffic run on one.
     pub fn shared_events(&self) -> u64 {
-        self.crew.as_ref().map_or(0, Crew::shared)
+        self.crew.as_ref().map_or(0, Crew::together)
     }
 
     /// Progress of the run.
@@ -572,14 +571,15 @@ impl Simulation {
     }
 
     fn latencies_of_applications(&self) -> impl Iterator<Item = Latency<'_>> {
-        let parts = self.shards.iter().flat_map(Shard::parts);
-        let mut parts: Vec<_> = parts.collect();
-        parts.sort_by_key(|part| (part.application, part.member));
-        parts.into_iter().flat_map(|part| {
-            let application = &self.applications[part.application as usize];
-            part.samples.iter().map(move |sample| Latency {
+        let members = self.shards.iter().flat_map(Shard::members);
+        let mut members: Vec<_> = members.collect();
+        members.sort_by_key(|member| (member.seat().application, member.seat().member));
+        members.into_iter().flat_map(|member| {
+            let application = &self.applications[member.seat().application as usize];
+            let host = self.world.applications.host(member.seat());
+            member.samples().iter().map(move |sample| Latency {
                 application,
-                host: part.host,
+                host,
                 name: sample.name,
                 start: sample.start,
                 latency: sample.latency,
@@ -606,39 +606,13 @@ impl Simulation {
     }
 }
 
-/// The parts of the fabric, and how long a packet or a message from each is at least on its way to
-/// each. There is one part where several would wait for each other longer than they work.
-fn divide(
-    setup: &Setup,
-    threads: u32,
-    smallest: u32,
-    message_delay: Option<Time>,
-    (paths, routes, has_other_traffic): (&Paths, &[[u32; 2]], bool),
-) -> (Partition, Vec<Vec<Time>>) {
-    let partition = Partition::new(&setup.fabric, threads);
-    let mut lookaheads = partition.lookaheads(&setup.fabric, &setup.ports, smallest);
-    if let Some(delay) = message_delay {
-        (lookaheads.iter_mut().flatten()).for_each(|least| *least = delay.min(*least));
-    }
-    let parts = partition.parts();
-    if parts > 1 && setup.engine == EngineChoice::Automatic {
-        let least = lookaheads.iter().flatten().copied().min();
-        let least = least.unwrap_or(Time::ZERO);
-        let packets = density::packets_in(least, setup, (paths, routes), has_other_traffic);
-        if packets < (DENSE * u64::from(parts)) as f64 {
-            return (Partition::new(&setup.fabric, 1), vec![vec![Time::MAX]]);
-        }
-    }
-    (partition, lookaheads)
-}
-
 /// The paths as a part sees them, by the numbers of its own ports.
 fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
     match partition.parts() {
         1 => paths.clone(),
         _ => paths.renamed(|link| match partition.place(link) {
             (of, place) if of == part => place,
-            _ => !ARRIVED,
+            (other, _) => FOREIGN | other,
         }),
     }
 }

@@ -8,7 +8,7 @@ use shallows_core::packet::Ecn;
 use shallows_core::port::DropReason;
 use shallows_core::random::Coin;
 use shallows_core::tcp::{Ack, Segment};
-use shallows_core::units::{Bytes, Rate, Time};
+use shallows_core::units::{Bytes, Time};
 
 use crate::engine::SLOT;
 use crate::partition::Partition;
@@ -106,6 +106,8 @@ pub struct CapturedPacket {
     pub ecn: Ecn,
     /// Content of the packet.
     pub content: Content,
+    /// Bytes of data in a full packet of its connection, if that is RoCE.
+    pub roce_segment: Option<u32>,
 }
 
 /// Content of a packet.
@@ -135,11 +137,10 @@ pub(crate) struct Watched {
     pub(crate) to: u32,
     /// From the last bit's departure until the receiver has the packet.
     pub(crate) delay: Time,
-    pub(crate) rate: Rate,
     pub(crate) state: LinkState,
     pub(crate) sojourn: bool,
     pub(crate) captured: bool,
-    /// True if its host must know when datagrams leave it.
+    /// True if senders of its host follow what leaves it.
     pub(crate) departures: bool,
     pub(crate) order: Order,
     fault: Fault,
@@ -162,34 +163,42 @@ impl Watched {
 /// The links of a run that something happens to.
 pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<u32, Watched> {
     let (fabric, watch, workload) = (&setup.fabric, &setup.watch, &setup.workload);
-    let mut smallest_datagrams: BTreeMap<u32, u32> = BTreeMap::new();
-    for datagrams in &workload.datagrams {
-        let uplink = fabric.uplink(workload.flows[datagrams.flow as usize].src);
-        let size = workload.streams[datagrams.stream as usize].smallest_packet();
-        let smallest = smallest_datagrams.entry(uplink).or_insert(size);
+    // The NICs whose departures senders follow, with the smallest packets of these.
+    let mut followed: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut follow = |host: u32, size: u32| {
+        let smallest = followed.entry(fabric.uplink(host)).or_insert(size);
         *smallest = size.min(*smallest);
+    };
+    for datagrams in &workload.datagrams {
+        let src = workload.flows[datagrams.flow as usize].src;
+        let size = workload.streams[datagrams.stream as usize].smallest_packet();
+        follow(src, size);
+    }
+    if setup.has_pace() {
+        for flow in &workload.flows {
+            let transport = setup.transport(flow);
+            if transport.is_paced() {
+                follow(flow.src, transport.header + 1);
+            }
+        }
     }
     let observed: BTreeSet<u32> = watch.sojourn.union(&watch.captured).copied().collect();
     let changed = setup.changes.iter().map(|change| change.link);
     let faulty: BTreeSet<u32> = setup.faults.keys().copied().chain(changed).collect();
-    let links = observed
-        .iter()
-        .chain(&faulty)
-        .chain(smallest_datagrams.keys());
+    let links = observed.iter().chain(&faulty).chain(followed.keys());
     let watched = |link: u32| {
         let rate = fabric.link(link).rate;
         // What a host hears of a departure in this slot, it acts on in a later one.
-        let hears_late = smallest_datagrams
+        let hears_late = followed
             .get(&link)
             .is_none_or(|&size| rate.transmission_time(Bytes::new(u64::from(size))) > SLOT);
         Watched {
             to: partition.part_of(fabric.link(link).to),
             delay: setup.ports.delay(fabric, link),
-            rate,
             state: LinkState::Up,
             sojourn: watch.sojourn.contains(&link),
             captured: watch.captured.contains(&link),
-            departures: smallest_datagrams.contains_key(&link),
+            departures: followed.contains_key(&link),
             order: if watch.captured.contains(&link) || faulty.contains(&link) || !hears_late {
                 Order::Strict
             } else {

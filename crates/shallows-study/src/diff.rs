@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use shallows_results::compare::compare;
 use shallows_results::frame::{Cells, Frame};
 use shallows_results::interval::Interval;
+use shallows_results::read_text;
 use shallows_results::summary::Summary;
 
 use crate::table::{aligned, difference, short};
@@ -40,7 +40,7 @@ pub fn diff(first: &Path, second: &Path) -> anyhow::Result<String> {
 fn runs(first: &Path, second: &Path) -> anyhow::Result<String> {
     let scenario = |of: &Path| {
         let path = of.join("scenario.toml");
-        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        read_text(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let mut text = keys(&[("", [scenario(first)?, scenario(second)?])])?;
     let summary = |of: &Path| Summary::read_json(&of.join("summary.json"));
@@ -123,8 +123,7 @@ fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>)
 fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
     let about = |of: &Path| {
         let path = of.join("study.json");
-        let text =
-            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let about: serde_json::Value = serde_json::from_str(&text)?;
         let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
         Ok::<_, anyhow::Error>([text("scenario"), text("study"), text("build")])

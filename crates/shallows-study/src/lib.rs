@@ -22,6 +22,7 @@ pub mod overview;
 pub mod plot;
 pub mod repro;
 pub mod slurm;
+mod study;
 pub mod sweep;
 mod table;
 pub mod trace;

@@ -253,6 +253,8 @@ impl Submission<'_> {
 
     /// Writes a round and hands it to Slurm.
     fn begin(&self, tasks: Vec<Task>, cluster: &Cluster, attempt: usize) -> anyhow::Result<()> {
+        // First, since it fails without Slurm.
+        let count = cluster.tasks.map_or_else(|| usual_tasks(cluster), Ok)?;
         let number = self.rounds()?.len();
         let directory = std::path::absolute(self.directory.join(format!("round-{number}")))?;
         fs::create_dir_all(directory.join("log"))?;
@@ -262,7 +264,6 @@ impl Submission<'_> {
             &format!("{}\n", store.display()),
         )?;
         let (binary, hash) = self.binary()?;
-        let count = cluster.tasks.map_or_else(|| usual_tasks(cluster), Ok)?;
         let shares = share(tasks, count.clamp(1, MOST_TASKS));
         for (index, share) in shares.iter().enumerate() {
             let json = serde_json::to_string(share)?;
@@ -423,7 +424,7 @@ pub fn next_round(round: &Path) -> Result<usize, Failure> {
     let count = missing.len();
     if count > 0 {
         if finished.attempt >= MOST_ATTEMPTS {
-            let words = "runs are missing after so many rounds; see the logs, then submit again";
+            let words = "runs are missing after the last round; see the logs, then submit again";
             return Err(anyhow::anyhow!("{count} {words}").into());
         }
         submission.begin(missing, &finished.cluster, finished.attempt + 1)?;

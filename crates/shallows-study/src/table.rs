@@ -4,8 +4,19 @@ use std::fmt::Write as _;
 
 use shallows_results::interval::Interval;
 
-/// A ratio as a difference in percent, with half of its confidence interval.
+/// Ratio from which a difference is written as a factor.
+const FACTOR: f64 = 10.0;
+
+/// A ratio as a difference in percent, or as a factor if it is large, with half of its confidence
+/// interval.
 pub(crate) fn difference(ratio: Interval) -> String {
+    if ratio.mean >= FACTOR {
+        let mean = format!("x{}", short(ratio.mean));
+        return match ratio.count {
+            1 => mean,
+            _ => format!("{mean} ±{}", rough(ratio.half())),
+        };
+    }
     let percent = |share: f64| 100.0 * share;
     let mean = format!("{:+.1}%", percent(ratio.mean - 1.0));
     match ratio.count {
@@ -16,9 +27,18 @@ pub(crate) fn difference(ratio: Interval) -> String {
 
 /// A number with four digits, or all that are before the point.
 pub(crate) fn short(number: f64) -> String {
+    with_digits(number, 4)
+}
+
+/// A number with two digits, or all that are before the point: an error bar.
+pub(crate) fn rough(number: f64) -> String {
+    with_digits(number, 2)
+}
+
+fn with_digits(number: f64, count: i32) -> String {
     let digits = match number.abs() {
         0.0 => 0,
-        some => 3 - some.log10().floor() as i32,
+        some => count - 1 - some.log10().floor() as i32,
     };
     let text = format!("{number:.*}", digits.clamp(0, 6) as usize);
     if text.contains('.') {
@@ -57,6 +77,7 @@ mod tests {
     fn numbers_have_four_digits() {
         let shown = [0.0, 0.012_345_67, 1.5, 12.345, 123_456.7, -2.0, 1e-9].map(short);
         assert_eq!(shown, ["0", "0.01235", "1.5", "12.35", "123457", "-2", "0"]);
+        assert_eq!([0.7393, 12.9, 103.6].map(rough), ["0.74", "13", "104"]);
     }
 
     #[test]
@@ -64,5 +85,6 @@ mod tests {
         let ratio = Interval::of(&[1.1, 1.2, 1.3]).unwrap();
         assert_eq!(difference(ratio), "+20.0% ±24.8");
         assert_eq!(difference(Interval::of(&[0.5]).unwrap()), "-50.0%");
+        assert_eq!(difference(Interval::of(&[1104.8]).unwrap()), "x1105");
     }
 }

@@ -105,7 +105,7 @@ struct Round {
 
 /// Cost of a large fabric compared with workload A.
 #[derive(Debug, Serialize)]
-struct Scale {
+struct LargeFabric {
     hosts: u64,
     packet_hops: u64,
     hops_per_cpu_s: f64,
@@ -181,7 +181,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
         }
         lines.push(line);
     }
-    let scale = Scale::measure(lines[0].hops_per_cpu_s)?;
+    let scale = LargeFabric::measure(lines[0].hops_per_cpu_s)?;
     if !args.json {
         output::print(&scale.to_string())?;
         return Ok(());
@@ -407,7 +407,7 @@ fn sorted(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     numbers
 }
 
-impl Scale {
+impl LargeFabric {
     fn measure(hops_per_cpu_s_of_a: f64) -> anyhow::Result<Self> {
         let large = measure_apart(Reference::Large, 1)?;
         let idle = printed(start(Reference::Idle, 1)?)?;

@@ -167,6 +167,12 @@ pub(crate) struct RunArgs {
     /// With --vary, a metric to compare, such as small.p99 or drops.
     #[arg(long, value_name = "METRIC", requires = "vary")]
     pub(crate) metric: Vec<String>,
+    /// With --vary, the width of figures: of a screen, or of one or two columns of a paper.
+    #[arg(long, value_enum, value_name = "WIDTH", requires = "vary")]
+    pub(crate) width: Option<crate::plot::FigureWidth>,
+    /// With --vary, leave out title and note of figures, for those that have a caption.
+    #[arg(long, requires = "vary")]
+    pub(crate) no_title: bool,
     /// List of flows that replaces the scenario's workload (columns start_s, src, dst, bytes,
     /// service).
     #[arg(long, value_name = "FILE.csv")]
@@ -277,9 +283,13 @@ pub(crate) struct StudyArgs {
     /// Number of parallel runs (default: one per core).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Set a key in every run; settings of axes win.
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Set a key in every run, or in those at one point of an axis: mq-ecn:KEY=VALUE. It overrides
+    /// the study's settings.
+    #[arg(long, value_name = "[POINT:]KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Run the version that the study's [quick] table describes.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Use seeds 1 to N instead of the study's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
@@ -433,6 +443,8 @@ pub(crate) struct ReproArgs {
     pub(crate) show: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) look: crate::plot::LookArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,7 +8,7 @@ use shallows_results::RunRecord;
 use shallows_run::Interrupt;
 use shallows_study::explain::{Question, explain as answer};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, check_results};
 use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
 use crate::progress::ProgressLine;
@@ -33,6 +33,7 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) fn explain(args: &ExplainArgs, registry: &Registry) -> Result<(), Failure> {
+    check_results(&args.run)?;
     let interrupted = watch_for_ctrl_c()?;
     let question = Question {
         flow: args.flow,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use shallows_core::port::ClassifierConfig;
+use shallows_core::units::Rate;
 use shallows_model::workload::{FlowSpec, OfferedLoad};
 use shallows_results::summary::Summary;
 use shallows_run::RunPlan;
@@ -18,6 +19,7 @@ pub(crate) fn notes(plan: &RunPlan, summary: &Summary) -> String {
         tail(plan, summary),
         background(plan, summary),
         shared_queues(plan),
+        over_limit(plan, summary),
     ];
     found
         .into_iter()
@@ -33,7 +35,7 @@ fn overload(loads: &[OfferedLoad]) -> Option<String> {
     let percent = 100.0 * load.requested;
     Some(format!(
         "a load of {percent:.0}% exceeds the capacity, so queues and completion times grow with the \
-         length of the run (load = 0.6 is 60%)"
+         length of the run"
     ))
 }
 
@@ -99,9 +101,37 @@ fn shared_queues(plan: &RunPlan) -> Option<String> {
     if beyond.is_empty() {
         return None;
     }
+    let (noun, verb) = match beyond.len() {
+        1 => ("service", "shares"),
+        _ => ("services", "share"),
+    };
     Some(format!(
-        "ports have {} queues: services {} share the last one with service {last}",
+        "ports have {} queues: {noun} {} {verb} the last one with service {last}",
         port.queues,
         beyond.join(", ")
+    ))
+}
+
+/// Drops at QJUMP's limiters, with the limit of the service that lost most.
+fn over_limit(plan: &RunPlan, summary: &Summary) -> Option<String> {
+    let most = (summary.facts.over_limit.iter()).max_by_key(|of| of.packets)?;
+    let qjump = plan.scenario.config.hosts.qjump.as_ref()?;
+    let limits = qjump.limits(&plan.fabric).ok()?;
+    let may = match limits.levels.get(usize::from(most.service)) {
+        Some(bytes) if qjump.automatic.is_none() => {
+            let rate = Rate::from_bytes_per(*bytes, limits.epoch);
+            let mbps = rate.bps() as f64 / 1e6;
+            format!(
+                ", which may send {bytes} per {} ({mbps:.0} Mbps)",
+                limits.epoch
+            )
+        }
+        _ => String::new(),
+    };
+    let packets = most.packets;
+    Some(format!(
+        "hosts dropped {packets} packets of service {} over QJUMP's limit{may}; give it more bytes, \
+         or set excess = \"hold\" in [hosts.qjump]",
+        most.service
     ))
 }

@@ -10,7 +10,7 @@ use shallows_study::Observer;
 use crate::output;
 
 /// Interval between lines of progress where the output is not a terminal.
-const EVERY: Duration = Duration::from_secs(60);
+pub(crate) const EVERY: Duration = Duration::from_secs(60);
 
 /// One line for all runs.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Progress of a run, on a terminal.
+//! Progress of a run: a line that is redrawn on a terminal, and a line per minute in a log.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,18 @@ use shallows_core::units::Time;
 use shallows_run::Observer;
 use shallows_sim::Progress;
 
-/// A line that is redrawn in place; nothing where the output is not a terminal.
+use crate::output;
+use crate::overall::EVERY;
+
+/// A line that is redrawn in place, or printed every minute where the output is not a terminal.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
     begun: Instant,
     until: Option<Time>,
     flows: usize,
+    /// Time of the last line in a log.
+    printed: Duration,
 }
 
 impl ProgressLine {
@@ -26,6 +31,7 @@ impl ProgressLine {
             begun: Instant::now(),
             until,
             flows,
+            printed: Duration::ZERO,
         }
     }
 
@@ -45,13 +51,16 @@ impl ProgressLine {
 
 impl Observer for ProgressLine {
     fn progress(&mut self, progress: &Progress) {
-        if self.bar.is_hidden() {
-            return;
-        }
         let elapsed = self.begun.elapsed();
-        self.bar.set_position(progress.done as u64);
-        let message = describe(progress, elapsed, self.fraction(progress));
-        self.bar.set_message(message);
+        let message = || describe(progress, elapsed, self.fraction(progress));
+        if !self.bar.is_hidden() {
+            self.bar.set_position(progress.done as u64);
+            self.bar.set_message(message());
+        } else if elapsed >= self.printed + EVERY {
+            let (done, flows) = (progress.done, self.flows);
+            output::note(&format!("{done}/{flows} flows, {}", message()));
+            self.printed = elapsed;
+        }
     }
 }
 

@@ -5,8 +5,9 @@ use std::thread;
 
 use anyhow::Context as _;
 use shallows_core::registry::Registry;
-use shallows_results::report::Size;
-use shallows_study::repro::{self, Request};
+use shallows_results::figure::Look;
+use shallows_results::report::{FigureOutcome, Size, Verdict, counts};
+use shallows_study::repro::{self, Listed, ListedSizes, Request};
 
 use crate::cli::ReproArgs;
 use crate::failure::Failure;
@@ -16,7 +17,8 @@ use crate::overall::Overall;
 
 pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure> {
     if args.list || args.targets.is_empty() {
-        return Ok(output::print(&repro::list(args.from.as_deref())?)?);
+        let listed = repro::list(args.from.as_deref())?;
+        return Ok(output::print(&list(&listed))?);
     }
     let request = Request {
         targets: args.targets.clone(),
@@ -36,6 +38,7 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         cluster: args.cluster.cluster(),
         registry: registry.clone(),
         record: args.record.clone(),
+        look: args.look.look(),
     };
     let (outcomes, page) = if args.show {
         repro::show(&request)?
@@ -53,14 +56,53 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         _ => repro::verdicts(&outcomes),
     };
     Ok(output::print(&format!(
-        "{claims}report: {}\n",
+        "{claims}{}report: {}\n",
+        legend(&outcomes),
         page.display()
     ))?)
 }
 
+/// Counts of the verdicts, their tolerance, and the size if it is not the paper's.
+fn legend(outcomes: &[FigureOutcome]) -> String {
+    let claims = || outcomes.iter().flat_map(|outcome| &outcome.claims);
+    let mut text = String::new();
+    let counts = counts(claims().map(|claim| (claim.verdict, !claim.marks.is_empty())));
+    if claims().any(|claim| claim.verdict != Verdict::NotMeasured) {
+        text += &format!(
+            "\n{counts}\n\
+             reproduced: within 25% of the paper's effect, or within 5% of a plain value; a bound \
+             has no slack (docs/verdicts.md)\n"
+        );
+    }
+    if outcomes.iter().any(|outcome| outcome.size == Size::Quick) {
+        text += "--quick is not the paper's size: it shows the trend, and these verdicts do not \
+                 count\n";
+    }
+    text
+}
+
+/// Papers and figures in columns: number of runs of each size, and live figures.
+fn list(listed: &[Listed]) -> String {
+    let width = listed.iter().map(|of| of.id.len()).max().unwrap_or(0);
+    let line = |id: &str, quick: &str, full: &str, live: &str, title: &str| {
+        format!("{id:width$}  {quick:>5}  {full:>5}  {live:4}  {title}\n")
+    };
+    let mut text = line("", "quick", "full", "live", "title");
+    for Listed { id, title, sizes } in listed {
+        text += &match sizes {
+            None => line(id, "", "", "", title),
+            Some(ListedSizes { quick, full, live }) => {
+                let live = if *live { "yes" } else { "" };
+                line(id, &quick.to_string(), &full.to_string(), live, title)
+            }
+        };
+    }
+    text + "\nquick, full: number of runs with --quick and at the paper's size; live: runs with --live too\n"
+}
+
 /// `shallows report`: the page of what is in a directory.
 pub(crate) fn report_on(directory: &Path) -> Result<(), Failure> {
-    let page = repro::write_report(directory)?;
+    let page = repro::write_report(directory, Look::default())?;
     Ok(output::print(&format!("report: {}\n", page.display()))?)
 }
 

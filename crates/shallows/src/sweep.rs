@@ -4,8 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
+use shallows_results::report::Size;
 use shallows_study::slurm::{self, Cluster};
-use shallows_study::sweep::{self, Look, OnTop, Outcome, Request, Study};
+use shallows_study::sweep::{self, OnTop, Outcome, Request, Study};
 
 use crate::cli::{RunArgs, StudyArgs, SweepArgs, SweepCommand};
 use crate::failure::Failure;
@@ -70,7 +72,9 @@ fn request(args: &StudyArgs, registry: &Registry) -> Result<(Study, Request), Fa
     let on_top = OnTop {
         set: run::set(&args.set),
         seeds: args.seeds,
+        size: args.quick.then_some(Size::Quick),
         registry: registry.clone(),
+        ..OnTop::default()
     };
     let study = Study::read(&args.study, &on_top)?;
     let out = args.out.clone();
@@ -97,6 +101,7 @@ pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         set: settings,
         seeds: args.seeds,
         registry: registry.clone(),
+        ..OnTop::default()
     };
     let study = Study::vary(&args.scenario, &args.vary, &on_top, &args.metric)?;
     let out = args.out.clone();
@@ -106,7 +111,10 @@ pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         out,
         threads: args.threads.map_or_else(cores, |threads| threads as usize),
         fresh: false,
-        look: Look::default(),
+        look: Look {
+            width: args.width.unwrap_or_default().width(),
+            no_title: args.no_title,
+        },
     };
     perform(&study, &request, args.json)
 }
@@ -137,5 +145,9 @@ fn words(outcome: &Outcome) -> String {
         extension == "svg" || file.ends_with("runs.parquet")
     });
     let figures: Vec<String> = figures.map(|file| file.display().to_string()).collect();
-    format!("{table}\n{legend}results: {}\n", figures.join(", "))
+    let mut claims = outcome.verdicts();
+    if !claims.is_empty() {
+        claims.insert(0, '\n');
+    }
+    format!("{table}\n{legend}{claims}results: {}\n", figures.join(", "))
 }

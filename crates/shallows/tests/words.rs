@@ -14,7 +14,10 @@ const OPENINGS: [&str; 9] = [
 ];
 
 /// Phrases of pages for users, with what to write.
-const PHRASES: [(&str, &str); 6] = [
+const PHRASES: [(&str, &str); 9] = [
+    (" in place of ", "instead of"),
+    (" beside ", "next to, compared with, in addition to"),
+    (" mended", "fixed"),
     (" so many ", "the number of"),
     (" so much ", "the amount of, or a factor"),
     (" is none;", "is not one"),

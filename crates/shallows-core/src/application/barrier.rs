@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, peers, wait,
 };
 use crate::units::{Bytes, Time};
@@ -49,7 +49,7 @@ impl BarrierConfig {
                 arrived_at: None,
                 next: Some(span.start),
                 heard: BTreeMap::new(),
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = of_clients.into_iter().map(member).collect();
@@ -69,7 +69,7 @@ struct Member {
     next: Option<Time>,
     /// Messages of each round; others may be ahead.
     heard: BTreeMap<u64, usize>,
-    desk: Desk,
+    desk: Outbox,
 }
 
 impl Member {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Action, Application, Desk, Message, Sample, Span, wait};
+use super::{Action, Application, Message, Outbox, Sample, Span, wait};
 use crate::units::Time;
 
 /// A client.
@@ -20,7 +20,7 @@ pub(super) struct Gather {
     begun: u64,
     /// Rounds under way: their beginning, and how many answers are missing.
     open: BTreeMap<u64, (Time, usize)>,
-    desk: Desk,
+    desk: Outbox,
 }
 
 /// Request to one server.
@@ -57,7 +57,7 @@ impl Gather {
             next: Some(span.start),
             begun: 0,
             open: BTreeMap::new(),
-            desk: Desk::default(),
+            desk: Outbox::default(),
         }
     }
 

@@ -281,12 +281,12 @@ impl ApplicationConfig {
 
 /// Outgoing messages and latencies to report: the state that every role has.
 #[derive(Debug, Default)]
-struct Desk {
+struct Outbox {
     outbox: VecDeque<Action>,
     samples: Vec<Sample>,
 }
 
-impl Desk {
+impl Outbox {
     fn send(&mut self, connection: u32, message: Message) {
         self.outbox.push_back(Action::Send {
             connection,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, mesh, wait, with_responders,
 };
 use crate::units::{Bytes, Time};
@@ -49,7 +49,7 @@ impl PingConfig {
                 span,
                 next: span.start,
                 left: self.count.unwrap_or(u64::MAX),
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
@@ -64,7 +64,7 @@ struct Pinger {
     span: Span,
     next: Time,
     left: u64,
-    desk: Desk,
+    desk: Outbox,
 }
 
 impl Application for Pinger {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, mesh, wait, with_responders,
 };
 use crate::random::Coin;
@@ -118,7 +118,7 @@ impl RequestsConfig {
                     .collect(),
                 made: 0,
                 coin: Coin::new(self.seed, number),
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let clients = (0..).zip(of_clients).map(client);
@@ -136,7 +136,7 @@ struct Client {
     due: Vec<(Time, u32)>,
     made: u64,
     coin: Coin,
-    desk: Desk,
+    desk: Outbox,
 }
 
 impl Client {

@@ -1,11 +1,11 @@
 //! The server of every application: answers what is asked, at once.
 
-use super::{Action, Application, Desk, Message, Sample};
+use super::{Action, Application, Message, Outbox, Sample};
 use crate::units::Time;
 
 #[derive(Debug, Default)]
 pub(super) struct Responder {
-    desk: Desk,
+    desk: Outbox,
 }
 
 impl Application for Responder {

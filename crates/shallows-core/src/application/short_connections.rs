@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, mesh, wait, with_responders,
 };
 use crate::units::{Bytes, Time};
@@ -61,7 +61,7 @@ impl ShortConnectionsConfig {
                 config: *self,
                 sequences: connections.into_iter().map(sequence).collect(),
                 span,
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
@@ -74,7 +74,7 @@ struct Client {
     config: ShortConnectionsConfig,
     sequences: Vec<Sequence>,
     span: Span,
-    desk: Desk,
+    desk: Outbox,
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, peers, wait,
 };
 use crate::units::{Bytes, Time};
@@ -52,7 +52,7 @@ impl ShuffleConfig {
                 under_way: 0,
                 done: 0,
                 next: Some(span.start),
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = of_clients.into_iter().map(member).collect();
@@ -74,7 +74,7 @@ struct Member {
     /// Shuffles that are complete.
     done: u64,
     next: Option<Time>,
-    desk: Desk,
+    desk: Outbox,
 }
 
 impl Member {

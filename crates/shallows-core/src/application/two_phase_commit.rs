@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Application, ApplicationError, Desk, Members, Message, Plan, Protocol, Sample, Span,
+    Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
     check_sizes, mesh, wait, with_responders,
 };
 use crate::units::{Bytes, Time};
@@ -62,7 +62,7 @@ impl TwoPhaseCommitConfig {
                 transaction: 0,
                 phase: None,
                 next: Some(span.start),
-                desk: Desk::default(),
+                desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
@@ -82,7 +82,7 @@ struct Coordinator {
     answered: Vec<bool>,
     /// Start of the next transaction.
     next: Option<Time>,
-    desk: Desk,
+    desk: Outbox,
 }
 
 #[derive(Clone, Copy, Debug)]

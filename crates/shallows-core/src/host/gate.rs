@@ -1,9 +1,9 @@
 //! The contract between a host's transport and its NIC.
 //!
-//! A [`Gate`] decides when the packets of one host may enter its NIC. The driver (the simulator's
-//! host, a live agent) offers every packet that the transport sends, and asks for held packets
-//! whenever the time comes that the gate named or a control message has reached it. Gates can stand
-//! in a row: what one passes or releases, the driver offers to the next.
+//! A [`Gate`] decides when the packets of one host may enter its NIC. A
+//! [`HostStack`](super::stack::HostStack) offers every packet that the transport sends, and asks for
+//! held packets whenever the time comes that the gate named or a control message has reached it.
+//! Gates can stand in a row: what one passes or releases, the stack offers to the next.
 
 use crate::packet::Packet;
 use crate::units::Time;
@@ -18,11 +18,12 @@ pub trait Gate<P: Packet> {
         let _ = (now, packet);
     }
 
-    /// Decides about a packet for the host `to`.
+    /// Decides about a packet for the host `to`, which is `None` if the driver does not know it: a
+    /// gate that holds packets by destination passes such a packet.
     ///
     /// A held packet is the gate's until [`release`](Self::release) gives it back; call that
     /// afterwards to learn when.
-    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict;
+    fn offer(&mut self, now: Time, packet: P, to: Option<u32>) -> Verdict;
 
     /// The next held packet that may leave at `now`, or when to ask again.
     ///
@@ -70,8 +71,8 @@ pub enum Release<P> {
     Packet {
         /// The packet.
         packet: P,
-        /// The host that it goes to.
-        to: u32,
+        /// The host that it goes to, as it was offered.
+        to: Option<u32>,
     },
     /// Nothing before this time.
     At(Time),

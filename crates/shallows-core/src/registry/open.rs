@@ -73,7 +73,7 @@ impl<'de, T: OpenEnum<'de>> Visitor<'de> for Reader<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         let Some(name) = map.next_key::<String>()? else {
-            return Err(A::Error::custom("wanted exactly 1 element, found 0"));
+            return Err(A::Error::custom("nothing is chosen here; name one"));
         };
         let scheme = if names::<T>().contains(&name.as_str()) {
             T::known(MapAccessDeserializer::new(Named {
@@ -86,7 +86,7 @@ impl<'de, T: OpenEnum<'de>> Visitor<'de> for Reader<T> {
         match map.next_key::<IgnoredAny>()? {
             None => Ok(scheme),
             Some(_) => Err(A::Error::custom(
-                "wanted exactly 1 element, more than 1 found",
+                "more than one is chosen here; keep one of them",
             )),
         }
     }

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::ControllerConfig;
 use crate::keyed::Keyed;
 use crate::registry::{ParameterError, UnknownName};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// Parameters of a TCP connection.
 ///
@@ -209,6 +209,7 @@ impl Keyed for ConfigError {
             | Self::NoTime(name)
             | Self::TooLong { name, .. }
             | Self::OutOfRange { name, .. } => name,
+            Self::Order { less, more } => return vec![(*less).into(), (*more).into()],
             Self::PacketTooLarge { .. } => "segment",
             Self::WindowTooLarge { .. } => "receive-window",
             Self::BeyondReceiveWindow { name, .. } => {
@@ -282,6 +283,14 @@ pub enum ConfigError {
         /// Its value.
         value: Time,
     },
+    /// A value is above one that it must not exceed.
+    #[error("{less} is more than {more}")]
+    Order {
+        /// Key of the value that must be less.
+        less: &'static str,
+        /// Key of the other.
+        more: &'static str,
+    },
     /// A time must be above zero.
     #[error("{0} must be more than 0s")]
     NoTime(&'static str),
@@ -315,6 +324,20 @@ impl TcpConfig {
     /// The receiver's way of echoing marks.
     pub fn echo(&self) -> EcnEcho {
         self.ecn.unwrap_or(self.controller.native_echo())
+    }
+
+    /// Returns whether the rate of a connection decides when its packets go. The transport is
+    /// [RoCE](crate::transport::roce) then, which has few of the keys.
+    pub fn is_paced(&self) -> bool {
+        matches!(
+            self.controller,
+            ControllerConfig::Dcqcn(_) | ControllerConfig::Timely(_)
+        )
+    }
+
+    /// Returns whether a key of this configuration has an effect.
+    pub fn uses(&self, key: &str) -> bool {
+        !self.is_paced() || ["segment", "header", "rto", "controller"].contains(&key)
     }
 
     /// Returns whether this can work. [`Sender`](super::Sender) and [`Receiver`](super::Receiver) rely on
@@ -385,6 +408,22 @@ fn refuse_too_long(name: &'static str, value: Time) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Refuses a time of zero and one without end.
+pub(crate) fn refuse_no_time(name: &'static str, value: Time) -> Result<(), ConfigError> {
+    if value == Time::ZERO {
+        return Err(ConfigError::NoTime(name));
+    }
+    refuse_too_long(name, value)
+}
+
+/// Refuses a rate of zero.
+pub(crate) fn refuse_no_rate(name: &'static str, value: Rate) -> Result<(), ConfigError> {
+    if value.bps() == 0 {
+        return Err(ConfigError::Zero(name));
+    }
+    Ok(())
+}
+
 impl RtoConfig {
     fn validate(&self) -> Result<(), ConfigError> {
         refuse_too_long("rto.maximum", self.maximum)?;
@@ -439,6 +478,8 @@ mod tests {
             ("delay-dctcp", EcnEcho::Off),
             ("ear", EcnEcho::Precise),
             ("pfabric", EcnEcho::Off),
+            ("dcqcn", EcnEcho::Off),
+            ("timely", EcnEcho::Off),
         ] {
             let config = read(&format!("controller = \"{name}\""));
             config.validate().unwrap();

@@ -39,7 +39,7 @@ pub mod config;
 pub mod congestion;
 mod ranges;
 mod receiver;
-mod rto;
+pub(crate) mod rto;
 mod sender;
 mod wire;
 
@@ -50,4 +50,4 @@ pub use config::{
 pub use congestion::ControllerConfig;
 pub use receiver::Receiver;
 pub use sender::{Sender, SenderStats};
-pub use wire::{Ack, Acks, SackBlocks, Segment};
+pub use wire::{Ack, AckKind, Acks, SackBlocks, Segment};

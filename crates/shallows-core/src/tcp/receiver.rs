@@ -12,7 +12,9 @@
 //! is read as it arrives, so the window offered never shrinks.
 
 use super::ranges::RangeSet;
-use super::{Ack, AckCount, Acks, DelayedAck, EcnEcho, Recovery, SackBlocks, Segment, TcpConfig};
+use super::{
+    Ack, AckCount, AckKind, Acks, DelayedAck, EcnEcho, Recovery, SackBlocks, Segment, TcpConfig,
+};
 use crate::packet::Ecn;
 use crate::units::Time;
 
@@ -211,6 +213,7 @@ impl Receiver {
     #[inline]
     fn ack(&self, echo: Time, one_way_delay: Time) -> Ack {
         Ack {
+            kind: AckKind::Ack,
             ack: self.next,
             echo,
             one_way_delay,

@@ -11,7 +11,7 @@ use super::RtoConfig;
 use crate::units::Time;
 
 #[derive(Clone, Debug)]
-pub(super) struct Rto {
+pub(crate) struct Rto {
     smoothed: Option<Smoothed>,
     /// With back-off, within the bounds.
     current: Time,
@@ -27,7 +27,7 @@ struct Smoothed {
 }
 
 impl Rto {
-    pub(super) fn new(config: &RtoConfig) -> Self {
+    pub(crate) fn new(config: &RtoConfig) -> Self {
         Self {
             smoothed: None,
             current: config.initial,
@@ -39,16 +39,16 @@ impl Rto {
 
     /// The timeout of what is sent now.
     #[inline]
-    pub(super) fn current(&self) -> Time {
+    pub(crate) fn current(&self) -> Time {
         self.current
     }
 
-    pub(super) fn srtt(&self) -> Option<Time> {
+    pub(crate) fn srtt(&self) -> Option<Time> {
         self.smoothed.map(|smoothed| smoothed.srtt)
     }
 
     /// Takes a round-trip time in (§2.2, §2.3) and ends any back-off (§5.7, note).
-    pub(super) fn sample(&mut self, rtt: Time) {
+    pub(crate) fn sample(&mut self, rtt: Time) {
         let Smoothed { srtt, rttvar } = *self
             .smoothed
             .insert(self.smoothed.map_or(Smoothed::first(rtt), |s| s.with(rtt)));
@@ -57,7 +57,7 @@ impl Rto {
     }
 
     /// Doubles the timeout (§5.5).
-    pub(super) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         self.current = self.current.saturating_add(self.current).min(self.maximum);
     }
 }

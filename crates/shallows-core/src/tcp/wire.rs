@@ -36,6 +36,8 @@ impl Segment {
 /// An acknowledgement. On the wire it has one header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
+    /// Kind of answer; TCP has one.
+    pub kind: AckKind,
     /// The next byte that the receiver expects.
     pub ack: u64,
     /// Send time of the segment that this answers; with delayed ACKs the first one (RFC 7323 §4.3).
@@ -51,6 +53,19 @@ pub struct Ack {
     pub syn: bool,
     /// ECN-capable: may be marked.
     pub ect: bool,
+}
+
+/// The message of an [`Ack`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AckKind {
+    /// All bytes before `ack` have arrived.
+    #[default]
+    Ack,
+    /// The same, and a later packet has arrived before the one that begins with `ack`.
+    Nak,
+    /// Congestion notification packet: marked packets arrive.
+    Cnp,
 }
 
 /// Up to three ranges of bytes beyond the cumulative ACK, the one that changed last first
@@ -85,7 +100,7 @@ impl SackBlocks {
     }
 
     /// Adds a block to those of an ACK with this `ack`, unless it is there or there is no room.
-    pub(super) fn push(&mut self, ack: u64, (start, end): (u64, u64)) {
+    pub(crate) fn push(&mut self, ack: u64, (start, end): (u64, u64)) {
         let block = Block {
             offset: (start - ack) as u32,
             len: (end - start) as u32,

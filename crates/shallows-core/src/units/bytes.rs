@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use super::ops::additive;
-use super::parse::{Grammar, Scale, UnitError, parse};
+use super::parse::{Grammar, UnitError, UnitScale, parse};
 use super::text::{Quantity, serde_as_text, write_decimal};
 
 /// A number of bytes. KB, MB, GB and TB are powers of 1000; KiB, MiB and GiB of 1024.
@@ -48,8 +48,8 @@ static GRAMMAR: Grammar = Grammar {
     scale,
 };
 
-pub(super) fn scale(unit: &str) -> Scale {
-    Scale::Of(match unit {
+pub(super) fn scale(unit: &str) -> UnitScale {
+    UnitScale::Of(match unit {
         "B" => 1,
         "KB" | "kB" => 1_000,
         "MB" => 1_000_000,
@@ -59,9 +59,9 @@ pub(super) fn scale(unit: &str) -> Scale {
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
         "b" | "bit" | "bits" | "kb" | "Kb" | "Mb" | "Gb" | "Tb" => {
-            return Scale::Mistaken("a lowercase b means bits");
+            return UnitScale::Mistaken("a lowercase b means bits");
         }
-        _ => return Scale::Unknown,
+        _ => return UnitScale::Unknown,
     })
 }
 

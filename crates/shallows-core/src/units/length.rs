@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use super::Bytes;
 use super::bytes;
-use super::parse::{Grammar, Scale, UnitError, parse};
+use super::parse::{Grammar, UnitError, UnitScale, parse};
 use super::rate::mul_div;
 use super::text::{Quantity, serde_as_text, write_decimal};
 
@@ -36,8 +36,8 @@ static PACKETS: Grammar = Grammar {
     units: "pkts",
     finest: "millionths of a packet",
     scale: |unit| match unit {
-        "pkts" | "pkt" | "packets" | "packet" => Scale::Of(MILLIONTHS),
-        _ => Scale::Unknown,
+        "pkts" | "pkt" | "packets" | "packet" => UnitScale::Of(MILLIONTHS),
+        _ => UnitScale::Unknown,
     },
 };
 
@@ -111,7 +111,7 @@ impl FromStr for Length {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let unit = text.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
         match (PACKETS.scale)(unit) {
-            Scale::Of(_) => text.parse().map(Self::Packets),
+            UnitScale::Of(_) => text.parse().map(Self::Packets),
             _ => parse(text, &LENGTH).map(|n| Self::Bytes(Bytes::new(n))),
         }
     }

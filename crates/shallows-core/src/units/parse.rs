@@ -14,11 +14,11 @@ pub(super) struct Grammar {
     /// The step below which a number cannot be stored.
     pub(super) finest: &'static str,
     /// Value of one unit.
-    pub(super) scale: fn(&str) -> Scale,
+    pub(super) scale: fn(&str) -> UnitScale,
 }
 
 /// The meaning of a suffix.
-pub(super) enum Scale {
+pub(super) enum UnitScale {
     /// This many of the smallest step.
     Of(u64),
     /// A unit of something else that is easily mistaken for one of ours.
@@ -99,11 +99,11 @@ fn count(text: &str, grammar: &Grammar) -> Result<u64, Problem> {
     }
     let unit = unit.strip_prefix(' ').unwrap_or(unit);
     let scale = match (grammar.scale)(unit) {
-        Scale::Of(scale) => scale,
-        Scale::Mistaken(hint) => return Err(Problem::MistakenUnit(hint)),
-        Scale::Unknown if text == "0" => 1,
-        Scale::Unknown if unit.is_empty() => return Err(Problem::MissingUnit),
-        Scale::Unknown => return Err(Problem::UnknownUnit(unit.to_owned())),
+        UnitScale::Of(scale) => scale,
+        UnitScale::Mistaken(hint) => return Err(Problem::MistakenUnit(hint)),
+        UnitScale::Unknown if text == "0" => 1,
+        UnitScale::Unknown if unit.is_empty() => return Err(Problem::MissingUnit),
+        UnitScale::Unknown => return Err(Problem::UnknownUnit(unit.to_owned())),
     };
     let fraction = scaled_fraction(fraction, scale).ok_or(Problem::TooFine)?;
     whole

@@ -1,7 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use super::parse::{Grammar, Problem, Scale, UnitError, parse};
+use super::parse::{Grammar, Problem, UnitError, UnitScale, parse};
 use super::text::{Quantity, serde_as_text, write_decimal};
 use super::{Bytes, Time};
 
@@ -98,18 +98,18 @@ static GRAMMAR: Grammar = Grammar {
     finest: "bits per second",
     scale: |unit| {
         if unit.ends_with("Bps") || unit.ends_with("B/s") {
-            return Scale::Mistaken("a capital B means bytes and a rate counts bits");
+            return UnitScale::Mistaken("a capital B means bytes and a rate counts bits");
         }
         let prefix = ["bps", "b/s", "bit/s"]
             .iter()
             .find_map(|per| unit.strip_suffix(per));
-        Scale::Of(match prefix {
+        UnitScale::Of(match prefix {
             Some("") => 1,
             Some("K" | "k") => 1_000,
             Some("M" | "m") => 1_000_000,
             Some("G" | "g") => 1_000_000_000,
             Some("T" | "t") => 1_000_000_000_000,
-            _ => return Scale::Unknown,
+            _ => return UnitScale::Unknown,
         })
     },
 };

@@ -3,7 +3,7 @@ use std::ops::{Div, Rem};
 use std::str::FromStr;
 
 use super::ops::additive;
-use super::parse::{Grammar, Scale, UnitError, parse};
+use super::parse::{Grammar, UnitError, UnitScale, parse};
 use super::text::{Quantity, serde_as_text, write_decimal};
 
 /// Picoseconds: an instant since the start of the run, or the span between two instants.
@@ -105,7 +105,7 @@ static GRAMMAR: Grammar = Grammar {
     units: "ps, ns, us, ms, s or min",
     finest: "picoseconds",
     scale: |unit| {
-        Scale::Of(match unit {
+        UnitScale::Of(match unit {
             "ps" => 1,
             "ns" => 1_000,
             // The micro sign and the Greek letter look the same.
@@ -113,7 +113,7 @@ static GRAMMAR: Grammar = Grammar {
             "ms" => 1_000_000_000,
             "s" => 1_000_000_000_000,
             "min" => 60_000_000_000_000,
-            _ => return Scale::Unknown,
+            _ => return UnitScale::Unknown,
         })
     },
 };

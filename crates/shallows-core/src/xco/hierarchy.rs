@@ -314,7 +314,7 @@ impl<P: Packet> TwoLevelCoordinator<P> {
         match self.pod.agent.release(now) {
             Release::Packet { packet, to } => Release::Packet {
                 packet,
-                to: self.pod.numbers.address(to).unwrap_or(to),
+                to: to.map(|to| self.pod.numbers.address(to).unwrap_or(to)),
             },
             other => other,
         }
@@ -346,9 +346,9 @@ impl<P: Packet> Agent for TwoLevelCoordinator<P> {
 }
 
 impl<P: Packet> Gate<P> for TwoLevelCoordinator<P> {
-    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
-        match self.neighbour(to) {
-            Some(number) => self.pod.agent.offer(now, packet, number),
+    fn offer(&mut self, now: Time, packet: P, to: Option<u32>) -> Verdict {
+        match to.and_then(|to| self.neighbour(to)) {
+            Some(number) => self.pod.agent.offer(now, packet, Some(number)),
             None => self.root.offer(now, packet, to),
         }
     }

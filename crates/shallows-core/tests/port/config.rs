@@ -212,9 +212,9 @@ fn unknown_names_come_with_the_known_ones() {
 fn a_scheme_is_one_name() {
     let two = "scheduler = { wrr = { quantum = \"1500B\" }, dwrr = { quantum = \"1500B\" } }";
     let error = build(&format!("buffer = \"unlimited\"\n{two}")).unwrap_err();
-    assert_eq!(error, "wanted exactly 1 element, more than 1 found");
+    assert_eq!(error, "more than one is chosen here; keep one of them");
     let none = build("buffer = \"unlimited\"\nscheduler = {}").unwrap_err();
-    assert_eq!(none, "wanted exactly 1 element, found 0");
+    assert_eq!(none, "nothing is chosen here; name one");
 }
 
 proptest! {

@@ -318,7 +318,7 @@ impl World {
                 messages.push((to, std::mem::take(&mut buffer)));
             }
             match coordinator.release(local) {
-                Release::Packet { to, .. } => released.push(to),
+                Release::Packet { to, .. } => released.extend(to),
                 _ if coordinator
                     .timeout()
                     .is_some_and(|timeout| timeout <= local) => {}
@@ -363,7 +363,7 @@ impl World {
                 flow: u64::from(host) << 32 | u64::from(destination),
                 ..Descriptor::default()
             };
-            match coordinator.offer(local, packet, destination) {
+            match coordinator.offer(local, packet, Some(destination)) {
                 Verdict::Held => node.waiting.entry(destination).or_insert((0, now)).0 += 1,
                 Verdict::Pass => self.stats.passed += 1,
                 Verdict::Drop(_) => {}

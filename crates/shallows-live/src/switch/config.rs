@@ -3,7 +3,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use shallows_core::host::qjump::{AutomaticConfig, AutomaticError, LimiterConfig, LimiterError};
+use shallows_core::host::{GateError, HostGateConfig};
 use shallows_core::port::{self, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
@@ -128,25 +128,9 @@ pub struct UplinkPlan {
     pub delay: Time,
     /// The port of the host.
     pub egress: PortConfig,
-    /// Gate that holds the host's frames back before that port.
+    /// Gates of the host before that port, in the order in which frames pass them.
     #[serde(default)]
-    pub gate: Option<GatePlan>,
-}
-
-/// QJUMP's limits of one host.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct GatePlan {
-    /// The limits; a frame's level is what classifiers see of it.
-    pub limits: LimiterConfig,
-    /// Start of the first epoch.
-    #[serde(default)]
-    pub start: Time,
-    /// Bytes that may wait at each level; any number if not given.
-    pub hold_limit: Option<Bytes>,
-    /// Choice of levels, if classifiers see the number of an application.
-    #[serde(default)]
-    pub automatic: Option<AutomaticConfig>,
+    pub gates: Vec<HostGateConfig>,
 }
 
 /// A link between two bridges of this switch.
@@ -260,18 +244,10 @@ pub enum SwitchError {
     /// A host's gate cannot be built.
     #[error("{of}: {error}")]
     Gate {
-        /// Name of the port.
+        /// The host's port.
         of: String,
         /// The reason.
-        error: LimiterError,
-    },
-    /// A host's levels cannot be chosen.
-    #[error("{of}: {error}")]
-    Automatic {
-        /// Name of the port.
-        of: String,
-        /// The reason.
-        error: AutomaticError,
+        error: GateError,
     },
     /// An address does not read as one.
     #[error("{0}")]

@@ -1,5 +1,5 @@
 mod coordination;
-mod gates;
+mod hosts;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,9 +9,8 @@ use shallows_core::port::{EgressPort, Pool, PortConfig, Transmit};
 use shallows_core::units::{Rate, Time};
 use shallows_model::routing::first_links;
 
-use coordination::LinkCoordinator;
 pub(super) use coordination::Outgoing;
-use gates::HostGate;
+use hosts::LinkStack;
 
 use super::bridge::{Bridge, StationCounters, Way};
 use super::departures::Streams;
@@ -33,8 +32,10 @@ pub struct Engine {
     pools: Vec<Pool<Frame>>,
     /// Entry of each device's frames.
     entries: Vec<Entry>,
-    gates: Vec<HostGate>,
-    coordinators: Vec<LinkCoordinator>,
+    /// Gates and agents of hosts.
+    stacks: Vec<LinkStack>,
+    /// The stack of each coordinator.
+    coordinators: Vec<usize>,
     /// Messages of coordinators, to be sent.
     outgoing: Vec<Outgoing>,
     agenda: BinaryHeap<Reverse<(Time, Event)>>,
@@ -79,9 +80,9 @@ pub(super) struct Link {
     end: End,
     /// True if the agenda says when to ask the port again.
     scheduled: bool,
-    /// Coordinator that holds frames back before the port.
-    coordinator: Option<usize>,
-    /// The coordinator of the host that frames of this link reach.
+    /// The stack that holds frames back before the port.
+    stack: Option<usize>,
+    /// The stack of the host that frames of this link reach.
     receiver: Option<usize>,
     /// The device whose uplink it is.
     host: Option<usize>,
@@ -102,7 +103,6 @@ enum End {
 /// First destination of a device's frames.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
-    Gate(usize),
     Uplink(usize),
     Bridge { bridge: usize, back: usize },
 }
@@ -111,8 +111,7 @@ enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Ready(usize),
-    Gate(usize),
-    Coordinator(usize),
+    Stack(usize),
     Arrival(usize),
 }
 
@@ -127,7 +126,7 @@ impl Engine {
             bridges: (0..count).map(|_| Bridge::new(config.forwarding)).collect(),
             pools: (0..count).map(|_| pool()).collect(),
             entries: Vec::new(),
-            gates: Vec::new(),
+            stacks: Vec::new(),
             coordinators: Vec::new(),
             outgoing: Vec::new(),
             agenda: BinaryHeap::new(),
@@ -186,13 +185,8 @@ impl Engine {
                 back: device,
             };
             self.links[link].host = Some(device);
-            self.entries[device] = match &uplink.gate {
-                Some(gate) => {
-                    self.gates.push(HostGate::new(&port.device, gate, link)?);
-                    Entry::Gate(self.gates.len() - 1)
-                }
-                None => Entry::Uplink(link),
-            };
+            self.entries[device] = Entry::Uplink(link);
+            self.add_gates(link, &port.device, &uplink.gates)?;
         }
         Ok(())
     }
@@ -242,7 +236,7 @@ impl Engine {
             delay,
             end: End::Device(0),
             scheduled: false,
-            coordinator: None,
+            stack: None,
             receiver: None,
             host: None,
             line: VecDeque::new(),
@@ -302,12 +296,11 @@ impl Engine {
         if let Some(streams) = &self.streams {
             frame.stream = streams.destination(self.store.bytes(slot, length), &header);
         }
-        // The link of a device's own number leads to it: its coordinator is before the network.
-        if let Some(number) = self.links[device].coordinator {
+        // The link of a device's own number leads to it: its stack is before the network.
+        if let Some(number) = self.links[device].stack {
             self.note_received(now, number, &frame);
         }
         match self.entries[device] {
-            Entry::Gate(gate) => self.enter(now, gate, frame),
             Entry::Uplink(link) => self.submit(now, link, frame),
             Entry::Bridge { bridge, back } => {
                 left_host(self.streams.as_ref(), Some(device), &frame);
@@ -332,8 +325,7 @@ impl Engine {
             self.agenda.pop();
             match event {
                 Event::Ready(link) => self.serve(at, link),
-                Event::Gate(gate) => self.open_gate(at, gate),
-                Event::Coordinator(number) => self.tend(at, number),
+                Event::Stack(number) => self.wake(at, number),
                 Event::Arrival(link) => self.deliver(at, link, deliveries),
             }
         }
@@ -384,10 +376,6 @@ impl Engine {
     /// Copies of flooded frames that found no memory.
     pub fn lost_copies(&self) -> u64 {
         self.lost_copies
-    }
-
-    fn ask_gate_again(&mut self, at: Time, gate: usize) {
-        self.agenda.push(Reverse((at, Event::Gate(gate))));
     }
 
     fn offer(&mut self, now: Time, link: usize, frame: Frame) {

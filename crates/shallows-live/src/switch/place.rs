@@ -10,12 +10,12 @@ use crate::lab::Urgency;
 
 /// CPU and priority of the switch's thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CpuPlacement {
     pub(super) cpu: Option<usize>,
     pub(super) nice: Option<i32>,
 }
 
-impl Place {
+impl CpuPlacement {
     /// Moves the calling thread there.
     pub(super) fn take(self) -> Result<Urgency, IoError> {
         sharpen_timers();

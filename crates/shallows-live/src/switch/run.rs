@@ -7,7 +7,7 @@ use shallows_core::units::Time;
 
 use super::channel::{Channels, Coordination, Position};
 use super::departures::Streams;
-use super::place::Place;
+use super::place::CpuPlacement;
 use super::port::{Port, has_failed};
 use super::samples::Sampler;
 use super::{
@@ -38,7 +38,7 @@ pub struct Switch {
     engine: Engine,
     ports: Vec<Port>,
     wait: Wait,
-    place: Place,
+    place: CpuPlacement,
     fidelity: Fidelity,
     sampler: Option<Sampler>,
     deliveries: Vec<Delivery>,
@@ -72,7 +72,7 @@ impl Switch {
             engine,
             ports,
             wait: config.wait,
-            place: Place {
+            place: CpuPlacement {
                 cpu: config.cpu,
                 nice: config.nice,
             },
@@ -88,6 +88,7 @@ impl Switch {
     pub fn coordinate(&mut self, coordination: Coordination) -> Result<(), SwitchError> {
         let Coordination {
             host,
+            level,
             coordinator,
             position,
             destinations,
@@ -101,7 +102,7 @@ impl Switch {
         };
         let link = link.ok_or(SwitchError::NoLink(position))?;
         self.engine
-            .coordinate(link, (host, coordinator), destinations, control_port);
+            .coordinate(link, (host, level, coordinator), destinations, control_port);
         Ok(self.channels.add(socket, controllers)?)
     }
 

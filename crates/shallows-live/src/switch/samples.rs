@@ -3,7 +3,7 @@ use shallows_core::units::Time;
 use super::SampleConfig;
 use super::engine::Engine;
 
-/// Most values that are kept: some 400 MB.
+/// Most values that are kept: some 560 MB.
 const MOST_VALUES: usize = 20_000_000;
 
 /// Queue lengths over time, and the thresholds that they were judged by.
@@ -19,8 +19,12 @@ pub struct Samples {
     pub packets: Vec<u32>,
     /// Bytes that the queue has sent so far, row by row.
     pub sent: Vec<u64>,
+    /// Packets that the queue has sent so far, row by row.
+    pub sent_packets: Vec<u64>,
     /// The marker's threshold, row by row; not a number where it has none.
     pub thresholds: Vec<f32>,
+    /// Rows that were not kept, for want of memory.
+    pub lost: u64,
 }
 
 /// Takes samples at equal distances.
@@ -60,6 +64,7 @@ impl Sampler {
         self.next = now - now % self.every + self.every;
         let samples = &mut self.samples;
         if samples.bytes.len() + samples.columns.len() > MOST_VALUES {
+            samples.lost += 1;
             return;
         }
         samples.times.push(now);
@@ -70,9 +75,13 @@ impl Sampler {
                     .bytes
                     .push(link.port.queue_bytes(queue).get() as u32);
                 samples.packets.push(link.port.queue_packets(queue));
-                let queued = link.port.queued(queue).bytes;
+                let queued = link.port.queued(queue);
                 let left = link.port.queue_bytes(queue).get();
-                samples.sent.push(queued.saturating_sub(left));
+                samples.sent.push(queued.bytes.saturating_sub(left));
+                let left = u64::from(link.port.queue_packets(queue));
+                samples
+                    .sent_packets
+                    .push(queued.packets.saturating_sub(left));
                 samples
                     .thresholds
                     .push(threshold.map_or(f32::NAN, |value| value as f32));

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use shallows_core::application::{Action, Application, Connection, Message, Protocol};
+use shallows_core::application::{Connection, Message, Protocol};
+use shallows_core::host::stack::{self, HostStack, Seat, Step, Turn};
+use shallows_core::packet::Descriptor;
 use shallows_core::units::Time;
 use shallows_model::ApplicationSetup;
 use socket2::{Domain, SockRef, Type};
@@ -30,6 +32,12 @@ const CHUNK: usize = 1 << 16;
 
 /// The longest time between two looks at whether to go on.
 const ATTENTION: Duration = Duration::from_millis(50);
+
+/// The one member of each stack.
+const SEAT: Seat = Seat {
+    application: 0,
+    member: 0,
+};
 
 /// Time limit of a handshake.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -56,7 +64,10 @@ pub(crate) struct Member {
     host: usize,
     namespace: Namespace,
     dscp: u8,
-    part: Box<dyn Application>,
+    /// A host with this member alone: its packets are the kernel's.
+    stack: HostStack<Descriptor>,
+    /// Time at which the stack wants to act.
+    wake: Option<Time>,
     ends: BTreeMap<u32, End>,
     /// Servers of this member's short connections.
     servers: BTreeMap<u32, SocketAddr>,
@@ -96,15 +107,20 @@ pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationSetup]) -> Result<Vec<Membe
             .map_err(|error| failed(io::Error::other(error)))?;
         let parts = plan.hosts.iter().zip(built.parts);
         let mut of_plan: Vec<Member> = parts
-            .map(|(&host, part)| Member {
-                application: plan.name.clone(),
-                host: host as usize,
-                namespace: lab.host(host as usize).clone(),
-                dscp: dscp(plan.service),
-                part,
-                ends: BTreeMap::new(),
-                servers: BTreeMap::new(),
-                listeners: BTreeMap::new(),
+            .map(|(&host, part)| {
+                let mut stack = HostStack::default();
+                stack.add_member(SEAT, part);
+                Member {
+                    application: plan.name.clone(),
+                    host: host as usize,
+                    namespace: lab.host(host as usize).clone(),
+                    dscp: dscp(plan.service),
+                    stack,
+                    wake: None,
+                    ends: BTreeMap::new(),
+                    servers: BTreeMap::new(),
+                    listeners: BTreeMap::new(),
+                }
             })
             .collect();
         for (number, connection) in (0..).zip(&built.connections) {
@@ -190,34 +206,43 @@ impl Member {
             self.namespace.join()?;
         }
         give_up_root();
-        let mut seen = Vec::new();
         let mut buffer = vec![0; CHUNK];
-        while !stop() {
-            let result = self.turn(epoch, &mut buffer);
-            if let Err(error) = result {
-                // At the end of a run the others hang up one after the other.
-                if stop() {
-                    break;
-                }
-                let what = format!("{} at host {}", self.application, self.host);
-                return Err(TrafficError::new(what, error));
-            }
-            let samples = self.part.take_samples().into_iter();
-            seen.extend(samples.map(|sample| OperationTime {
-                application: self.application.clone(),
-                host: self.host,
-                name: sample.name,
-                start: sample.start,
-                latency: sample.latency,
-            }));
+        let mut result = self.begin(epoch);
+        while result.is_ok() && !stop() {
+            result = self.turn(epoch, &mut buffer);
         }
-        Ok(seen)
+        // At the end of a run the others hang up one after the other.
+        if let Err(error) = result
+            && !stop()
+        {
+            let what = format!("{} at host {}", self.application, self.host);
+            return Err(TrafficError::new(what, error));
+        }
+        let samples = self.stack.members().iter().flat_map(stack::Member::samples);
+        let seen = samples.map(|sample| OperationTime {
+            application: self.application.clone(),
+            host: self.host,
+            name: sample.name,
+            start: sample.start,
+            latency: sample.latency,
+        });
+        Ok(seen.collect())
+    }
+
+    fn begin(&mut self, epoch: Instant) -> io::Result<()> {
+        let turn = self.stack.start();
+        self.drive(since(epoch), turn)
     }
 
     /// Sends what is to be sent now, waits for sockets or the application's next time, and delivers
     /// what has come.
     fn turn(&mut self, epoch: Instant, buffer: &mut [u8]) -> io::Result<()> {
-        let longest = self.act(epoch)?;
+        let now = since(epoch);
+        if self.wake.is_some_and(|at| at <= now) {
+            self.wake = None;
+            let turn = self.stack.handle_timeout(now);
+            self.drive(now, turn)?;
+        }
         for end in self.ends.values_mut() {
             match end.flush() {
                 // The other end has hung up, as reading will tell.
@@ -225,20 +250,26 @@ impl Member {
                 flushed => flushed?,
             }
         }
-        let (readable, called) = self.wait(longest);
+        let wait = self
+            .wake
+            .map(|at| at.saturating_sub(now).ps().div_ceil(1_000));
+        let wait = wait.map_or(ATTENTION, Duration::from_nanos);
+        let (readable, called) = self.wait(wait.min(ATTENTION));
         for number in readable {
             let Some(end) = self.ends.get_mut(&number) else {
                 continue;
             };
-            let part = &mut self.part;
-            let read = end.read(buffer, |message| {
-                part.delivered(since(epoch), number, message);
-            });
+            let mut arrived = Vec::new();
+            let read = end.read(buffer, |message| arrived.push((since(epoch), message)));
             match read {
                 Err(_) if end.is_short => {
                     self.ends.remove(&number);
                 }
                 read => read?,
+            }
+            for (now, message) in arrived {
+                let turn = self.stack.deliver(now, SEAT, number, message);
+                self.drive(now, turn)?;
             }
         }
         for number in called {
@@ -267,27 +298,26 @@ impl Member {
         Ok(())
     }
 
-    /// Asks the application until it waits, and tells for how long.
-    fn act(&mut self, epoch: Instant) -> io::Result<Duration> {
-        loop {
-            let now = since(epoch);
-            match self.part.poll(now) {
-                Action::Send {
+    /// Does what follows from a call of the stack.
+    fn drive(&mut self, now: Time, mut turn: Turn<Descriptor>) -> io::Result<()> {
+        while let Some(step) = self.stack.step(now, &mut turn) {
+            match step {
+                Step::Open { connection, .. } => self.open(connection)?,
+                Step::Write {
                     connection,
                     message,
+                    ..
                 } => {
                     if let Some(end) = self.ends.get_mut(&connection) {
                         end.outbox.push_back(encode(message));
                     }
                 }
-                Action::Wait(at) => {
-                    let wait = at.saturating_sub(now).ps().div_ceil(1_000);
-                    return Ok(Duration::from_nanos(wait).min(ATTENTION));
-                }
-                Action::Open { connection } => self.open(connection)?,
-                Action::Idle => return Ok(ATTENTION),
+                Step::Wake(at) => self.wake = Some(at),
+                // Packets are the kernel's, and agents are elsewhere.
+                Step::Send(_) | Step::Drop { .. } | Step::Message { .. } | Step::Resume(_) => {}
             }
         }
+        Ok(())
     }
 
     /// The connections on which something has come within `longest`, and those that are to be taken.

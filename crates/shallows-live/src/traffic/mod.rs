@@ -27,7 +27,7 @@ pub(crate) use application::prepare;
 pub(crate) use datagrams::STREAM_PORT;
 pub use datagrams::{HEADER as STREAM_HEADER, LATE as STREAM_LATE, StreamTotals};
 pub use prober::{Ping, ProbePlan, Prober};
-pub use run::{Goodput, Seen, Traffic};
+pub use run::{GOODPUT_EVERY, Goodput, Seen, Traffic};
 
 /// Congestion controllers of some flows instead of the one that the hosts have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use super::{FlowControllers, OperationTime, Outcome, StreamTotals, TrafficError,
 use crate::lab::{self, Lab};
 use crate::switch::Departures;
 
-/// Interval of the samples of arrived bytes.
-const GOODPUT_EVERY: Time = Time::from_ms(10);
+/// Interval at which bytes that have arrived are noted, if an experiment has none of its own.
+pub const GOODPUT_EVERY: Time = Time::from_ms(10);
 
 /// Time that interrupted flows may take to report.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -49,6 +49,8 @@ pub struct Traffic<'a> {
     /// The connection of each flow that runs.
     running: HashMap<usize, usize>,
     goodput: Goodput,
+    /// Interval at which bytes that have arrived are noted.
+    note_every: Time,
     epoch: Instant,
     done: (Sender<Done>, Receiver<Done>),
 }
@@ -83,6 +85,12 @@ enum Step {
 }
 
 impl<'a> Traffic<'a> {
+    /// Notes bytes that have arrived at this interval.
+    #[must_use]
+    pub fn noting_every(self, note_every: Time) -> Self {
+        Self { note_every, ..self }
+    }
+
     /// Starts the servers that the flows need and opens a connection for each pair of hosts
     /// and controller.
     pub fn prepare(
@@ -114,6 +122,7 @@ impl<'a> Traffic<'a> {
                 dscps: dscps.into_iter().collect(),
                 rows: Vec::new(),
             },
+            note_every: GOODPUT_EVERY,
             epoch: Instant::now(),
             done: channel(),
         };
@@ -219,7 +228,7 @@ impl<'a> Traffic<'a> {
                 }
                 Step::Note => {
                     self.note();
-                    let next = Reverse((now + GOODPUT_EVERY, Step::Note));
+                    let next = Reverse((now + self.note_every, Step::Note));
                     self.agenda.push(next);
                 }
             }

@@ -34,6 +34,7 @@ fn experiment(commands: Vec<CommandPlan>) -> Experiment {
         controllers: FlowControllers::default(),
         seed: 1,
         applications: Vec::new(),
+        goodput_every: shallows_live::traffic::GOODPUT_EVERY,
         probes: Vec::new(),
         commands,
         outputs: None,

@@ -31,6 +31,7 @@ fn experiment(hosts: usize, rate: Rate, flows: Vec<FlowSpec>) -> Experiment {
         controllers: FlowControllers::default(),
         seed: 1,
         applications: Vec::new(),
+        goodput_every: shallows_live::traffic::GOODPUT_EVERY,
         probes: Vec::new(),
         commands: Vec::new(),
         outputs: None,
@@ -267,7 +268,7 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
             rate,
             delay: Time::from_us(50),
             egress: host.clone(),
-            gate: None,
+            gates: Vec::new(),
         });
     }
     experiment.until = Some(Time::from_secs(2));

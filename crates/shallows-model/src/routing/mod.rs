@@ -69,7 +69,7 @@ pub enum Selection {
 
 /// Number of a connection among those of two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ConnectionOrder {
     /// The one that they have from the start.
     First,
     /// One that was added while all others were busy.
@@ -131,15 +131,15 @@ impl Router {
 
     /// The selector of both directions of a flow from `src` to `dst`. `place` says which connection
     /// of its hosts it would be on if it opened one.
-    pub fn flow_selector(&self, flow: u32, src: u32, dst: u32, place: Place) -> u64 {
+    pub fn flow_selector(&self, flow: u32, src: u32, dst: u32, place: ConnectionOrder) -> u64 {
         match (self.selection(), place) {
-            (Selection::Connection, Place::First) => {
+            (Selection::Connection, ConnectionOrder::First) => {
                 // Pairs in the order of MQ-ECN's script: by destination, then source.
                 let others = self.racks.len() as u64 - 1;
                 u64::from(dst) * others + u64::from(src) - u64::from(src > dst)
             }
             // The script gives those that it adds no number.
-            (Selection::Connection, Place::Added) => 0,
+            (Selection::Connection, ConnectionOrder::Added) => 0,
             (Selection::Flow | Selection::Packet | Selection::Pair, _) => u64::from(flow),
         }
     }
@@ -296,9 +296,9 @@ pub fn selectors(
     let mut met = FxHashSet::default();
     (0..).zip(flows).map(move |(flow, spec)| {
         let place = if may_differ && !met.insert((spec.src, spec.dst, spec.service)) {
-            Place::Added
+            ConnectionOrder::Added
         } else {
-            Place::First
+            ConnectionOrder::First
         };
         router.flow_selector(flow, spec.src, spec.dst, place)
     })

@@ -96,18 +96,24 @@ fn a_pair_keeps_its_path_and_both_directions_have_one_connection() {
     let router = router(&fabric, &RoutingConfig::Ns2Hash);
     assert_eq!(router.selection(), Selection::Connection);
     // The first pairs of the script are (1, 0), (2, 0), ..., then (0, 1), (2, 1), ...
-    assert_eq!(router.flow_selector(77, 1, 0, Place::First), 0);
-    assert_eq!(router.flow_selector(77, 143, 0, Place::First), 142);
-    assert_eq!(router.flow_selector(77, 0, 1, Place::First), 143);
-    assert_eq!(router.flow_selector(77, 2, 1, Place::First), 144);
-    let connection = router.flow_selector(0, 15, 108, Place::First);
-    assert_eq!(connection, router.flow_selector(1, 15, 108, Place::First));
+    assert_eq!(router.flow_selector(77, 1, 0, ConnectionOrder::First), 0);
+    assert_eq!(
+        router.flow_selector(77, 143, 0, ConnectionOrder::First),
+        142
+    );
+    assert_eq!(router.flow_selector(77, 0, 1, ConnectionOrder::First), 143);
+    assert_eq!(router.flow_selector(77, 2, 1, ConnectionOrder::First), 144);
+    let connection = router.flow_selector(0, 15, 108, ConnectionOrder::First);
+    assert_eq!(
+        connection,
+        router.flow_selector(1, 15, 108, ConnectionOrder::First)
+    );
     let crosses = |src, dst| spine(&fabric, &path(&router, src, dst, connection));
     let expected = |src, dst| Node::Switch(12 + ns2_hash(src, dst, connection as u32) % 12);
     assert_eq!(crosses(15, 108), expected(15, 108));
     assert_eq!(crosses(108, 15), expected(108, 15));
     // Those that are added have number 0 between whichever hosts.
-    assert_eq!(router.flow_selector(77, 15, 108, Place::Added), 0);
+    assert_eq!(router.flow_selector(77, 15, 108, ConnectionOrder::Added), 0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use shallows_core::units::{Rate, Time};
 
-use super::{Fabric, Link, Node, Place, TopologyError};
+use super::{Fabric, HostLocation, Link, Node, TopologyError};
 
 /// More directed links than this are refused: their ports would take 17 GB, a kilobyte each.
 pub(super) const MOST_LINKS: u64 = 1 << 24;
@@ -46,7 +46,7 @@ pub(super) fn chain(hosts: &[u32], cabling: Cabling) -> Result<Fabric, TopologyE
     let mut parts = Parts::sized(total, hosts.len() as u64 - 1)?;
     parts.name_switches("switch", hosts.len() as u32);
     for (switch, &count) in (0..).zip(hosts) {
-        let place = Place {
+        let place = HostLocation {
             rack: switch,
             pod: 0,
             upper_pod: 0,
@@ -73,7 +73,7 @@ pub(super) fn leaf_spine(
     parts.name_switches("leaf", leaves);
     parts.name_switches("spine", spines);
     for rack in 0..leaves {
-        let place = Place {
+        let place = HostLocation {
             rack,
             pod: 0,
             upper_pod: 0,
@@ -125,7 +125,7 @@ pub(super) fn fat_tree(
     parts.name_switches("core", per_tier / 2);
 
     for rack in 0..per_tier {
-        let place = Place {
+        let place = HostLocation {
             rack,
             pod: rack / half,
             upper_pod: if tiers == 4 { rack / (half * half) } else { 0 },
@@ -149,7 +149,7 @@ pub(super) fn fat_tree(
 /// A fabric under construction. All hosts come before the first cable between switches.
 pub(super) struct Parts {
     links: Vec<Link>,
-    places: Vec<Place>,
+    places: Vec<HostLocation>,
     switch_names: Vec<String>,
 }
 
@@ -174,13 +174,13 @@ impl Parts {
         self.switch_names.extend(numbered(tier, count));
     }
 
-    fn add_hosts(&mut self, count: u32, place: Place, cabling: Cabling) {
+    fn add_hosts(&mut self, count: u32, place: HostLocation, cabling: Cabling) {
         for _ in 0..count {
             self.add_host(place, cabling.host);
         }
     }
 
-    pub(super) fn add_host(&mut self, place: Place, kind: (Rate, Time)) {
+    pub(super) fn add_host(&mut self, place: HostLocation, kind: (Rate, Time)) {
         let host = Node::Host(self.places.len() as u32);
         self.places.push(place);
         self.lay(host, Node::Switch(place.rack), kind);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::{Rate, Time};
 
 use super::build::{MOST_LINKS, Parts, numbered};
-use super::{Fabric, Node, Place, TopologyError, UnknownNode};
+use super::{Fabric, HostLocation, Node, TopologyError, UnknownNode};
 
 /// Number of nodes, or their names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -97,7 +97,7 @@ pub(super) fn build(
     let kind = |index: usize| (cables[index].rate, cables[index].delay);
     let racks = find_racks(&hosts, &ends)?;
     for (index, rack) in racks {
-        let place = Place {
+        let place = HostLocation {
             rack,
             pod: 0,
             upper_pod: 0,

@@ -67,7 +67,7 @@ pub struct Link {
 
 /// Location of a host. Two hosts share a group if the numbers are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct HostLocation {
     /// The switch that its cable goes to.
     pub rack: u32,
     /// The smallest part of the fabric with more than one tier of switches.
@@ -81,7 +81,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     links: Vec<Link>,
-    places: Vec<Place>,
+    places: Vec<HostLocation>,
     host_names: Arc<[String]>,
     switch_names: Vec<String>,
 }
@@ -134,7 +134,7 @@ impl Fabric {
     ///
     /// # Panics
     /// If there is no such host.
-    pub fn place(&self, host: u32) -> Place {
+    pub fn place(&self, host: u32) -> HostLocation {
         self.places[host as usize]
     }
 

@@ -107,7 +107,7 @@ pub enum WorkloadError {
     #[error("the shares of locality must be from 0 and not all 0")]
     Locality,
     /// A locality that leaves a host alone.
-    #[error("{host} has nobody to send to in its {scope}")]
+    #[error("{host} has no destination in its {scope}")]
     NobodyToSendTo {
         /// The host.
         host: String,

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 
 /// Something written as a word or as a table.
 pub(super) enum TextOrTable<A, B> {
@@ -39,8 +39,15 @@ where
             A::deserialize(text.into_deserializer()).map(TextOrTable::Text)
         }
 
-        fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Self::Value, M::Error> {
-            B::deserialize(MapAccessDeserializer::new(map)).map(TextOrTable::Table)
+        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+            let table = B::deserialize(MapAccessDeserializer::new(&mut map))?;
+            // A struct reads all keys; an enum reads the first.
+            match map.next_key::<IgnoredAny>()? {
+                None => Ok(TextOrTable::Table(table)),
+                Some(_) => Err(M::Error::custom(
+                    "more than one is chosen here; keep one of them",
+                )),
+            }
         }
     }
 

@@ -14,8 +14,8 @@ use super::{FlowSpec, HostSet, ServiceMap, Workload, WorkloadError, refuse_too_m
 use crate::interrupt::Interrupt;
 use crate::topology::Fabric;
 
-/// The highest load that makes sense: a thousand times what the links carry.
-const MOST_LOAD: f64 = 1_000.0;
+/// Highest load: twice the capacity of the links. Above it, somebody has written a percentage.
+const MOST_LOAD: f64 = 2.0;
 
 /// Poisson arrivals of flows at a given load.
 ///
@@ -142,7 +142,7 @@ impl PoissonConfig {
             return Err(WorkloadError::Load {
                 value: self.load,
                 most: if self.load > 0.0 {
-                    ", at most 1000"
+                    ", at most 2 (a share of the capacity: write 0.6 for 60%)"
                 } else {
                     ""
                 },

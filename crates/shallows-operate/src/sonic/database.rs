@@ -7,7 +7,7 @@ use shallows_core::units::Rate;
 
 use super::json;
 use super::names::PortName;
-use super::read::{Place, Problem, Problems, ReadError, Row, rows};
+use super::read::{ConfigPlace, Problem, Problems, ReadError, Row, rows};
 use super::tables::{
     BufferPool, BufferProfile, LAST_QUEUE, PortQosMap, QueueRow, Scheduler, WredProfile, number_map,
 };
@@ -54,7 +54,7 @@ pub struct ConfigDb {
     /// The speed of each port of the table `PORT`.
     pub(super) ports: BTreeMap<PortName, Option<Rate>>,
     /// Fields that SONiC's models do not have.
-    pub(super) unknown: Vec<Place>,
+    pub(super) unknown: Vec<ConfigPlace>,
 }
 
 impl ConfigDb {
@@ -133,7 +133,7 @@ impl ConfigDb {
 struct Reader<'v> {
     raw: &'v Map<String, Value>,
     problems: Problems,
-    unknown: Vec<Place>,
+    unknown: Vec<ConfigPlace>,
 }
 
 impl Reader<'_> {

@@ -19,7 +19,7 @@ use thiserror::Error;
 use super::database::{ConfigDb, LAST_DSCP};
 use super::names::{PortName, phrase};
 use super::port::PortGroup;
-use super::read::Place;
+use super::read::ConfigPlace;
 use super::tables::SchedulerKind;
 use super::words;
 pub(super) use marker::{Marks, NEVER, marks};
@@ -55,7 +55,7 @@ pub struct Imported {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
     /// Its place.
-    pub place: Place,
+    pub place: ConfigPlace,
     /// Its treatment.
     pub says: String,
 }
@@ -173,7 +173,7 @@ fn left_out(kind: &Kind, main: &Kind) -> Note {
         phrase(&kind.ports),
         phrase(&main.ports)
     );
-    let place = Place::row("QUEUE", port.as_str());
+    let place = ConfigPlace::row("QUEUE", port.as_str());
     Note { place, says }
 }
 
@@ -221,7 +221,7 @@ fn other_tables(db: &ConfigDb) -> impl Iterator<Item = Note> {
     let present = tables.into_iter();
     let present = present.filter(|(table, _)| db.raw.contains_key(*table));
     present.map(|(table, reason)| Note {
-        place: Place::table(table),
+        place: ConfigPlace::table(table),
         says: format!("not imported: {reason}"),
     })
 }
@@ -252,7 +252,7 @@ pub(super) fn port(
             words::numbers(&group.pfc)
         );
         notes.add(
-            Place::row("PORT_QOS_MAP", notes.port()).field("pfc_enable"),
+            ConfigPlace::row("PORT_QOS_MAP", notes.port()).field("pfc_enable"),
             says,
         );
     }
@@ -284,7 +284,7 @@ impl Notes {
         &self.port
     }
 
-    fn add(&mut self, place: Place, says: impl Into<String>) {
+    fn add(&mut self, place: ConfigPlace, says: impl Into<String>) {
         let says = says.into();
         self.list.push(Note { place, says });
     }
@@ -319,7 +319,7 @@ fn classifier(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> Classif
             "DSCP {} have no queue; they join queue 0 here",
             words::numbers(&lost)
         );
-        notes.add(Place::row("TC_TO_QUEUE_MAP", name), says);
+        notes.add(ConfigPlace::row("TC_TO_QUEUE_MAP", name), says);
     }
     let other = map.last().copied().unwrap_or(0);
     while map.last() == Some(&other) {
@@ -342,7 +342,7 @@ fn scheduler(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> Schedule
         .count();
     let rest = &rows[strict..];
     for (name, row) in rows.iter().flatten() {
-        let place = Place::row("SCHEDULER", name);
+        let place = ConfigPlace::row("SCHEDULER", name);
         if row.pir.is_some_and(|pir| pir > 0) {
             notes.add(
                 place.clone().field("pir"),
@@ -358,7 +358,7 @@ fn scheduler(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> Schedule
     }
     let has = |kind| rest.iter().flatten().any(|(_, row)| row.kind == kind);
     if has(SchedulerKind::Wrr) && has(SchedulerKind::Dwrr) {
-        let place = Place::row("QUEUE", notes.port());
+        let place = ConfigPlace::row("QUEUE", notes.port());
         notes.add(place, "WRR and DWRR share a port; all are DWRR here");
     }
     let quanta = quanta(group, order, strict, notes);
@@ -391,14 +391,14 @@ fn quanta(
         let view = &group.queues[usize::from(queue)];
         let weight = match view.scheduler {
             Some((name, row)) if row.weight == 0 => {
-                let place = Place::row("SCHEDULER", name).field("weight");
+                let place = ConfigPlace::row("SCHEDULER", name).field("weight");
                 notes.add(place, "a weight of 0 has no equal; it is 1 here");
                 Some(1)
             }
             Some((_, row)) => Some(u64::from(row.weight.min(1_000))),
             None if is_unused(group, queue) => None,
             None => {
-                let place = Place::row("QUEUE", notes.port());
+                let place = ConfigPlace::row("QUEUE", notes.port());
                 let says = "queues without a scheduler have weight 1 here; the chip may differ";
                 notes.add(place, says);
                 Some(1)
@@ -440,7 +440,7 @@ pub(super) fn per_index<T: Clone + PartialEq>(values: Vec<T>) -> PerIndex<T> {
 fn shaper(group: &PortGroup<'_>, notes: &mut Notes) -> Option<ShaperConfig> {
     let (name, row) = group.scheduler?;
     let pir = row.pir.filter(|&pir| pir > 0)?;
-    let place = Place::row("SCHEDULER", name).field("pir");
+    let place = ConfigPlace::row("SCHEDULER", name).field("pir");
     if row.in_packets {
         notes.add(place, "a rate in packets has no equal");
         return None;
@@ -452,7 +452,7 @@ fn shaper(group: &PortGroup<'_>, notes: &mut Notes) -> Option<ShaperConfig> {
     let burst = row.pbs.filter(|&pbs| pbs > 0).unwrap_or(QUANTUM);
     if burst > LARGEST_BUCKET {
         let says = format!("a bucket has at most {LARGEST_BUCKET} bytes in a scenario");
-        notes.add(Place::row("SCHEDULER", name).field("pbs"), says);
+        notes.add(ConfigPlace::row("SCHEDULER", name).field("pbs"), says);
     }
     Some(ShaperConfig {
         rate: Rate::from_bps(bps),

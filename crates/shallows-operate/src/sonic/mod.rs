@@ -17,7 +17,7 @@ pub use export::{ExportError, ExportOptions, Exported, Fidelity, Operation, Stat
 pub use import::{ImportError, ImportOptions, Imported, Note, import};
 pub use names::PortName;
 pub use port::{PortGroup, QueueView};
-pub use read::{Place, Problem, ReadError};
+pub use read::{ConfigPlace, Problem, ReadError};
 pub use tables::{
     BufferPool, BufferProfile, Curve, EcnColors, PortQosMap, QueueRow, Scheduler, SchedulerKind,
     Threshold, WredProfile,

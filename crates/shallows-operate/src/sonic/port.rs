@@ -6,7 +6,7 @@ use shallows_core::units::Rate;
 
 use super::database::{ConfigDb, LAST_DSCP};
 use super::names::PortName;
-use super::read::Place;
+use super::read::ConfigPlace;
 use super::tables::{BufferProfile, Scheduler, WredProfile};
 
 /// Ports of one speed whose queues have the same rows.
@@ -55,7 +55,7 @@ pub struct QueueView<'d> {
 /// Rows of the same queue, of which SONiC applies one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct GivenTwice {
-    pub(super) place: Place,
+    pub(super) place: ConfigPlace,
     pub(super) other: String,
 }
 
@@ -188,7 +188,7 @@ impl ConfigDb {
                 }
                 if let Some(other) = other {
                     twice.push(GivenTwice {
-                        place: Place::row(table, &row.key),
+                        place: ConfigPlace::row(table, &row.key),
                         other: other.to_owned(),
                     });
                 }

@@ -10,7 +10,7 @@ use super::json;
 
 /// A place in a configuration: a table, a row of it, a field of the row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ConfigPlace {
     /// The table, such as `WRED_PROFILE`; empty for the file as a whole.
     pub table: String,
     /// The key of the row.
@@ -19,7 +19,7 @@ pub struct Place {
     pub field: Option<String>,
 }
 
-impl Place {
+impl ConfigPlace {
     /// A row.
     pub(super) fn row(table: &str, key: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-impl Display for Place {
+impl Display for ConfigPlace {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(&self.table)?;
         if let Some(key) = &self.key {
@@ -71,7 +71,7 @@ impl Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Its place; nothing for the file as a whole.
-    pub place: Option<Place>,
+    pub place: Option<ConfigPlace>,
     /// Its line, from 1.
     pub line: Option<usize>,
     /// The reason why it cannot be read, and what to write instead.
@@ -122,10 +122,10 @@ impl Display for ReadError {
 
 /// Collects what is wrong while rows are read.
 #[derive(Debug, Default)]
-pub(super) struct Problems(pub(super) Vec<(Place, String)>);
+pub(super) struct Problems(pub(super) Vec<(ConfigPlace, String)>);
 
 impl Problems {
-    pub(super) fn add(&mut self, place: Place, reason: impl Into<String>) {
+    pub(super) fn add(&mut self, place: ConfigPlace, reason: impl Into<String>) {
         self.0.push((place, reason.into()));
     }
 }
@@ -141,7 +141,7 @@ pub(super) fn rows<'v>(
     };
     let Some(rows) = value.as_object() else {
         let reason = format!("{} is not a table; write {{ ... }}", kind(value));
-        problems.add(Place::table(table), reason);
+        problems.add(ConfigPlace::table(table), reason);
         return Vec::new();
     };
     let mut read = Vec::new();
@@ -150,7 +150,7 @@ pub(super) fn rows<'v>(
             read.push(Row { table, key, fields });
         } else {
             let reason = format!("{} is not a row; write {{ ... }}", kind(value));
-            problems.add(Place::row(table, key), reason);
+            problems.add(ConfigPlace::row(table, key), reason);
         }
     }
     read
@@ -165,8 +165,8 @@ pub(super) struct Row<'v> {
 }
 
 impl Row<'_> {
-    pub(super) fn place(&self) -> Place {
-        Place::row(self.table, self.key)
+    pub(super) fn place(&self) -> ConfigPlace {
+        ConfigPlace::row(self.table, self.key)
     }
 
     /// The text of a field. Numbers and truth values count as their text, as in SONiC's own tools.
@@ -261,7 +261,10 @@ impl Row<'_> {
     }
 
     /// Fields that are none of `known`.
-    pub(super) fn unknown<'r>(&'r self, known: &'r [&str]) -> impl Iterator<Item = Place> + 'r {
+    pub(super) fn unknown<'r>(
+        &'r self,
+        known: &'r [&str],
+    ) -> impl Iterator<Item = ConfigPlace> + 'r {
         self.fields
             .keys()
             .filter(|field| !known.contains(&field.as_str()))

@@ -11,7 +11,7 @@ pub(super) const COMMAND: &str = "while :; do date +%s.%N; ss -tinH; sleep 0.1; 
 
 /// A connection with what it had sent at its first and at its last snapshot.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct Snapshot {
     start: u64,
     end: u64,
     /// Bytes sent and received before the first snapshot of a connection that was there already.
@@ -26,11 +26,11 @@ pub(super) fn is_log(text: &str) -> bool {
 
 /// Reads the bytes that each connection sent and received between its snapshots.
 pub(super) fn log(text: &str) -> Result<Traffic, TrafficError> {
-    let mut seen: BTreeMap<FiveTuple, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<FiveTuple, Snapshot> = BTreeMap::new();
     let mut first: Option<u64> = None;
     let mut now: Option<u64> = None;
     let mut connection: Option<FiveTuple> = None;
-    let mut done: Vec<(FiveTuple, Seen)> = Vec::new();
+    let mut done: Vec<(FiveTuple, Snapshot)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match &words[..] {
@@ -62,7 +62,7 @@ pub(super) fn log(text: &str) -> Result<Traffic, TrafficError> {
                         (of.end, of.now) = (of.end.max(now), bytes);
                     }
                     _ => {
-                        let new = Seen {
+                        let new = Snapshot {
                             start: now,
                             end: now,
                             before: if is_old { bytes } else { [0; 2] },

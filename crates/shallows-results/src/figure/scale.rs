@@ -7,7 +7,7 @@ const MOST_DECADES: i32 = 7;
 
 /// An axis' range and ticks.
 #[derive(Debug, Clone)]
-pub(super) struct Scale {
+pub(super) struct AxisScale {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) spacing: Spacing,
@@ -15,7 +15,7 @@ pub(super) struct Scale {
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-impl Scale {
+impl AxisScale {
     /// A scale for `values` that begins and ends with a tick, and has about `count` of them.
     pub(super) fn round(values: impl Iterator<Item = f64>, extent: Extent, count: usize) -> Self {
         let (low, high) = if extent == Extent::Unit {
@@ -219,52 +219,52 @@ fn labelled(ticks: &[f64], step: f64) -> Vec<(f64, String)> {
 mod tests {
     use super::*;
 
-    fn texts(scale: &Scale) -> Vec<&str> {
+    fn texts(scale: &AxisScale) -> Vec<&str> {
         scale.ticks.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     #[test]
     fn ticks_are_round_and_enclose_the_data() {
-        let scale = Scale::round([0.87, 1.13].into_iter(), Extent::Reference(1.0), 5);
+        let scale = AxisScale::round([0.87, 1.13].into_iter(), Extent::Reference(1.0), 5);
         assert_eq!(texts(&scale), ["0.8", "0.9", "1.0", "1.1", "1.2"]);
         assert!(scale.low == 0.8 && (scale.high - 1.2).abs() < 1e-12);
-        let scale = Scale::round([403.0, 788.0].into_iter(), Extent::FromZero, 4);
+        let scale = AxisScale::round([403.0, 788.0].into_iter(), Extent::FromZero, 4);
         assert_eq!(texts(&scale), ["0", "500", "1000"]);
     }
 
     #[test]
     fn ticks_of_one_axis_share_a_unit() {
-        let scale = Scale::round([0.0, 11_000.0].into_iter(), Extent::FromZero, 4);
+        let scale = AxisScale::round([0.0, 11_000.0].into_iter(), Extent::FromZero, 4);
         assert_eq!(texts(&scale), ["0", "5k", "10k", "15k"]);
-        let scale = Scale::round([850_000.0, 1_150_000.0].into_iter(), Extent::Data, 4);
+        let scale = AxisScale::round([850_000.0, 1_150_000.0].into_iter(), Extent::Data, 4);
         assert_eq!(texts(&scale), ["0.8M", "0.9M", "1M", "1.1M", "1.2M"]);
     }
 
     #[test]
     fn an_axis_of_counts_has_no_negative_part() {
-        let scale = Scale::round([1.0, 300.0].into_iter(), Extent::Data, 4);
+        let scale = AxisScale::round([1.0, 300.0].into_iter(), Extent::Data, 4);
         assert_eq!(scale.low, 0.0);
-        let scale = Scale::round([-3.0, 3.0].into_iter(), Extent::Data, 4);
+        let scale = AxisScale::round([-3.0, 3.0].into_iter(), Extent::Data, 4);
         assert!(scale.low < -3.0 + 1e-9);
     }
 
     #[test]
     fn a_tight_scale_has_its_ticks_inside() {
-        let scale = Scale::tight([0.25, 2.15].into_iter(), Extent::FromZero, 4);
+        let scale = AxisScale::tight([0.25, 2.15].into_iter(), Extent::FromZero, 4);
         assert_eq!(texts(&scale), ["0", "1", "2"]);
         assert!(scale.low == 0.0 && scale.high < 2.3);
     }
 
     #[test]
     fn measured_values_are_the_ticks() {
-        let scale = Scale::measured([10.0, 50.0, 90.0, 10.0].into_iter());
+        let scale = AxisScale::measured([10.0, 50.0, 90.0, 10.0].into_iter());
         assert_eq!(texts(&scale), ["10", "50", "90"]);
         assert!((scale.position(50.0) - 0.5).abs() < 1e-12);
     }
 
     #[test]
     fn decades_have_equal_distances_on_a_logarithmic_scale() {
-        let scale = Scale::logarithmic([0.03, 700.0].into_iter(), Extent::Data);
+        let scale = AxisScale::logarithmic([0.03, 700.0].into_iter(), Extent::Data);
         assert_eq!(texts(&scale), ["0.01", "0.1", "1", "10", "100", "1000"]);
         assert!((scale.position(1.0) - 0.4).abs() < 1e-12);
         assert!(scale.position(0.0) == 0.0 && scale.position(-3.0) == 0.0);
@@ -272,25 +272,25 @@ mod tests {
 
     #[test]
     fn few_decades_have_ticks_within() {
-        let scale = Scale::logarithmic([2.2, 18.0].into_iter(), Extent::Data);
+        let scale = AxisScale::logarithmic([2.2, 18.0].into_iter(), Extent::Data);
         assert_eq!(texts(&scale), ["2", "5", "10", "20"]);
-        let scale = Scale::logarithmic([3e4, 2e7].into_iter(), Extent::Data);
+        let scale = AxisScale::logarithmic([3e4, 2e7].into_iter(), Extent::Data);
         assert_eq!(texts(&scale), ["10k", "100k", "1M", "10M", "100M"]);
     }
 
     #[test]
     fn a_logarithmic_scale_of_nothing_positive_is_a_decade() {
-        let scale = Scale::logarithmic([0.0, -1.0, f64::NAN].into_iter(), Extent::FromZero);
+        let scale = AxisScale::logarithmic([0.0, -1.0, f64::NAN].into_iter(), Extent::FromZero);
         assert!(scale.low > 0.0 && scale.high > scale.low && !scale.ticks.is_empty());
-        let scale = Scale::logarithmic([5.0].into_iter(), Extent::Data);
+        let scale = AxisScale::logarithmic([5.0].into_iter(), Extent::Data);
         assert!(scale.low < scale.high);
     }
 
     #[test]
     fn one_value_and_none_have_a_scale() {
-        let scale = Scale::round([1.0].into_iter(), Extent::Data, 4);
+        let scale = AxisScale::round([1.0].into_iter(), Extent::Data, 4);
         assert!(scale.low < 1.0 && scale.high > 1.0);
-        let scale = Scale::round([f64::NAN].into_iter(), Extent::Data, 4);
+        let scale = AxisScale::round([f64::NAN].into_iter(), Extent::Data, 4);
         assert!(scale.low == 0.0 && scale.high >= 1.0 && scale.high.is_finite());
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::FlowTable;
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::NewFile;
+use crate::file::{NewFile, open_regular};
 use crate::record::{COLUMNS, FlowRecord, OPTIONAL_COLUMNS};
 
 pub(super) fn write(
@@ -25,7 +25,7 @@ pub(super) fn write(
 }
 
 pub(super) fn read(path: &Path) -> Result<FlowTable, Box<dyn Error + Send + Sync>> {
-    let mut reader = csv::Reader::from_path(path)?;
+    let mut reader = csv::Reader::from_reader(open_regular(path)?);
     let headers = reader.headers()?;
     for column in COLUMNS {
         let may_lack = OPTIONAL_COLUMNS.contains(&column);

@@ -9,11 +9,13 @@ use shallows_core::packet::Ecn;
 use shallows_core::tcp::{Ack, Segment};
 use shallows_core::units::{Bytes, Time};
 
-use super::{Content, Packet};
+use super::{Content, Packet, RoceKind, RocePacket};
 
 /// The first of the ports that nothing is registered for, so that Wireshark takes no payload for a
 /// protocol. There are 2^14 of them.
 const DYNAMIC_PORTS: u16 = 49_152;
+/// Registered for RoCEv2.
+const ROCE_PORT: u16 = 4791;
 /// IP and TCP headers with a timestamp option, and bytes that align it.
 const WITH_TIMESTAMPS: u32 = 20 + 20 + 12;
 /// Payload is not kept, and all zeros as far as checksums go.
@@ -72,6 +74,7 @@ impl Frame {
                 let tcp = ack_header(packet, ack, window);
                 self.tcp(packet, tcp, 0, hash(ack.ack, ack.echo));
             }
+            Content::Roce(roce) => self.roce(packet, *roce),
             Content::Datagram { datagram, message } => self.udp(packet, datagram, *message),
         }
     }
@@ -118,6 +121,43 @@ impl Frame {
                 checksum: 0,
             };
             self.bytes.extend_from_slice(&udp.to_bytes());
+        }
+    }
+
+    /// UDP, the base transport header and in ACKs the extended one (InfiniBand architecture
+    /// specification, annex A17, §9.2 and §9.3). The flow is the number of the queue pair.
+    fn roce(&mut self, packet: &Packet, roce: RocePacket) {
+        let (opcode, syndrome) = match roce.kind {
+            // "Send middle" of a reliable connection: messages have no ends here.
+            RoceKind::Data => (0x01, None),
+            RoceKind::Ack => (0x11, Some(0)),
+            // A sequence error.
+            RoceKind::Nak => (0x11, Some(0x60)),
+            RoceKind::Cnp => (0x81, None),
+        };
+        let carried = packet.size.saturating_sub(Ipv4Header::MIN_LEN as u32);
+        let ip = Ipv4Header {
+            identification: roce.number as u16,
+            dont_fragment: true,
+            protocol: IpNumber::UDP,
+            ..ip_header(packet, carried)
+        };
+        self.link_and_network(packet, ip);
+        let udp = UdpHeader {
+            // It tells flows apart for ECMP.
+            source_port: DYNAMIC_PORTS | packet.flow as u16 & 0x3fff,
+            destination_port: ROCE_PORT,
+            length: u16::try_from(carried).unwrap_or(u16::MAX),
+            checksum: 0,
+        };
+        self.bytes.extend_from_slice(&udp.to_bytes());
+        self.bytes.extend_from_slice(&[opcode, 0, 0xff, 0xff]);
+        self.bytes
+            .extend_from_slice(&(packet.flow & 0xff_ffff).to_be_bytes());
+        self.bytes
+            .extend_from_slice(&(roce.number & 0xff_ffff).to_be_bytes());
+        if let Some(syndrome) = syndrome {
+            self.bytes.extend_from_slice(&[syndrome, 0, 0, 0]);
         }
     }
 

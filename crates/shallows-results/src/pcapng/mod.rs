@@ -1,7 +1,7 @@
 //! Packets on links, as a pcapng file that Wireshark opens.
 //!
 //! Simulated packets have no bytes, so their headers are made up from what the transport knew:
-//! Ethernet II, IPv4 and TCP or UDP, with right checksums. Payload is not stored; each packet has
+//! Ethernet II, IPv4 and TCP, UDP or RoCEv2, with right checksums of IP and TCP. Payload is not stored; each packet has
 //! its original length.
 //!
 //! | in the file | in the simulation |
@@ -12,6 +12,7 @@
 //! | sequence number n + 1 | byte n: the SYN has number 0 |
 //! | TCP timestamps, in microseconds | when the segment was sent, and its echo, if `header` has room for them (52 bytes) |
 //! | SACK blocks | the same; a packet too short for them is longer in the file than it was |
+//! | packet sequence number n of RoCE | the packet that begins with byte n x `segment` |
 //! | IP identification | of a message's fragments the message; else a hash, the same on every link |
 //!
 //! Times are rounded down to nanoseconds, the finest that Wireshark shows.
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::{Ack, Segment};
+use shallows_core::tcp::{Ack, AckKind, Segment};
 use shallows_core::units::{Bytes, Rate, Time};
 
 use crate::ResultsError;
@@ -66,6 +67,8 @@ pub enum Content {
     Segment(Segment),
     /// TCP, from a flow's destination.
     Ack(Ack),
+    /// RoCEv2.
+    Roce(RocePacket),
     /// UDP.
     Datagram {
         /// The packet.
@@ -73,6 +76,49 @@ pub enum Content {
         /// Bytes of the whole message.
         message: Bytes,
     },
+}
+
+/// A packet of RoCEv2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RocePacket {
+    /// Opcode.
+    pub kind: RoceKind,
+    /// Packet sequence number; 24 bits of it are on the wire.
+    pub number: u32,
+}
+
+/// The kinds of packets of RoCEv2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoceKind {
+    /// Data, from a flow's source.
+    Data,
+    /// Acknowledgement, from a flow's destination.
+    Ack,
+    /// Negative acknowledgement: packets are missing.
+    Nak,
+    /// Congestion notification.
+    Cnp,
+}
+
+impl RocePacket {
+    /// The packet of a segment, where full ones have this many bytes of data.
+    pub fn data(segment: &Segment, full: u32) -> Self {
+        Self {
+            kind: RoceKind::Data,
+            number: (segment.seq / u64::from(full.max(1))) as u32,
+        }
+    }
+
+    /// The packet of an answer. An ACK names the last packet that arrived, a NAK the missing one.
+    pub fn answer(ack: &Ack, full: u32) -> Self {
+        let expected = ack.ack.div_ceil(u64::from(full.max(1))) as u32;
+        let (kind, number) = match ack.kind {
+            AckKind::Ack => (RoceKind::Ack, expected.wrapping_sub(1)),
+            AckKind::Nak => (RoceKind::Nak, expected),
+            AckKind::Cnp => (RoceKind::Cnp, 0),
+        };
+        Self { kind, number }
+    }
 }
 
 /// A capture file in the making. It gets its name when it is [finished](Self::finish).

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::figure::{Figure, Words};
-use crate::{ResultsError, write_text};
+use crate::figure::{Figure, Look, Words};
+use crate::{ResultsError, read_text, write_text};
 
 /// Outcome of a paper's reproduction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -206,6 +206,21 @@ pub struct ClaimOutcome {
     pub live: Option<LiveValue>,
 }
 
+impl FigureOutcome {
+    /// Words around the figure where it is shown without a page.
+    fn words(&self) -> Words {
+        let seeds = match self.seeds {
+            1 => "One seed".to_owned(),
+            seeds => format!("Means over {seeds} seeds, bars are 95% confidence intervals"),
+        };
+        Words {
+            title: self.title.clone(),
+            note: format!("{seeds}; {} size.", self.size),
+            ..Words::default()
+        }
+    }
+}
+
 impl ClaimOutcome {
     /// The verdict with its note and marks.
     pub fn verdict_text(&self) -> String {
@@ -371,7 +386,7 @@ impl Reproduction {
             path: path.to_owned(),
             problem,
         };
-        let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = read_text(path).map_err(|error| unreadable(error.to_string()))?;
         serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
     }
 
@@ -471,7 +486,11 @@ pub fn read_all(directory: &Path) -> Result<Vec<Reproduction>, ReportError> {
 
 /// Writes `report.html`, and beside it the files of each figure, and the
 /// claims as `<paper>-claims.md`. Answers with the path of the page.
-pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf, ReportError> {
+pub fn write(
+    directory: &Path,
+    reproductions: &[Reproduction],
+    look: Look,
+) -> Result<PathBuf, ReportError> {
     let figures = directory.join("figures");
     fs::create_dir_all(&figures).map_err(|error| ReportError::Unreadable {
         path: figures.clone(),
@@ -480,7 +499,8 @@ pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf
     for reproduction in reproductions {
         for outcome in &reproduction.figures {
             let figure = &outcome.figure;
-            figure.write(&figures, &figure.name, &Words::default())?;
+            let words = look.applied(outcome.words());
+            figure.write(&figures, &figure.name, &words)?;
         }
         let claims = directory.join(format!("{}-claims.md", reproduction.paper.id));
         write_text(&claims, &reproduction.to_markdown())?;

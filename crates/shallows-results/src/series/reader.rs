@@ -7,7 +7,7 @@ use super::{Column, Kind, Series, TIME_SUFFIX, Values};
 use crate::columns::{self, ColumnsReader, Data};
 use crate::decimal::Decimal;
 use crate::error::ContentError;
-use crate::file::read_named;
+use crate::file::{open_regular, read_named};
 use crate::{Format, ResultsError};
 
 impl Series {
@@ -56,7 +56,7 @@ fn append(column: &mut Column, rows: &columns::Column) -> Result<(), ContentErro
 }
 
 fn read_csv(path: &Path) -> Result<Series, Box<dyn Error + Send + Sync>> {
-    let mut reader = csv::Reader::from_path(path)?;
+    let mut reader = csv::Reader::from_reader(open_regular(path)?);
     let headers = reader.headers()?.clone();
     let rows = reader.records().collect::<Result<Vec<_>, _>>()?;
     let mut columns = Vec::new();

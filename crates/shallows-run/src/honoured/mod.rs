@@ -60,7 +60,6 @@ const LIVE: World = World {
     name: "live",
     plan: crate::live::plan_of,
     without_effect: &[
-        ("probes", "the report says that they are for simulations"),
         ("transport.rto.initial", "the report says so"),
         ("transport.delayed-ack.timeout", "the report says so"),
         ("routing", "a tree has one path between two hosts"),

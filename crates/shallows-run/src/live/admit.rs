@@ -2,7 +2,7 @@
 
 use shallows_core::host::udp::ReassemblyConfig;
 use shallows_core::port::SchedulerConfig;
-use shallows_core::units::{Bytes, Rate};
+use shallows_core::units::{Bytes, Rate, Time};
 use shallows_live::lab;
 use shallows_live::traffic::STREAM_HEADER;
 use shallows_model::HostSetup;
@@ -12,7 +12,7 @@ use super::plan as experiment;
 use super::transports::Wishes;
 use super::{difference, xco};
 use crate::plan::RunPlan;
-use crate::scenario::{Diagnostic, Ports, ScenarioConfig};
+use crate::scenario::{Diagnostic, Ports, Probes, ScenarioConfig};
 
 /// Rate that one CPU for the switch and one for the hosts can carry.
 const MOST_RATE: Rate = Rate::from_gbps(1);
@@ -20,11 +20,18 @@ const MOST_RATE: Rate = Rate::from_gbps(1);
 /// Rate that they carry faithfully, suggested by refusals.
 const GOOD_RATE: Rate = Rate::from_mbps(200);
 
+/// The shortest interval of samples of queues: the switch takes them between two frames.
+const SHORTEST_SAMPLE: Time = Time::from_us(10);
+
+/// The shortest interval of samples of goodput, which visit every flow.
+const SHORTEST_GOODPUT: Time = Time::from_ms(1);
+
 /// Refuses what cannot run live at this scale, before anything is made.
 pub(super) fn refuse(plan: &RunPlan, scale: Option<f64>) -> Result<(), Diagnostic> {
     refuse_topology(plan)?;
     refuse_what_is_simulated_only(plan)?;
     refuse_streams(plan)?;
+    refuse_intervals(plan)?;
     let fabric = &plan.fabric;
     xco::refuse(plan)?;
     Wishes::of(plan)?;
@@ -73,9 +80,9 @@ fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
         TopologyConfig::LeafSpine { .. } => "leaf-spine",
         TopologyConfig::FatTree { .. } => "fat-tree",
     };
-    let problem = format!("a {name} has several ways between hosts, and live switches have one");
-    let help = "nearest are star, for one rack, and dumbbell, for two racks and what is between \
-                them, or spines = 1: topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
+    let problem = format!("a {name} has several paths between hosts, and live switches have one");
+    let help = "use a tree: star (one rack), dumbbell (two racks) or a leaf-spine with spines = 1, \
+                such as topology.star = { hosts = 8, rate = \"200Mbps\", delay = \"50us\" }";
     Err(plan.scenario.error("topology", problem).help(help))
 }
 
@@ -94,7 +101,7 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
         topology: _,
         workload: _,
         live: _,
-        // Differences.
+        // Differences, or planned.
         completion: _,
         connections: _,
         transport: _,
@@ -169,6 +176,34 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses probes that would hold up the switch or the receivers.
+fn refuse_intervals(plan: &RunPlan) -> Result<(), Diagnostic> {
+    let Probes {
+        queues,
+        throughput,
+        goodput,
+        // Differences.
+        watch: _,
+        flows: _,
+    } = &plan.probes;
+    let probes = [
+        ("queues", queues, SHORTEST_SAMPLE),
+        ("throughput", throughput, SHORTEST_SAMPLE),
+        ("goodput", goodput, SHORTEST_GOODPUT),
+    ];
+    for (name, probe, shortest) in probes {
+        if let Some(probe) = probe.as_ref().filter(|of| of.interval < shortest) {
+            let key = format!("probes.{name}.interval");
+            let problem = format!(
+                "{key} is {}, and a live run samples {name} every {shortest} at most",
+                probe.interval
+            );
+            return Err(plan.scenario.error(&key, problem));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses UDP flows that the kernel cannot send as they are simulated.

@@ -61,6 +61,11 @@ impl Wanted {
                 let problem = format!("{} is not in the kernel", custom.name);
                 Err(scenario.error(key, problem))
             }
+            ControllerConfig::Dcqcn(_) | ControllerConfig::Timely(_) => {
+                let problem = "RoCE with dcqcn or timely is simulated only: the kernel has TCP";
+                let help = "choose dctcp, ear, cubic or reno, or simulate it";
+                Err(scenario.error("transport.controller", problem).help(help))
+            }
             ControllerConfig::Pfabric(_) => {
                 let problem = "pFabric's transport is not in the kernel";
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";

@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use shallows_core::host::qjump::Scope;
 use shallows_core::tcp::{
     AckCount, AfterIdle, ControllerConfig, DelayedAck, EcnEcho, MarkedGrowth, Recovery, RtoConfig,
     TcpConfig,
@@ -14,7 +13,7 @@ use shallows_model::{Completion, Connections, XcoConfig};
 
 use super::plan::KERNEL_TIMEOUTS;
 use crate::plan::RunPlan;
-use crate::scenario::{Diagnostic, Scenario};
+use crate::scenario::{Diagnostic, ProbesConfig, Scenario};
 
 /// A key and the behaviour of live runs instead of it.
 struct Difference {
@@ -23,7 +22,7 @@ struct Difference {
 }
 
 /// All of them.
-const DIFFERENCES: [Difference; 18] = [
+const DIFFERENCES: [Difference; 21] = [
     Difference {
         key: "completion",
         live: "a flow is complete when its client, which has asked for it, has the last byte",
@@ -33,16 +32,28 @@ const DIFFERENCES: [Difference; 18] = [
         live: "flows share connections that are open before the run and last for all of it",
     },
     Difference {
-        key: "hosts.qjump.scope",
-        live: "limits are those of a host, not of each flow",
-    },
-    Difference {
         key: "hosts.xco.delay",
         live: "messages cross the links of the lab and take as long as that takes",
     },
     Difference {
         key: "hosts.xco.dscp",
         live: "messages carry DSCP 0",
+    },
+    Difference {
+        key: "probes.capture",
+        live: "packets are not captured",
+    },
+    Difference {
+        key: "probes.flows",
+        live: "the kernel's windows are not sampled",
+    },
+    Difference {
+        key: "probes.rtt",
+        live: "the kernel's round-trip times are not recorded",
+    },
+    Difference {
+        key: "probes.sojourn",
+        live: "waiting times of frames are not recorded",
     },
     Difference {
         key: "transport.after-idle",
@@ -142,10 +153,6 @@ pub(super) fn describe(scenario: &Scenario) -> String {
             "transport.delayed-ack.timeout",
             "it is the kernel's 40ms to 200ms",
         ),
-        (
-            "probes",
-            "live runs sample every queue each 1ms and goodput each 10ms",
-        ),
     ] {
         if scenario.has(key) {
             let _ = writeln!(lines, "{key} is for simulations: {live}");
@@ -165,19 +172,28 @@ fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
         Connections::Persistent => false,
         Connections::WarmedUp => true,
     };
+    let ProbesConfig {
+        rtt,
+        sojourn,
+        capture,
+        flows,
+        // Sampled by the switch, and by the receivers.
+        queues: _,
+        throughput: _,
+        goodput: _,
+    } = &config.probes;
     let mut asked = of_transport(&config.transport, scale);
     for special in &plan.overrides {
         asked.extend(of_transport(&special.transport, scale));
     }
-    let by_flow = |qjump: &shallows_model::QjumpConfig| qjump.scope == Scope::Flow;
     asked.extend(
         [
             (config.completion == Completion::Receiver, "completion"),
             (connections, "connections"),
-            (
-                config.hosts.qjump.as_ref().is_some_and(by_flow),
-                "hosts.qjump.scope",
-            ),
+            (!capture.0.is_empty(), "probes.capture"),
+            (flows.is_some(), "probes.flows"),
+            (*rtt, "probes.rtt"),
+            (!sojourn.0.is_empty(), "probes.sojourn"),
         ]
         .into_iter()
         .filter_map(|(is_asked, key)| is_asked.then_some(key)),

@@ -4,19 +4,20 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use shallows_core::host::HostGateConfig;
 use shallows_core::tcp::{AfterIdle, Recovery, RtoConfig, TcpConfig};
 use shallows_core::units::Time;
 use shallows_live::command::{CommandPlace, CommandPlan, CommandUser};
 use shallows_live::experiment::Experiment;
 use shallows_live::lab::{self, Cpus, LabPlan};
 use shallows_live::switch::{
-    FidelityConfig, Forwarding, GatePlan, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,
-    TrunkPlan, UplinkPlan, Wait,
+    FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig, TrunkPlan,
+    UplinkPlan, Wait,
 };
-use shallows_live::traffic::ProbePlan;
+use shallows_live::traffic::{GOODPUT_EVERY, ProbePlan};
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::{HostSet, Workload};
-use shallows_model::{ApplicationSetup, Completion, Interrupt, QjumpConfig};
+use shallows_model::{ApplicationSetup, Completion, Interrupt};
 
 use super::controller::Chosen;
 use super::transports::{self, Controllers};
@@ -26,7 +27,7 @@ use crate::ideal::{self, Handshake};
 use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, LiveCommand, Probe, Role};
 
-/// From one sample of the queues to the next.
+/// From one sample of the queues to the next, if no probe wants more.
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
 
 /// The longest timeouts that the kernel can be set to.
@@ -47,12 +48,13 @@ const FRAGMENTS: [(&str, &str); 2] = [("ipfrag_high_thresh", "268435456"), ("ipf
 pub(super) fn experiment(plan: &RunPlan, controllers: &Controllers) -> Result<Experiment, Failure> {
     let cpus = Cpus::split().map_err(anyhow::Error::from)?;
     Ok(Experiment {
-        switch: switch(plan, &cpus),
+        switch: switch(plan, &cpus)?,
         lab: lab_plan(plan, &controllers.usual, cpus),
         workload: workload(plan)?,
         controllers: controllers.of_flows(plan),
         seed: plan.scenario.config.seed,
         applications: applications(plan)?,
+        goodput_every: goodput_every(plan),
         probes: probes(plan)?,
         commands: commands(plan)?,
         outputs: None,
@@ -127,12 +129,11 @@ fn lab_plan(plan: &RunPlan, controller: &Chosen, cpus: Cpus) -> LabPlan {
     }
 }
 
-fn switch(plan: &RunPlan, cpus: &Cpus) -> SwitchConfig {
+fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
     let fabric = &plan.fabric;
-    let hosts = 0..fabric.hosts();
     let host_links = 2 * fabric.hosts();
     let trunks = (host_links..fabric.links().len() as u32).step_by(2);
-    SwitchConfig {
+    Ok(SwitchConfig {
         cpu: cpus.switch,
         nice: Some(-20),
         wait: match cpus.switch {
@@ -146,50 +147,41 @@ fn switch(plan: &RunPlan, cpus: &Cpus) -> SwitchConfig {
         metrics: None,
         fidelity: FidelityConfig::default(),
         sample: Some(SampleConfig {
-            every: SAMPLE_EVERY,
+            every: sample_every(plan),
         }),
         pool: plan.ports.pool,
         egress: plan.ports.switches.clone(),
-        ports: hosts
-            .map(|host| port(plan, host))
+        ports: (0..)
+            .zip(gates(plan)?)
+            .map(|(host, gates)| port(plan, host, gates))
             .chain(xco::extra_ports(plan))
             .collect(),
         trunks: trunks.map(|link| trunk(fabric, link)).collect(),
-    }
-}
-
-/// QJUMP's limits of a host, which stand before its uplink in the switch: the kernel has no qdisc
-/// that holds packets back by level.
-fn gate(plan: &RunPlan, host: u32) -> Option<GatePlan> {
-    let qjump = plan.scenario.config.hosts.qjump.as_ref()?;
-    // Limits that make no sense were refused with the scenario.
-    let mut limits = qjump.limits(&plan.fabric).ok()?;
-    limits.framing = plan.ports.hosts.framing;
-    let QjumpConfig {
-        hold_limit,
-        automatic,
-        // The limits and the first epoch.
-        epoch: _,
-        levels: _,
-        network: _,
-        factors: _,
-        excess: _,
-        clock: _,
-        phase: _,
-        // The DSCP of flows.
-        by_size: _,
-        // One for each flow is a difference.
-        scope: _,
-    } = qjump;
-    Some(GatePlan {
-        start: qjump.first_epoch(&limits, host, plan.scenario.config.seed),
-        hold_limit: *hold_limit,
-        automatic: automatic.clone(),
-        limits,
     })
 }
 
-fn port(plan: &RunPlan, host: u32) -> PortPlan {
+/// The interval of the switch's samples: that of the most frequent probe of queues.
+fn sample_every(plan: &RunPlan) -> Time {
+    let probes = [&plan.probes.queues, &plan.probes.throughput];
+    let intervals = probes.into_iter().flatten().map(|of| of.interval);
+    intervals.fold(SAMPLE_EVERY, Time::min)
+}
+
+/// The interval at which bytes that have arrived are noted.
+fn goodput_every(plan: &RunPlan) -> Time {
+    let interval = plan.probes.goodput.as_ref().map(|of| of.interval);
+    interval.map_or(GOODPUT_EVERY, |interval| interval.min(GOODPUT_EVERY))
+}
+
+/// The gates of all hosts, which stand before their uplinks in the switch: the kernel has no qdisc
+/// that holds packets back by level.
+fn gates(plan: &RunPlan) -> Result<Vec<Vec<HostGateConfig>>, Diagnostic> {
+    let (framing, seed) = (plan.ports.hosts.framing, plan.scenario.config.seed);
+    let gates = plan.hosts.gates(&plan.fabric, framing, seed);
+    gates.map_err(|error| plan.scenario.error_in("hosts.qjump", &error))
+}
+
+fn port(plan: &RunPlan, host: u32, gates: Vec<HostGateConfig>) -> PortPlan {
     let fabric = &plan.fabric;
     let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
     let (up, down) = (fabric.link(uplink), fabric.link(downlink));
@@ -201,7 +193,7 @@ fn port(plan: &RunPlan, host: u32) -> PortPlan {
             rate: up.rate,
             delay: up.propagation,
             egress: plan.ports.config(fabric, uplink).clone(),
-            gate: gate(plan, host),
+            gates,
         }),
         egress: plan.ports.special.get(&downlink).cloned(),
         stations: vec![lab::station(number).to_string()],

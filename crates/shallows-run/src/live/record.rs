@@ -2,28 +2,54 @@
 
 use std::collections::BTreeMap;
 
+use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::lab;
+use shallows_live::switch::Samples;
 use shallows_live::traffic::Goodput;
 use shallows_model::topology::{Fabric, Node};
 use shallows_results::ports::LinkRole;
-use shallows_results::probes::{GoodputSample, PingSample, QueueSample, Sample, SampleWriter};
+use shallows_results::probes::{
+    GoodputSample, PingSample, QueueSample, Sample, SampleWriter, ThroughputSample,
+};
 use shallows_results::{ResultsError, RunRecord};
 
+use crate::driver::Ticks;
+use crate::measurements::Measurements;
 use crate::plan::RunPlan;
-use crate::recorder::ports;
+use crate::ports::{overhead, ports};
+use crate::scenario::{self, Probes};
 
-use crate::sights::Sights;
-
-/// Adds queues, goodput and pings to the record, and the ports that they are about.
+/// Adds the tables of the scenario's probes and of pings to the record, and the ports that they are
+/// about.
 pub(super) fn add_tables(
     record: &mut RunRecord,
     observed: &Observed,
     plan: &RunPlan,
 ) -> Result<(), ResultsError> {
     record.ports = ports(&plan.fabric);
-    add(record, queues(observed, &plan.fabric))?;
-    add_goodput(record, &observed.goodput)?;
+    let Probes {
+        queues,
+        throughput,
+        goodput,
+        // Refused, or ignored by consent.
+        watch: _,
+        flows: _,
+    } = &plan.probes;
+    let samples = Measurements::of(observed, &plan.fabric).queues;
+    let sampled = |sampled| Sampled::new(&samples, sampled, (&plan.fabric, observed.duration));
+    if let Some(probe) = queues {
+        add(record, sampled(probe).queues())?;
+    }
+    if let Some(probe) = throughput {
+        add(record, sampled(probe).throughput(plan))?;
+    }
+    if let Some(probe) = goodput {
+        let mut ticks = Ticks::new(probe.interval, probe.interval);
+        let mut goodput = observed.goodput.clone();
+        goodput.rows.retain(|(time, _)| ticks.has_passed(*time));
+        add_goodput(record, &goodput)?;
+    }
     let probes = (0..).zip(&observed.pings);
     let pings = probes.flat_map(|(probe, pings)| {
         pings.iter().map(move |ping| PingSample {
@@ -66,24 +92,83 @@ fn add<S: Sample>(
     Ok(())
 }
 
-fn queues(observed: &Observed, fabric: &Fabric) -> impl Iterator<Item = QueueSample> {
-    let samples = Sights::of(observed, fabric).queues;
-    let links = (0..).zip(fabric.links());
-    let numbers: BTreeMap<String, u32> = links
-        .map(|(number, _)| (link_name(fabric, number), number))
-        .collect();
-    let width = samples.columns.len();
-    (0..samples.times.len() * width).filter_map(move |cell| {
-        let (link, queue) = &samples.columns[cell % width];
-        Some(QueueSample {
-            time: samples.times[cell / width],
-            port: *numbers.get(link)?,
-            queue: *queue as u32,
-            bytes: samples.bytes[cell].into(),
-            packets: samples.packets[cell],
-            threshold: Some(f64::from(samples.thresholds[cell])).filter(|of| !of.is_nan()),
+/// The samples of a probe: the rows of the switch's at its interval, and the columns of its links.
+struct Sampled<'a> {
+    samples: &'a Samples,
+    rows: Vec<usize>,
+    /// Column, link and queue.
+    columns: Vec<(usize, u32, u32)>,
+}
+
+impl<'a> Sampled<'a> {
+    fn new(
+        samples: &'a Samples,
+        probe: &scenario::Sampled,
+        (fabric, end): (&Fabric, Time),
+    ) -> Self {
+        let wanted = probe.of.iter().copied();
+        let numbers: BTreeMap<String, u32> = wanted
+            .map(|number| (link_name(fabric, number), number))
+            .collect();
+        let columns = samples.columns.iter().enumerate();
+        let column = |(column, (link, queue)): (usize, &(String, usize))| {
+            Some((column, *numbers.get(link)?, *queue as u32))
+        };
+        let mut ticks = Ticks::new(probe.interval, probe.interval);
+        let times = samples.times.iter().enumerate();
+        let is_row = |(_, time): &(usize, &Time)| **time <= end && ticks.has_passed(**time);
+        Self {
+            samples,
+            rows: times.filter(is_row).map(|(row, _)| row).collect(),
+            columns: columns.filter_map(column).collect(),
+        }
+    }
+
+    fn queues(self) -> impl Iterator<Item = QueueSample> {
+        let (samples, width) = (self.samples, self.samples.columns.len());
+        let columns = self.columns;
+        self.rows.into_iter().flat_map(move |row| {
+            let sample = |&(column, port, queue): &(usize, u32, u32)| {
+                let cell = row * width + column;
+                QueueSample {
+                    time: samples.times[row],
+                    port,
+                    queue,
+                    bytes: samples.bytes[cell].into(),
+                    packets: samples.packets[cell],
+                    threshold: Some(f64::from(samples.thresholds[cell])).filter(|of| !of.is_nan()),
+                }
+            };
+            columns.iter().map(sample).collect::<Vec<_>>()
         })
-    })
+    }
+
+    /// Bytes on the wire from one row to the next, as the probe of a simulation counts them.
+    fn throughput(self, plan: &RunPlan) -> impl Iterator<Item = ThroughputSample> {
+        let (samples, width) = (self.samples, self.samples.columns.len());
+        let mut before = (Time::ZERO, vec![0; self.columns.len()]);
+        let mut all = Vec::new();
+        for row in self.rows {
+            let time = samples.times[row];
+            for (&(column, port, queue), before_bytes) in self.columns.iter().zip(&mut before.1) {
+                let config = plan.ports.config(&plan.fabric, port);
+                let cell = row * width + column;
+                let sent =
+                    samples.sent[cell] + samples.sent_packets[cell] * u64::from(overhead(config));
+                all.push(ThroughputSample {
+                    time,
+                    interval: time - before.0,
+                    port,
+                    queue,
+                    bytes: sent - *before_bytes,
+                    rate: plan.fabric.link(port).rate,
+                });
+                *before_bytes = sent;
+            }
+            before.0 = time;
+        }
+        all.into_iter()
+    }
 }
 
 /// Roles of links, by their names in the live switch.

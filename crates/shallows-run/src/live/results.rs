@@ -21,9 +21,9 @@ use shallows_results::write_text;
 use super::record::roles;
 use super::xco::XcoFacts;
 use crate::failure::Failure;
+use crate::measurements::{Measurements, QueueLength, Rtt, ServiceGoodput};
 use crate::plan::RunPlan;
 use crate::report::unclassified;
-use crate::sights::{QueueLength, Rtt, ServiceGoodput, Sights};
 
 /// The flows that have started, in the order of their numbers.
 pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowRecord> {
@@ -94,6 +94,7 @@ pub fn facts(
         marks: sum(queues().map(|queue| &queue.marks).collect()),
         drops: sum(queues().map(|queue| &queue.drops).chain(gated).collect()),
         latencies: Vec::new(),
+        over_limit: Vec::new(),
         levels: Vec::new(),
         longest_wait: None,
         utilisation: utilisation(snapshot, observed.duration, &roles(&plan.fabric)),
@@ -193,12 +194,12 @@ impl Stream {
 }
 
 fn live<'a>(observed: &'a Observed, plan: &RunPlan) -> Live<'a> {
-    let sights = Sights::of(observed, &plan.fabric);
+    let measurements = Measurements::of(observed, &plan.fabric);
     Live {
         steal: observed.steal,
-        goodput: sights.goodput(),
-        queues: sights.queue_lengths(),
-        rtts: sights.rtts(),
+        goodput: measurements.goodput(),
+        queues: measurements.queue_lengths(),
+        rtts: measurements.rtts(),
         commands: observed.commands.iter().map(LiveCommand::new).collect(),
         udp: observed.streams,
         switch: &observed.report.snapshot,
@@ -268,6 +269,13 @@ pub(super) fn report(observed: &Observed, plan: &RunPlan) -> String {
                 f64::from(length.p99) / 1e3,
             ));
         }
+    }
+    if observed.report.samples.lost > 0 {
+        line(format!(
+            "{} later samples of queues were not kept: choose a longer interval of probes.queues \
+             or probes.throughput",
+            observed.report.samples.lost
+        ));
     }
     for rtt in &facts.rtts {
         line(format!(

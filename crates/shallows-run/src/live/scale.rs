@@ -21,17 +21,17 @@ const PARTS: u64 = 1_000_000;
 
 /// Factor by which a scenario runs slower.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(super) struct Slowdown {
     /// The factor in millionths.
     parts: u64,
 }
 
-impl Scale {
+impl Slowdown {
     pub(super) fn new(factor: f64) -> anyhow::Result<Self> {
         let parts = (factor * PARTS as f64).round();
         ensure!(
             parts >= 1.0 && factor <= 1000.0,
-            "{factor} is no factor: 0.2 makes 200Mbps of 1Gbps"
+            "{factor} is not a valid factor: 0.2 makes 200Mbps of 1Gbps"
         );
         Ok(Self {
             parts: parts as u64,
@@ -128,7 +128,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("x.toml"), text, &[])
             .unwrap()
             .config;
-        let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
+        let scaled = Slowdown::new(0.2).unwrap().scenario(&scenario).unwrap();
         let text = toml::to_string(&scaled).unwrap();
         for line in [
             "until = \"5s\"",
@@ -159,7 +159,10 @@ mod tests {
             transports = [{ services = [1], set = { controller.ear = { t = "100us" } } }]
         "#;
         let scenario: Scenario = text.parse().unwrap();
-        let scaled = Scale::new(0.2).unwrap().scenario(&scenario.config).unwrap();
+        let scaled = Slowdown::new(0.2)
+            .unwrap()
+            .scenario(&scenario.config)
+            .unwrap();
         let set = scaled.transports[0].set.to_string();
         assert!(set.contains("t = \"500us\""), "{set}");
         assert_eq!(scaled.transports[0].set.len(), 1, "{set}");
@@ -180,7 +183,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("x.toml"), text, &[])
             .unwrap()
             .config;
-        let scaled = Scale::new(0.2).unwrap().scenario(&scenario).unwrap();
+        let scaled = Slowdown::new(0.2).unwrap().scenario(&scenario).unwrap();
         assert_eq!(scaled.name.as_deref(), Some("10ms"));
         let command = &scaled.live.commands[0];
         assert_eq!((&*command.run, command.start), ("1s", Time::from_secs(5)));
@@ -203,7 +206,7 @@ mod tests {
         let scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
         let built = scenario.build().unwrap();
         let workload = (*built.workload).clone();
-        let scaled = Scale::new(0.01).unwrap().workload(workload).unwrap();
+        let scaled = Slowdown::new(0.01).unwrap().workload(workload).unwrap();
         let texts: Vec<String> = scaled
             .streams
             .iter()
@@ -236,7 +239,7 @@ mod tests {
                 .is_some_and(|extension| extension == "toml")
             {
                 let scenario = Scenario::read(&path, &[]).unwrap().config;
-                let same = Scale::new(1.0).unwrap().scenario(&scenario).unwrap();
+                let same = Slowdown::new(1.0).unwrap().scenario(&scenario).unwrap();
                 assert_eq!(same, scenario, "{}", path.display());
             }
         }
@@ -245,7 +248,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for factor in [0.0, -1.0, f64::NAN, 1e9] {
-            assert!(Scale::new(factor).is_err(), "{factor}");
+            assert!(Slowdown::new(factor).is_err(), "{factor}");
         }
     }
 }

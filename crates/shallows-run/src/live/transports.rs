@@ -115,6 +115,8 @@ fn demands_ecn(transport: &TcpConfig) -> bool {
         ControllerConfig::Reno {}
         | ControllerConfig::Cubic(_)
         | ControllerConfig::DelayDctcp(_)
+        | ControllerConfig::Dcqcn(_)
+        | ControllerConfig::Timely(_)
         | ControllerConfig::Pfabric(_)
         | ControllerConfig::Custom(_) => false,
     }

@@ -76,15 +76,19 @@ impl Scenario {
             .map_err(|error| self.error_in("routing", &error))?;
         let checked = transport.validate();
         checked.map_err(|error| self.error_in("transport", &error))?;
+        self.check_transport_keys("transport", transport)?;
         self.check_qjump(&fabric)?;
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
         self.check_measure(&workload)?;
-        let size_classes =
-            SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
-                let problem = error.to_string().replace("_max", "-max");
-                self.error("report.small-max", problem)
-            })?;
+        let (small, medium) = (report.small_max, report.medium_max);
+        let size_classes = SizeClasses::new(small, medium).map_err(|_| {
+            let problem = format!(
+                "size classes must grow: small-max is {small} and medium-max {medium}; write for \
+                 example small-max = \"100KB\" and medium-max = \"10MB\""
+            );
+            self.error("report.small-max", problem)
+        })?;
         let Faults { faults, changes } = self.faults(&fabric)?;
         let model = Model {
             overrides: self.overrides(&fabric)?,
@@ -166,7 +170,7 @@ impl Scenario {
             return Ok(Control::default());
         };
         if self.config.until.is_none() {
-            let problem = "hosts report to the controller for ever, so the run would not end";
+            let problem = "hosts keep reporting to the controller, so the run would not end";
             let error = self.error("hosts.xco", problem);
             return Err(error.help("set until = \"1s\" at the top of the file, or use --until"));
         }
@@ -259,6 +263,7 @@ impl Scenario {
             known.map_err(|error| at_keys(error.to_string()))?;
             let checked = transport.validate();
             checked.map_err(|error| self.error_in(&format!("{path}.set"), &error))?;
+            self.check_transport_keys(&format!("{path}.set"), &transport)?;
             let hosts = match &special.hosts {
                 Some(hosts) => hosts.resolve(fabric),
                 None => Ok(Vec::new()),
@@ -276,6 +281,18 @@ impl Scenario {
         };
         let special = self.config.transports.iter().enumerate();
         special.map(build).collect()
+    }
+
+    /// Refuses keys at `path` that the transport has no use for.
+    fn check_transport_keys(&self, path: &str, transport: &TcpConfig) -> Result<(), Diagnostic> {
+        match self.source.keys_of(path).find(|key| !transport.uses(key)) {
+            None => Ok(()),
+            Some(key) => {
+                let problem = format!("{key} is a key of TCP, and the controller runs over RoCE");
+                let help = "leave it out: RoCE has segment, header, rto and controller";
+                Err(self.error(&format!("{path}.{key}"), problem).help(help))
+            }
+        }
     }
 
     /// Checks how long hosts take for an arrived packet.

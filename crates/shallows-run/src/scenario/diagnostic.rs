@@ -7,7 +7,7 @@ use std::path::Path;
 
 use shallows_core::port::TEXT_OR_TABLE;
 
-use super::source::{Place, Source};
+use super::source::{Source, SourcePlace};
 use super::value::{Problem, ValueError};
 
 /// A problem of a scenario: message, place and advice.
@@ -15,7 +15,7 @@ use super::value::{Problem, ValueError};
 pub struct Diagnostic {
     message: String,
     help: Option<String>,
-    place: Option<Place>,
+    place: Option<SourcePlace>,
 }
 
 impl Diagnostic {
@@ -68,9 +68,9 @@ impl Diagnostic {
     /// setting.
     pub fn location(&self) -> Option<(&Path, Option<usize>)> {
         match self.place.as_ref()? {
-            Place::File { path, line, .. } => Some((path, Some(*line))),
-            Place::WholeFile(path) => Some((path, None)),
-            Place::Setting(_) => None,
+            SourcePlace::File { path, line, .. } => Some((path, Some(*line))),
+            SourcePlace::WholeFile(path) => Some((path, None)),
+            SourcePlace::Setting(_) => None,
         }
     }
 
@@ -116,9 +116,9 @@ impl Display for Diagnostic {
         write!(f, "error: {}", self.message)?;
         let mut indent = 1;
         match &self.place {
-            Some(Place::Setting(setting)) => write!(f, "\n --> {setting}")?,
-            Some(Place::WholeFile(path)) => write!(f, "\n --> {}", path.display())?,
-            Some(Place::File {
+            Some(SourcePlace::Setting(setting)) => write!(f, "\n --> {setting}")?,
+            Some(SourcePlace::WholeFile(path)) => write!(f, "\n --> {}", path.display())?,
+            Some(SourcePlace::File {
                 path,
                 line,
                 column,

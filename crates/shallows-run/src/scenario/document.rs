@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
 use super::diagnostic::Diagnostic;
-use super::source::{Place, Source};
+use super::source::{Source, SourcePlace};
 use super::value;
 use crate::examples::read_text;
 
@@ -51,8 +51,8 @@ impl<T> Document<T> {
     pub fn place(&self, path: &str) -> String {
         let file = self.source.path().display();
         match self.source.place(self.source.span_of(path)) {
-            Place::File { line, .. } => format!("{file}:{line}"),
-            Place::WholeFile(_) | Place::Setting(_) => file.to_string(),
+            SourcePlace::File { line, .. } => format!("{file}:{line}"),
+            SourcePlace::WholeFile(_) | SourcePlace::Setting(_) => file.to_string(),
         }
     }
 }

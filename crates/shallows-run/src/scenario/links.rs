@@ -56,7 +56,7 @@ pub(super) fn find(fabric: &Fabric, wanted: &str) -> Result<Vec<u32>, String> {
         (None, None) => {
             let first = name(fabric, fabric.link(0));
             return Err(format!(
-                "{wanted:?} is no link: write one such as {first:?}, \"*->h0\" or \"all\""
+                "{wanted:?} is not a link: write one such as {first:?}, \"*->h0\" or \"all\""
             ));
         }
     };

@@ -45,14 +45,14 @@ use toml::de::DeTable;
 
 use crate::examples::read_text;
 pub use diagnostic::Diagnostic;
+pub(crate) use diagnostic::nearest;
 pub use document::Document;
 use faults::{Faults, LinkConfig};
 use inputs::Streams;
 use links::LinkNames;
 pub use links::name as link_name;
 pub use live::{LatencyFormat, Live, LiveCommand, LiveXco, Probe, Role};
-use probes::ProbesConfig;
-pub use probes::{Probes, Sampled};
+pub use probes::{Probes, ProbesConfig, Sampled};
 use source::Source;
 
 /// Everything that a run depends on, as written in a file.
@@ -398,7 +398,7 @@ impl Scenario {
         if !name.is_empty() && name.chars().all(is_plain) && !name.starts_with('.') {
             return Ok(());
         }
-        let problem = format!("{name:?} is no name for a directory of results");
+        let problem = format!("{name:?} is not a valid name of a directory of results");
         let help = "write a word such as \"incast\": no separators of paths, no dot in front";
         Err(self.error("name", problem).help(help))
     }
@@ -492,7 +492,16 @@ fn resolve(
 fn unknown_name(source: &Source, path: &str, unknown: &UnknownName) -> Diagnostic {
     let span = source.span_of_name(path, &unknown.name);
     let known: Vec<&str> = unknown.known.iter().map(String::as_str).collect();
-    Diagnostic::unknown(source, span, "name", &unknown.name, &known)
+    let error = Diagnostic::unknown(source, span, "name", &unknown.name, &known);
+    match nearest(&unknown.name, &known) {
+        Some(_) => error,
+        None => error.help(format!(
+            "expected one of {}; a {} of your own needs a program of your own, as \
+             examples/my-marker is",
+            known.join(", "),
+            unknown.kind
+        )),
+    }
 }
 
 impl Ports {
@@ -613,9 +622,15 @@ impl<'de> Deserialize<'de> for Workloads {
                 f.write_str("a workload, or several as [[workload]]")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Workloads, A::Error> {
-                let one = WorkloadConfig::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Workloads(vec![one]))
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Workloads, A::Error> {
+                let one = WorkloadConfig::deserialize(MapAccessDeserializer::new(&mut map))?;
+                match map.next_key::<String>()? {
+                    None => Ok(Workloads(vec![one])),
+                    Some(other) => Err(A::Error::custom(format!(
+                        "{other} is a second workload in this table: write several as a list, each \
+                         under [[workload]], such as {other} = {{ ... }}"
+                    ))),
+                }
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Workloads, A::Error> {
@@ -661,7 +676,7 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Diagnostic {
     names.sort_unstable();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    match diagnostic::nearest(&name, &names) {
+    match nearest(&name, &names) {
         Some(nearest) => {
             let nearest: PathBuf = path.with_file_name(nearest);
             diagnostic.help(format!("did you mean {}?", nearest.display()))

@@ -21,7 +21,7 @@ pub(crate) struct Source {
 
 /// A place that a reader finds.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum SourcePlace {
     File {
         path: PathBuf,
         /// From 1, as the column.
@@ -113,6 +113,13 @@ impl Source {
         }
     }
 
+    /// The keys that are given in the table at `path`.
+    pub(crate) fn keys_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a str> {
+        let inside = move |key: &'a String| key.strip_prefix(path)?.strip_prefix('.');
+        let keys = self.spans.keys().filter_map(inside);
+        keys.filter(|key| !key.contains('.'))
+    }
+
     /// The whole file.
     pub(crate) fn whole(&self) -> Range<usize> {
         0..self.text.len()
@@ -140,12 +147,12 @@ impl Source {
             .unwrap_or_default()
     }
 
-    pub(crate) fn place(&self, span: Range<usize>) -> Place {
+    pub(crate) fn place(&self, span: Range<usize>) -> SourcePlace {
         if let Some(setting) = span.start.checked_sub(self.text.len() + 1) {
-            return Place::Setting(self.settings[setting].clone());
+            return SourcePlace::Setting(self.settings[setting].clone());
         }
         if span.len() >= self.text.trim_end().len() {
-            return Place::WholeFile(self.path.clone());
+            return SourcePlace::WholeFile(self.path.clone());
         }
         let start = self.boundary(span.start);
         let before = &self.text[..start];
@@ -154,7 +161,7 @@ impl Source {
         let line_end = line_start + text.len();
         let end = self.boundary(span.end.min(line_end));
         let width = self.text.get(start..end).map_or(0, |s| s.chars().count());
-        Place::File {
+        SourcePlace::File {
             path: self.path.clone(),
             line: before.matches('\n').count() + 1,
             column: self.text[line_start..start].chars().count() + 1,

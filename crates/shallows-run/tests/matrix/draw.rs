@@ -74,6 +74,14 @@ const CONTROLLERS: [&str; 8] = [
     "'pfabric'",
 ];
 
+/// Controllers of RoCE, which has few of TCP's keys.
+const PACED: [&str; 4] = [
+    "'dcqcn'",
+    "{ dcqcn = { g = 0.5, n = '5us', k = '7us', t = '11us', b = '20KB', f = 2, minimum-rate = '50Mbps' } }",
+    "'timely'",
+    "{ timely = { t-low = '10us', t-high = '60us', completion = '2KB', initial-rate = '500Mbps' } }",
+];
+
 const APPLICATIONS: [&str; 8] = [
     "{ ping = { interval = '20us', count = 5 } }",
     "{ requests = { count = 10, pace = { closed = { think = '1us' } } } }",
@@ -166,7 +174,17 @@ marker = {{ scheme = {marker}, point = '{point}', not-ect = '{not_ect}' }}"
     )
 }
 
-fn transport() -> impl Strategy<Value = String> {
+/// RoCE, with one of its controllers.
+fn paced() -> impl Strategy<Value = String> {
+    (select(PACED.to_vec()), 200..2_000u32).prop_map(|(controller, segment)| {
+        format!(
+            "controller = {controller}\nsegment = {segment}\nheader = 44
+rto = {{ initial = '5ms', minimum = '5ms', maximum = '100ms' }}"
+        )
+    })
+}
+
+fn tcp() -> impl Strategy<Value = String> {
     let switches = [any::<bool>(), any::<bool>(), any::<bool>()];
     let choices = (
         select(CONTROLLERS.to_vec()),
@@ -185,6 +203,10 @@ limited-transmit = {limited}\nrto = {{ initial = '5ms', minimum = '5ms', maximum
             )
         },
     )
+}
+
+fn transport() -> impl Strategy<Value = String> {
+    prop_oneof![4 => tcp(), 1 => paced()]
 }
 
 /// A workload; whether all of it comes to an end, and whether it is TCP alone.
@@ -247,6 +269,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         workload(),
         sometimes(vec![
             "[[transports]]\nservices = [1]\nset = { controller = 'cubic', ecn = 'off' }",
+            "[[transports]]\nservices = [1]\nset = { controller = 'dcqcn' }",
         ]),
         prop_oneof![2 => Just(None), 1 => select(APPLICATIONS.to_vec()).prop_map(Some)],
         sometimes(vec![

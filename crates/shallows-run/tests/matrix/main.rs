@@ -91,10 +91,12 @@ fn check(case: &Case) {
         assert_eq!(together, alone, "by events on {threads} threads");
         assert_eq!(other_end, end, "packets on links, on {threads} threads");
     }
-    // Refused where the scenario does not fit.
-    if let Ok((in_layers, other_end)) = simulate(&plan, EngineChoice::Layers, 1) {
-        assert_eq!(in_layers, alone, "in layers");
-        assert_eq!(other_end, end, "packets on links, in layers");
+    for threads in [1, 2, 4] {
+        // Refused where the scenario does not fit.
+        if let Ok((in_layers, other_end)) = simulate(&plan, EngineChoice::Layers, threads) {
+            assert_eq!(in_layers, alone, "in layers on {threads} threads");
+            assert_eq!(other_end, end, "packets on links, in layers on {threads}");
+        }
     }
     for (number, (flow, outcome)) in alone.iter().enumerate() {
         check_flow(case, number, flow, outcome);

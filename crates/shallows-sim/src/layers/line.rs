@@ -1,5 +1,7 @@
 //! Packets on a link, and the order in which those of several links reach a port.
 
+use std::mem;
+
 use shallows_core::units::Time;
 
 use crate::ticket::Ticket;
@@ -47,6 +49,25 @@ impl Line {
         self.packets
             .get(self.taken)
             .map_or(Time::MAX, |packet| packet.time)
+    }
+
+    /// Gives the line memory that another has left, if it has none.
+    #[inline]
+    pub(super) fn borrow(&mut self, spare: &mut Vec<Vec<Transit>>) {
+        if self.packets.capacity() == 0 {
+            self.packets = spare.pop().unwrap_or_default();
+        }
+    }
+
+    /// Leaves the memory of an empty line to others.
+    #[inline]
+    pub(super) fn leave(&mut self, spare: &mut Vec<Vec<Transit>>) {
+        let mut packets = mem::take(&mut self.packets);
+        packets.clear();
+        self.taken = 0;
+        if packets.capacity() > 0 {
+            spare.push(packets);
+        }
     }
 
     /// Takes the first packet. [`take`](Self::take) frees its place.
@@ -183,5 +204,19 @@ mod tests {
         assert_eq!(line.packets()[0].ticket.packet(), 37);
         assert_eq!(line.pop().map(|ticket| ticket.packet()), Some(37));
         assert_eq!(line.next(), Time::from_ns(38));
+    }
+
+    #[test]
+    fn an_empty_line_leaves_its_memory_to_the_next() {
+        let (mut spare, mut first, mut second) = (Vec::new(), Line::default(), Line::default());
+        first.push(Time::ZERO, Ticket::default());
+        let memory = first.packets.as_ptr();
+        first.take(1);
+        first.leave(&mut spare);
+        assert_eq!((first.len(), first.next()), (0, Time::MAX));
+        second.borrow(&mut spare);
+        assert!(spare.is_empty() && second.packets().is_empty());
+        second.push(Time::ZERO, Ticket::default());
+        assert_eq!(second.packets.as_ptr(), memory);
     }
 }

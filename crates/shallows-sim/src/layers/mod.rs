@@ -39,14 +39,14 @@ use std::{iter, mem};
 
 use shallows_core::units::Time;
 
-use line::Arriving;
 pub(crate) use line::Line;
+use line::{Arriving, Transit};
 pub use plan::{Engine, EngineChoice, NoLayers};
-pub(crate) use plan::{LayerPlan, refuse};
+pub(crate) use plan::{LayerPlan, PartPlan, refuse};
 
 use crate::engine::Key;
 use crate::network::Network;
-use crate::paths::Paths;
+use crate::paths::{FOREIGN, Paths};
 use crate::ticket::Ticket;
 
 /// The windows are longer than the least time from host to host.
@@ -60,13 +60,14 @@ struct Agenda {
     next: Time,
 }
 
-/// Hosts, links and switches of a run in layers.
+/// Hosts, links and switches of a part of a run in layers, by their numbers in that part.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    plan: LayerPlan,
+    plan: PartPlan,
     /// Hosts have done everything before this time, switches before the other.
-    hosts_at: Time,
-    switches_at: Time,
+    at: Ends,
+    /// End of the window.
+    window: Ends,
     /// The latest event so far.
     latest: Time,
     agendas: Vec<Agenda>,
@@ -76,38 +77,69 @@ pub(crate) struct Layers {
     lines: Vec<Line>,
     /// For each port, the packets of this window that go to it.
     buckets: Vec<Vec<Arriving>>,
-    /// The position of each link in the plan's order, and a bit for each position: something is at
+    /// The position of each port in the plan's order, and a bit for each position: something is at
     /// the port or on its link.
     positions: Vec<u32>,
     active: Vec<u64>,
     scratch: Vec<Arriving>,
+    /// Memory of buckets and lines that are empty, for those that need it next: it is in the cache.
+    spare_buckets: Vec<Vec<Arriving>>,
+    spare_lines: Vec<Vec<Transit>>,
     /// Ports that have dropped packets in this window.
     dropped: Vec<u32>,
+    /// Packets to ports of other parts.
+    crossing: Vec<Crossing>,
+}
+
+/// Times of hosts and of switches.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    hosts: Time,
+    switches: Time,
+}
+
+impl Ends {
+    const NEVER: Self = Self {
+        hosts: Time::ZERO,
+        switches: Time::ZERO,
+    };
+}
+
+/// A packet at the end of a link whose next port is in another part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    pub(crate) part: u32,
+    pub(crate) link: u32,
+    pub(crate) time: Time,
+    pub(crate) ticket: Ticket,
 }
 
 impl Layers {
-    pub(crate) fn new(plan: LayerPlan) -> Self {
-        let links = plan.host.len();
-        let mut positions = vec![u32::MAX; links];
-        for (position, &link) in (0..).zip(&plan.order) {
-            positions[link as usize] = position;
+    pub(crate) fn new(plan: PartPlan) -> Self {
+        let ports = plan.links.len();
+        let mut positions = vec![u32::MAX; ports];
+        for (position, &port) in (0..).zip(&plan.order) {
+            positions[port as usize] = position;
         }
         let agenda = |_| Agenda {
             events: BinaryHeap::new(),
             next: Time::MAX,
         };
         Self {
-            hosts_at: Time::ZERO,
-            switches_at: Time::ZERO,
+            at: Ends::NEVER,
+            window: Ends::NEVER,
             latest: Time::ZERO,
             agendas: (0..plan.hosts).map(agenda).collect(),
             wake: vec![Time::MAX; plan.hosts as usize],
-            lines: (0..links).map(|_| Line::default()).collect(),
-            buckets: vec![Vec::new(); links],
+            lines: (0..ports).map(|_| Line::default()).collect(),
+            buckets: vec![Vec::new(); ports],
             active: vec![0; plan.order.len().div_ceil(64)],
             positions,
             scratch: Vec::new(),
+            spare_buckets: Vec::new(),
+            spare_lines: Vec::new(),
             dropped: Vec::new(),
+            crossing: Vec::new(),
             plan,
         }
     }
@@ -115,8 +147,13 @@ impl Layers {
     /// Makes windows longer than they may be.
     #[cfg(test)]
     pub(crate) fn stretch(&mut self, up: Time, down: Time) {
-        self.plan.up += up;
-        self.plan.down += down;
+        self.plan.times.up += up;
+        self.plan.times.down += down;
+    }
+
+    /// Number of stages in a window.
+    pub(crate) fn stages(&self) -> usize {
+        self.plan.stages.len()
     }
 
     /// Puts an event on the agenda of a host.
@@ -128,32 +165,45 @@ impl Layers {
         *wake = time.min(*wake);
     }
 
-    /// The end of the next window of hosts, if there is something to do before `end`.
-    pub(crate) fn next_window(&mut self, end: Time) -> Option<Time> {
-        if self.hosts_at >= end && self.switches_at >= end {
-            return None;
+    /// Begins a window, if there is time before `end`. All parts begin the same one.
+    pub(crate) fn begin_window(&mut self, end: Time) -> bool {
+        let Ends { hosts, switches } = self.at;
+        if hosts >= end && switches >= end {
+            return false;
         }
-        if self.active.iter().all(|&bits| bits == 0) {
-            // Nothing is on its way before a host does something.
-            let first = self.first_wake().min(end);
-            self.hosts_at = self.hosts_at.max(first);
-            self.switches_at = self.switches_at.max(first);
-            if first == end {
-                return None;
-            }
-        }
-        let next = self.switches_at.saturating_add(self.plan.down);
-        let letters = self.hosts_at.saturating_add(self.plan.letters);
-        Some(next.min(letters).min(end).max(self.hosts_at))
+        let times = &self.plan.times;
+        let next = switches.saturating_add(times.down);
+        let letters = hosts.saturating_add(times.letters);
+        let until = next.min(letters).min(end).max(hosts);
+        self.window = Ends {
+            hosts: until,
+            switches: until.saturating_add(times.up).min(end).max(switches),
+        };
+        true
     }
 
-    /// Advances to the next time at which something happens, at most to `end`. Without it, a packet
-    /// that waits long at a port would cost as many windows as pass meanwhile.
-    #[cold]
-    pub(crate) fn skip_idle(&mut self, network: &Network, end: Time) {
-        let next = self.next_time(network).unwrap_or(end).min(end);
-        self.hosts_at = self.hosts_at.max(next);
-        self.switches_at = self.switches_at.max(next);
+    /// The end of the window of hosts.
+    #[inline]
+    pub(crate) fn hosts_until(&self) -> Time {
+        self.window.hosts
+    }
+
+    /// Ends a window. Nothing happens in any part before `earliest`: without that, a packet that
+    /// waits long at a port would cost as many windows as pass meanwhile.
+    pub(crate) fn end_window(&mut self, earliest: Time) {
+        self.at = Ends {
+            hosts: self.window.hosts.max(earliest),
+            switches: self.window.switches.max(earliest),
+        };
+    }
+
+    /// A time before which nothing happens any more. Zero, if it may be soon; `count` is the number
+    /// of events in this window.
+    pub(crate) fn quiet_until(&self, count: u64, network: &Network) -> Time {
+        if count > 0 && self.active.iter().any(|&bits| bits != 0) {
+            return Time::ZERO;
+        }
+        self.next_time(network).unwrap_or(Time::MAX)
     }
 
     fn first_wake(&self) -> Time {
@@ -193,8 +243,10 @@ impl Layers {
 
     /// The line behind a port.
     #[inline(always)]
-    pub(crate) fn line(&mut self, link: u32) -> &mut Line {
-        &mut self.lines[link as usize]
+    pub(crate) fn line(&mut self, port: u32) -> &mut Line {
+        let line = &mut self.lines[port as usize];
+        line.borrow(&mut self.spare_lines);
+        line
     }
 
     /// A host has done all before `end`, the last at `latest`.
@@ -206,81 +258,108 @@ impl Layers {
         end: Time,
         network: &mut Network,
     ) {
-        let nic = 2 * host as usize;
-        let due = network.run_port(nic as u32, iter::empty(), end, &mut self.lines[nic]);
-        self.lines[nic + 1].take(0);
-        let next = self.lines[nic + 1].next();
+        let nic = 2 * host;
+        let line = self.line(nic);
+        let due = network.run_port(nic, iter::empty(), end, line);
+        if line.next() < Time::MAX {
+            activate(&mut self.active, host);
+        } else {
+            self.lines[nic as usize].leave(&mut self.spare_lines);
+        }
+        let line = &mut self.lines[nic as usize + 1];
+        line.take(0);
+        let next = line.next();
+        if next == Time::MAX {
+            line.leave(&mut self.spare_lines);
+        }
         self.wake[host as usize] = next.min(self.agendas[host as usize].next).min(due);
         self.latest = self.latest.max(latest);
-        if self.lines[nic].next() < Time::MAX {
-            activate(&mut self.active, host);
-        }
     }
 
-    /// Hosts have done everything before `hosts_at`: brings the switches as far as they can come,
-    /// at most to `end`. Returns the number of packets that arrived at switches.
-    pub(crate) fn run_switches(
-        &mut self,
-        network: &mut Network,
-        paths: &Paths,
-        (hosts_at, end): (Time, Time),
-    ) -> u64 {
-        self.hosts_at = hosts_at;
-        let until = hosts_at.saturating_add(self.plan.up).min(end);
-        if until <= self.switches_at {
+    /// Hosts are at the end of the window: brings the ports of a stage to its end as well. Returns
+    /// the number of packets that arrived at switches.
+    pub(crate) fn run_stage(&mut self, stage: usize, network: &mut Network, paths: &Paths) -> u64 {
+        let until = self.window.switches;
+        if until <= self.at.switches {
             return 0;
         }
+        let first = stage
+            .checked_sub(1)
+            .map_or(0, |before| self.plan.stages[before]);
+        let last = self.plan.stages[stage];
         let mut count = 0;
-        for word in 0..self.active.len() {
+        for word in first / 64..last.div_ceil(64) {
             // Ports become active by those before them, also within a word.
-            let mut rest = u64::MAX;
+            let mut rest = u64::MAX << first.saturating_sub(word * 64);
+            if last < (word + 1) * 64 {
+                rest &= (1 << (last - word * 64)) - 1;
+            }
             while self.active[word] & rest != 0 {
                 let bit = (self.active[word] & rest).trailing_zeros();
-                rest = u64::MAX.checked_shl(bit + 1).unwrap_or(0);
-                let position = word as u32 * 64 + bit;
-                let link = self.plan.order[position as usize];
+                rest &= u64::MAX.checked_shl(bit + 1).unwrap_or(0);
+                let position = word * 64 + bit as usize;
+                let port = self.plan.order[position];
                 let mut next = Time::MAX;
-                if position >= self.plan.hosts {
-                    next = self.run_port(link, until, network);
+                if position >= self.plan.hosts as usize {
+                    next = self.run_port(port, until, network);
                 }
-                if let Some(host) = self.plan.host[link as usize] {
-                    let arrival = self.lines[link as usize].next();
-                    assert!(arrival >= hosts_at, "{TOO_LONG}");
+                if let Some(host) = self.host_behind(port) {
+                    let arrival = self.lines[port as usize].next();
+                    assert!(arrival >= self.window.hosts, "{TOO_LONG}");
                     let wake = &mut self.wake[host as usize];
                     *wake = arrival.min(*wake);
                 } else {
-                    count += self.show(link, until, paths);
-                    next = next.min(self.lines[link as usize].next());
+                    count += self.show(port, until, paths);
+                    let line = &mut self.lines[port as usize];
+                    let arrival = line.next();
+                    if arrival == Time::MAX {
+                        line.leave(&mut self.spare_lines);
+                    }
+                    next = next.min(arrival);
                 }
                 if next == Time::MAX {
                     self.active[word] &= !(1 << bit);
                 }
             }
         }
-        self.switches_at = until;
         count
     }
 
-    /// Hands the packets that arrive from a link before `until` to their next ports.
+    /// The host that a port sends to, if it does.
     #[inline]
-    fn show(&mut self, link: u32, until: Time, paths: &Paths) -> u64 {
-        let line = &mut self.lines[link as usize];
-        let begin = self.switches_at;
+    fn host_behind(&self, port: u32) -> Option<u32> {
+        (port < 2 * self.plan.hosts && port % 2 == 1).then_some(port / 2)
+    }
+
+    /// Hands the packets that arrive from the link of a port before `until` to their next ports.
+    #[inline]
+    fn show(&mut self, from: u32, until: Time, paths: &Paths) -> u64 {
+        let line = &mut self.lines[from as usize];
+        let (begin, link) = (self.at.switches, self.plan.links[from as usize]);
         let mut count = 0;
         for transit in line.packets() {
             if transit.time >= until {
                 break;
             }
             assert!(transit.time >= begin, "{TOO_LONG}");
+            count += 1;
             let mut ticket = transit.ticket;
             let port = paths.link(ticket.route());
+            let Some(bucket) = self.buckets.get_mut(port as usize) else {
+                self.crossing.push(Crossing {
+                    part: port & !FOREIGN,
+                    link,
+                    time: transit.time,
+                    ticket,
+                });
+                continue;
+            };
             ticket.advance();
-            let bucket = &mut self.buckets[port as usize];
             if bucket.is_empty() {
+                *bucket = self.spare_buckets.pop().unwrap_or_default();
                 activate(&mut self.active, self.positions[port as usize]);
             }
             bucket.push(Arriving::new(transit.time - begin, link, ticket));
-            count += 1;
         }
         if count > 0 {
             self.latest = self.latest.max(line.packets()[count - 1].time);
@@ -289,11 +368,22 @@ impl Layers {
         count as u64
     }
 
+    /// Hands a packet of another part that arrives from a link to its next port.
+    pub(crate) fn take_crossing(&mut self, port: u32, link: u32, time: Time, ticket: Ticket) {
+        assert!(time >= self.at.switches, "{TOO_LONG}");
+        let bucket = &mut self.buckets[port as usize];
+        if bucket.is_empty() {
+            *bucket = self.spare_buckets.pop().unwrap_or_default();
+            activate(&mut self.active, self.positions[port as usize]);
+        }
+        bucket.push(Arriving::new(time - self.at.switches, link, ticket));
+    }
+
     /// Lets a port of a switch take its packets of this window, and send what it starts to send
     /// before `until`. Returns when it sends next.
     #[inline]
-    fn run_port(&mut self, link: u32, until: Time, network: &mut Network) -> Time {
-        let (port, begin) = (link as usize, self.switches_at);
+    fn run_port(&mut self, number: u32, until: Time, network: &mut Network) -> Time {
+        let (port, begin) = (number as usize, self.at.switches);
         let bucket = &mut self.buckets[port];
         line::sort(bucket, &mut self.scratch);
         // Before `until`, so that the sum does not overflow.
@@ -301,12 +391,28 @@ impl Layers {
         let arrivals = bucket
             .iter()
             .map(|packet| (at(packet.since()), packet.ticket));
-        let due = network.run_port(link, arrivals, until, &mut self.lines[port]);
-        bucket.clear();
-        if network.has_dropped(link) {
-            self.dropped.push(link);
+        let line = &mut self.lines[port];
+        line.borrow(&mut self.spare_lines);
+        let due = network.run_port(number, arrivals, until, line);
+        if bucket.capacity() > 0 {
+            bucket.clear();
+            self.spare_buckets.push(mem::take(bucket));
+        }
+        if network.has_dropped(number) {
+            self.dropped.push(number);
         }
         due
+    }
+
+    /// Takes the packets to ports of other parts.
+    pub(crate) fn take_crossings(&mut self) -> Vec<Crossing> {
+        mem::take(&mut self.crossing)
+    }
+
+    /// Keeps the memory of what [`take_crossings`](Self::take_crossings) gave.
+    pub(crate) fn keep_room(&mut self, mut crossings: Vec<Crossing>) {
+        crossings.clear();
+        self.crossing = crossings;
     }
 
     /// Takes the ports of switches that have dropped packets.

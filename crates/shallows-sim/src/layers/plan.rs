@@ -1,10 +1,12 @@
 //! Suitability of a run for layers, and the order of its ports.
 
-use std::fmt;
+use std::collections::BTreeSet;
+use std::{fmt, mem};
 
 use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
 
+use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::routing::Selection;
 use crate::setup::Setup;
@@ -18,10 +20,6 @@ const LONGEST: Time = Time::from_us(2_000);
 
 /// Full packets that a host can send in a window below which an event queue is as fast.
 const LEAST_PACKETS: u64 = 2;
-
-/// Threads from which on parts of the fabric side by side may be faster: two of them bring 1.2 to
-/// 1.4, layers 2 and more.
-const MANY_THREADS: u32 = 8;
 
 /// Engine that runs a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +83,9 @@ pub enum NoLayers {
     /// UDP senders look at their NICs.
     #[error("UDP senders follow what leaves their NIC")]
     Datagrams,
+    /// Paced senders look at their NICs.
+    #[error("paced senders follow what leaves their NIC")]
+    Paced,
     /// Flows wait for flows at other hosts.
     #[error("flows wait for flows of other hosts")]
     Barriers,
@@ -103,20 +104,19 @@ pub enum NoLayers {
         /// The least time from host to host.
         window: Time,
     },
-    /// Many threads.
-    #[error("{0} threads run parts of the fabric side by side")]
-    Threads(u32),
 }
 
 /// The order of a run's ports, and how far hosts and switches are apart.
 #[derive(Debug)]
 pub(crate) struct LayerPlan {
-    pub(crate) hosts: u32,
     /// The links of all NICs by host, then those that switches send on, layer by layer.
-    pub(super) order: Vec<u32>,
-    pub(super) layers: u32,
-    /// For each link, the host that it leads to, if it does.
-    pub(super) host: Vec<Option<u32>>,
+    layers: Vec<Vec<u32>>,
+    times: Times,
+}
+
+/// Delays between hosts and switches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
     /// No packet takes less time from a host to the first switch.
     pub(super) up: Time,
     /// No packet takes less time from the last switch to a host.
@@ -125,17 +125,26 @@ pub(crate) struct LayerPlan {
     pub(super) letters: Time,
 }
 
+/// The plan of one part: hosts and ports by their numbers there. Host 0 has ports 0 (its NIC) and 1
+/// (which leads to it), host 1 ports 2 and 3, and so on.
+#[derive(Debug)]
+pub(crate) struct PartPlan {
+    pub(super) hosts: u32,
+    /// The link of each port.
+    pub(super) links: Vec<u32>,
+    /// The NICs by host, then the ports of switches, layer by layer.
+    pub(super) order: Vec<u32>,
+    /// Ends of a window's stages in that order. Parts meet after each but the last.
+    pub(super) stages: Vec<usize>,
+    pub(super) times: Times,
+}
+
 impl LayerPlan {
     /// The plan of a run with these paths whose packets have at least `smallest` bytes, or why
     /// there is none.
     pub(crate) fn new(setup: &Setup, paths: &Paths, smallest: u32) -> Result<Self, NoLayers> {
         let (fabric, ports) = (&setup.fabric, &setup.ports);
-        let (order, layers) = layers(fabric.links().len(), fabric.hosts(), paths)?;
-        let mut plan = Self {
-            hosts: fabric.hosts(),
-            order,
-            layers,
-            host: fabric.links().iter().map(|link| host(link.to)).collect(),
+        let mut times = Times {
             up: LONGEST,
             down: LONGEST,
             letters: Time::MAX,
@@ -150,23 +159,26 @@ impl LayerPlan {
             let on_wire = time(smallest).saturating_sub(Time::from_ps(1));
             let flight = on_wire + ports.delay(fabric, number);
             if host(link.from).is_some() {
-                plan.up = plan.up.min(flight);
+                times.up = times.up.min(flight);
             }
             if host(link.to).is_some() {
-                plan.down = plan.down.min(flight);
+                times.down = times.down.min(flight);
             }
         }
-        Ok(plan)
+        Ok(Self {
+            layers: layers(fabric.links().len(), fabric.hosts(), paths)?,
+            times,
+        })
     }
 
     /// The least time from host to host.
     pub(crate) fn window(&self) -> Time {
-        self.up + self.down
+        self.times.up + self.times.down
     }
 
     /// The same plan where messages out of band take at least this time.
     pub(crate) fn with_letters(mut self, delay: Option<Time>) -> Self {
-        self.letters = delay.unwrap_or(Time::MAX);
+        self.times.letters = delay.unwrap_or(Time::MAX);
         self
     }
 
@@ -174,15 +186,12 @@ impl LayerPlan {
     pub(crate) fn engine(&self) -> Engine {
         Engine::Layers {
             window: self.window(),
-            layers: self.layers,
+            layers: self.layers.len() as u32,
         }
     }
 
     /// Refuses a run in which an event queue is as fast.
-    pub(crate) fn pays(&self, setup: &Setup, threads: u32) -> Result<(), NoLayers> {
-        if threads >= MANY_THREADS {
-            return Err(NoLayers::Threads(threads));
-        }
+    pub(crate) fn pays(&self, setup: &Setup) -> Result<(), NoLayers> {
         let full = Bytes::new(u64::from(setup.transport.segment + setup.transport.header));
         // The shortest time of a full packet at a port of a host or switch.
         let shortest = |of_hosts: bool| {
@@ -200,6 +209,68 @@ impl LayerPlan {
             return Err(NoLayers::ShortWindow { window });
         }
         Ok(())
+    }
+
+    /// The plan of each part.
+    pub(crate) fn divide(&self, partition: &Partition, paths: &Paths) -> Vec<PartPlan> {
+        let meetings = self.meetings(partition, paths);
+        let part = |part: u32| {
+            let links = partition.links(part).to_vec();
+            let (mut order, mut stages) = (Vec::new(), Vec::new());
+            for (number, layer) in self.layers.iter().enumerate() {
+                if meetings.contains(&number) {
+                    stages.push(order.len());
+                }
+                let places = layer.iter().map(|&link| partition.place(link));
+                order.extend(places.filter(|place| place.0 == part).map(|place| place.1));
+            }
+            stages.push(order.len());
+            let nics = self.layers[0].iter();
+            PartPlan {
+                hosts: nics.filter(|&&nic| partition.place(nic).0 == part).count() as u32,
+                links,
+                order,
+                stages,
+                times: self.times,
+            }
+        };
+        (0..partition.parts()).map(part).collect()
+    }
+
+    /// The layers before which parts meet, as few as possible: a packet that crosses from one part
+    /// to another does so between its last layer and its next.
+    fn meetings(&self, partition: &Partition, paths: &Paths) -> Vec<usize> {
+        if partition.parts() == 1 {
+            return Vec::new();
+        }
+        let mut layer_of = vec![
+            0;
+            self.layers
+                .iter()
+                .flatten()
+                .max()
+                .map_or(0, |&max| max as usize + 1)
+        ];
+        for (number, layer) in self.layers.iter().enumerate() {
+            for &link in layer {
+                layer_of[link as usize] = number;
+            }
+        }
+        let part = |link: u32| partition.place(link).0;
+        let steps = paths.steps().filter(|&(from, to)| part(from) != part(to));
+        let steps = steps.map(|(from, to)| (layer_of[to as usize], layer_of[from as usize]));
+        let steps: BTreeSet<(usize, usize)> = steps.collect();
+        let mut meetings: Vec<usize> = Vec::new();
+        for (to, from) in steps {
+            if meetings.last().is_none_or(|&last| last <= from) {
+                meetings.push(to);
+            }
+        }
+        if meetings.is_empty() {
+            // Messages out of band cross as well.
+            meetings.push(1);
+        }
+        meetings
     }
 }
 
@@ -226,6 +297,7 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
             NoLayers::Faults,
         ),
         (!setup.workload.datagrams.is_empty(), NoLayers::Datagrams),
+        (setup.has_pace(), NoLayers::Paced),
         (!setup.workload.barriers.is_empty(), NoLayers::Barriers),
         (is_stopped, NoLayers::Stops),
         (setup.watch != Watch::default(), NoLayers::Watched),
@@ -244,9 +316,8 @@ fn host(node: Node) -> Option<u32> {
     }
 }
 
-/// The links that packets take so that each comes after all that lead to it, NICs first; and the
-/// number of layers.
-fn layers(links: usize, hosts: u32, paths: &Paths) -> Result<(Vec<u32>, u32), NoLayers> {
+/// The links that packets take, each in a layer after all that lead to it, NICs first.
+fn layers(links: usize, hosts: u32, paths: &Paths) -> Result<Vec<Vec<u32>>, NoLayers> {
     let mut steps: Vec<(u32, u32)> = paths.steps().collect();
     steps.sort_unstable();
     steps.dedup();
@@ -255,11 +326,11 @@ fn layers(links: usize, hosts: u32, paths: &Paths) -> Result<(Vec<u32>, u32), No
         awaited[to as usize] += 1;
     }
     let nics = (0..hosts).map(|host| 2 * host);
-    let (mut order, mut count): (Vec<u32>, u32) = (nics.collect(), 0);
-    let mut done = 0;
-    while done < order.len() {
+    let mut layers: Vec<Vec<u32>> = Vec::new();
+    let mut layer: Vec<u32> = nics.collect();
+    while !layer.is_empty() {
         let mut next = Vec::new();
-        for from in &order[done..] {
+        for from in &layer {
             let begin = steps.partition_point(|step| step.0 < *from);
             for &(_, to) in steps[begin..].iter().take_while(|step| step.0 == *from) {
                 awaited[to as usize] -= 1;
@@ -269,19 +340,21 @@ fn layers(links: usize, hosts: u32, paths: &Paths) -> Result<(Vec<u32>, u32), No
             }
         }
         next.sort_unstable();
-        done = order.len();
-        order.extend(next);
-        count += 1;
+        layers.push(mem::replace(&mut layer, next));
     }
     if awaited.iter().any(|&count| count > 0) {
         return Err(NoLayers::Cycle);
     }
-    Ok((order, count))
+    Ok(layers)
 }
 
 #[cfg(test)]
 mod tests {
+    use shallows_core::units::Rate;
+
     use super::*;
+    use crate::routing::{Router, RoutingConfig};
+    use crate::topology::TopologyConfig;
 
     /// Two hosts whose NICs are links 0 and 2 and whose cables end in links 1 and 3.
     fn paths(of: &[&[u32]]) -> Paths {
@@ -295,14 +368,93 @@ mod tests {
     #[test]
     fn a_link_comes_after_all_that_lead_to_it() {
         let paths = paths(&[&[0, 3], &[0, 8, 3], &[2, 8, 6, 1], &[2, 1]]);
-        let (order, count) = layers(10, 2, &paths).unwrap();
-        assert_eq!(order, [0, 2, 8, 3, 6, 1]);
-        assert_eq!(count, 4);
+        let layers = layers(10, 2, &paths).unwrap();
+        assert_eq!(layers, [vec![0, 2], vec![8], vec![3, 6], vec![1]]);
     }
 
     #[test]
     fn a_cycle_has_no_layers() {
         let ring = paths(&[&[0, 4, 6, 3], &[2, 6, 4, 1]]);
         assert_eq!(layers(8, 2, &ring), Err(NoLayers::Cycle));
+    }
+
+    /// The plan of a fabric with flows between all hosts, in parts, and its paths.
+    fn divided(topology: &TopologyConfig, parts: u32) -> (LayerPlan, Partition, Paths) {
+        let fabric = topology.build().unwrap();
+        let router = Router::new(&fabric, &RoutingConfig::DestinationModulo, 1).unwrap();
+        let (mut paths, mut links) = (Paths::default(), Vec::new());
+        for (src, dst) in
+            (0..fabric.hosts()).flat_map(|src| (0..fabric.hosts()).map(move |dst| (src, dst)))
+        {
+            if src != dst {
+                router.path(src, dst, 0, &mut links).unwrap();
+                paths.intern(&links, fabric.uplink(dst));
+            }
+        }
+        let plan = LayerPlan {
+            layers: layers(fabric.links().len(), fabric.hosts(), &paths).unwrap(),
+            times: Times {
+                up: Time::ZERO,
+                down: Time::ZERO,
+                letters: Time::MAX,
+            },
+        };
+        (plan, Partition::in_layers(&fabric, parts), paths)
+    }
+
+    fn leaf_spine(leaves: u32) -> TopologyConfig {
+        let (rate, delay) = (Rate::from_gbps(10), Time::from_us(1));
+        TopologyConfig::LeafSpine {
+            leaves,
+            hosts_per_leaf: 3,
+            spines: 2,
+            host_rate: rate,
+            host_delay: delay,
+            fabric_rate: rate,
+            fabric_delay: delay,
+        }
+    }
+
+    /// Ports of spines are with the racks below them, so packets cross between the second layer and
+    /// the third only.
+    #[test]
+    fn parts_of_a_leaf_spine_meet_once() {
+        for parts in [2, 4] {
+            let (plan, partition, paths) = divided(&leaf_spine(4), parts);
+            assert_eq!(plan.meetings(&partition, &paths), [2]);
+            let of_parts = plan.divide(&partition, &paths);
+            assert_eq!(of_parts.len(), parts as usize);
+            for part in of_parts {
+                let hosts = 12 / parts;
+                assert_eq!(part.hosts, hosts);
+                let nics: Vec<u32> = (0..hosts).map(|host| 2 * host).collect();
+                assert_eq!(part.order[..hosts as usize], nics);
+                assert_eq!(part.stages.last(), Some(&part.order.len()));
+            }
+        }
+    }
+
+    /// Three racks in two parts: the one in the middle would make a part too large, so hosts are
+    /// divided one by one, and those of a rack meet before its ports.
+    #[test]
+    fn parts_that_divide_a_rack_meet_more_often() {
+        let (plan, partition, paths) = divided(&leaf_spine(3), 2);
+        let hosts: Vec<u32> = (0..9).map(|host| partition.place(2 * host).0).collect();
+        assert_eq!(hosts, [0, 0, 0, 0, 0, 1, 1, 1, 1]);
+        let meetings = plan.meetings(&partition, &paths);
+        assert!(meetings.len() > 1, "{meetings:?}");
+        let stages: Vec<usize> = plan
+            .divide(&partition, &paths)
+            .iter()
+            .map(|part| part.stages.len())
+            .collect();
+        assert_eq!(stages, [meetings.len() + 1; 2]);
+    }
+
+    #[test]
+    fn one_part_meets_nobody() {
+        let (plan, partition, paths) = divided(&leaf_spine(2), 1);
+        assert!(plan.meetings(&partition, &paths).is_empty());
+        assert_eq!(plan.divide(&partition, &paths)[0].stages.len(), 1);
     }
 }

@@ -1,19 +1,18 @@
-//! State shared by the shards of a run: clocks, mail and a barrier.
+//! State shared by the parts of a run by events: clocks, mail and a barrier.
 //!
 //! A part's clock is a time before which it handles no more events. A part publishes the mail it
 //! has sent before the clock that vouches for it, and takes mail after it has read the clocks, so
 //! it never misses a packet.
 //!
-//! At a barrier all parts are at rest. Each brings the time of its next event, or of the first
-//! packet in the mail that it sent and nobody has taken, and whether it wants to stop. The last to
-//! arrive turns that into one [`Decision`], which is what every part leaves with: nothing that
-//! changes after the barrier can be taken for a part of it.
+//! To the [barrier](super::barrier) each brings the time of its next event, or of the first packet
+//! in the mail that it sent and nobody has taken, and whether it wants to stop.
 
 use std::fmt::Debug;
 use std::sync::atomic::Ordering;
 
 use shallows_core::units::Time;
 
+use super::barrier::{Aligned, Barrier, Decision};
 use super::platform::{Lock, Mutant, Platform, Word};
 
 /// Packets on their way from one part to another.
@@ -33,52 +32,9 @@ pub(super) struct Exchange<P: Platform, M: Mail> {
     lookaheads: Vec<Vec<Time>>,
     /// Mail from each part to each, by `from * parts + to`.
     mail: Vec<P::Lock<M>>,
-    sleepers: Vec<Aligned<Sleeper<P>>>,
     /// One while some part wants a barrier.
     requested: Aligned<P::Word>,
-    barrier: P::Lock<Barrier>,
-    /// Number of barriers passed.
-    generation: Aligned<P::Word>,
-    /// One once a part has panicked, and nobody should wait for it.
-    broken: P::Word,
-}
-
-/// On cache lines of its own, because its owner writes it all the time.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Aligned<T>(T);
-
-/// Handle to wake a shard's thread.
-#[derive(Debug)]
-struct Sleeper<P: Platform> {
-    /// One while it sleeps or is about to.
-    asleep: P::Word,
-    thread: P::Lock<Option<P::Thread>>,
-}
-
-/// Contributions of the shards that have arrived at a barrier, and the decision of the last
-/// barrier.
-#[derive(Debug)]
-struct Barrier {
-    arrived: usize,
-    gathered: Decision,
-    decided: Decision,
-}
-
-/// Decision of a barrier, the same for all shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Decision {
-    /// The time of the earliest event of all, or the greatest time.
-    pub(super) earliest: Time,
-    /// True if some part wants to stop.
-    pub(super) stop: bool,
-}
-
-impl Decision {
-    const NOTHING: Self = Self {
-        earliest: Time::MAX,
-        stop: false,
-    };
+    barrier: Barrier<P>,
 }
 
 impl<P: Platform, M: Mail> Exchange<P, M> {
@@ -92,15 +48,8 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
             mail: (0..parts * parts)
                 .map(|_| Lock::new(M::default()))
                 .collect(),
-            sleepers: (0..parts).map(|_| Aligned(Sleeper::new())).collect(),
             requested: Aligned(Word::new(0)),
-            barrier: Lock::new(Barrier {
-                arrived: 0,
-                gathered: Decision::NOTHING,
-                decided: Decision::NOTHING,
-            }),
-            generation: Aligned(Word::new(0)),
-            broken: Word::new(0),
+            barrier: Barrier::new(parts),
         }
     }
 
@@ -110,8 +59,7 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
 
     /// Makes the calling thread the one of a part.
     pub(super) fn join(&self, part: usize) {
-        let thread = P::current();
-        self.sleepers[part].0.thread.with(|of| *of = Some(thread));
+        self.barrier.join(part);
     }
 
     /// The time before which no more packets come to a part, at most `end`.
@@ -151,13 +99,13 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
             }
         }
         own.store(clock.ps(), Ordering::Release);
-        self.wake_others(part);
+        self.barrier.wake_others(part);
     }
 
     /// Waits until a part may go further than `horizon`, all others are at `end`, or somebody wants
     /// a barrier.
     pub(super) fn await_horizon(&self, part: usize, horizon: Time, end: Time) {
-        self.wait(part, || {
+        self.barrier.wait(part, P::SPINS, || {
             self.is_barrier_requested()
                 || self.horizon(part, end) > horizon
                 || self.are_others_at(part, end)
@@ -173,7 +121,7 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
     /// Asks all parts to come to a barrier.
     pub(super) fn request_barrier(&self, part: usize) {
         self.requested.0.store(1, Ordering::Release);
-        self.wake_others(part);
+        self.barrier.wake_others(part);
     }
 
     #[inline]
@@ -188,52 +136,23 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
         let sent = self.others(part).map(|to| self.mail(part, to));
         let sent = sent.filter_map(|mail| mail.with(|mail| mail.earliest()));
         let next = sent.fold(next, Time::min);
-        let generation = self.generation.0.load(Ordering::Relaxed);
-        let is_last = self.barrier.with(|barrier| {
-            barrier.arrived += 1;
-            barrier.gathered.earliest = barrier.gathered.earliest.min(next);
-            barrier.gathered.stop |= wants_stop;
-            let is_last = barrier.arrived == self.parts();
-            if is_last {
-                barrier.arrived = 0;
-                barrier.decided = barrier.gathered;
-                barrier.gathered = Decision::NOTHING;
-                // All others wait, so their clocks are at rest.
-                for clock in &self.clocks {
-                    let earliest = barrier.decided.earliest.ps();
-                    clock.0.store(earliest, Ordering::Relaxed);
-                }
-                self.requested.0.store(0, Ordering::Relaxed);
-                let passed = generation.wrapping_add(1);
-                self.generation.0.store(passed, Ordering::Release);
+        let decided = |decision: Decision| {
+            // All others wait, so their clocks are at rest.
+            for clock in &self.clocks {
+                clock.0.store(decision.earliest.ps(), Ordering::Relaxed);
             }
-            is_last
-        });
-        if is_last {
-            self.wake_others(part);
-        } else {
-            self.wait(part, || {
-                self.generation.0.load(Ordering::Acquire) != generation
-            });
-        }
-        self.barrier.with(|barrier| Decision {
-            stop: if P::MUTANT == Some(Mutant::LateStop) {
-                barrier.decided.stop || barrier.gathered.stop
-            } else {
-                barrier.decided.stop
-            },
-            ..barrier.decided
-        })
+            self.requested.0.store(0, Ordering::Relaxed);
+        };
+        let brought = Decision {
+            earliest: next,
+            stop: wants_stop,
+        };
+        self.barrier.arrive(part, P::SPINS, brought, decided)
     }
 
     /// Tells all that a part is gone, so that nobody waits for it.
     pub(super) fn abandon(&self, part: usize) {
-        self.broken.store(1, Ordering::Release);
-        self.wake_others(part);
-    }
-
-    pub(super) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire) != 0
+        self.barrier.abandon(part);
     }
 
     /// Returns whether there is no mail that nobody has taken.
@@ -249,63 +168,5 @@ impl<P: Platform, M: Mail> Exchange<P, M> {
 
     fn mail(&self, from: usize, to: usize) -> &P::Lock<M> {
         &self.mail[from * self.parts() + to]
-    }
-
-    /// Waits until something holds that others bring about before they call
-    /// [`wake_others`](Self::wake_others).
-    fn wait(&self, part: usize, holds: impl Fn() -> bool) {
-        let holds = || {
-            assert!(!self.is_broken(), "another part has panicked");
-            holds()
-        };
-        for _ in 0..P::SPINS {
-            if holds() {
-                return;
-            }
-            P::spin();
-        }
-        let sleeper = &self.sleepers[part].0;
-        loop {
-            sleeper.asleep.store(1, Ordering::Relaxed);
-            // Either this part sees what the others did before they looked for sleepers, or they
-            // see it asleep.
-            P::fence();
-            if P::MUTANT != Some(Mutant::HastySleep) && holds() {
-                break;
-            }
-            P::park();
-            if holds() {
-                break;
-            }
-        }
-        sleeper.asleep.store(0, Ordering::Relaxed);
-    }
-
-    /// Wakes all who wait, after something that they may wait for.
-    #[inline]
-    fn wake_others(&self, part: usize) {
-        P::fence();
-        for other in self.others(part) {
-            let sleeper = &self.sleepers[other].0;
-            if sleeper.asleep.load(Ordering::Relaxed) != 0 {
-                sleeper.wake();
-            }
-        }
-    }
-}
-
-impl<P: Platform> Sleeper<P> {
-    fn new() -> Self {
-        Self {
-            asleep: Word::new(0),
-            thread: Lock::new(None),
-        }
-    }
-
-    #[cold]
-    fn wake(&self) {
-        if let Some(thread) = self.thread.with(|thread| thread.clone()) {
-            P::unpark(&thread);
-        }
     }
 }

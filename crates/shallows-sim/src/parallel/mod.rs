@@ -1,15 +1,17 @@
 //! Several parts of a fabric, each on a thread of its own.
 //!
-//! A part may handle its events up to the least time at which another part could still send it a
-//! packet: that part's clock plus the [lookahead](crate::partition) between the two.
+//! In [layers](crate::layers) parts run the same windows, and [meet](meeting) between two layers
+//! where packets cross from one part to another, most often once a window. By events there are no
+//! windows: a part may handle its events up to the least time at which another part could still
+//! send it a packet: that part's clock plus the [lookahead](crate::partition) between the two.
 //!
 //! Where nothing happens for long, clocks would creep ahead by a lookahead at a time. So a part
 //! that has gone further several times and found nothing to do asks for a barrier, at which all
 //! clocks are set to the earliest event of all.
 //!
 //! Pieces of a run that are too short for that, such as between two samples of a probe, run on the
-//! calling thread. So does sparse traffic: where the parts have a few events in each lookahead,
-//! waiting for each other would take much longer than the work. How dense it is shows in a few
+//! calling thread. So does sparse traffic: where the parts have a few events in each window or
+//! lookahead, waiting for each other would take much longer than the work. How dense it is shows in a few
 //! thousand events on the calling thread, now and then; threads that find little to do stop. And so
 //! does all traffic while the machine is too busy for threads that wait for each other: they are
 //! timed, and where one thread is faster they are tried again ever more rarely.
@@ -17,7 +19,10 @@
 //! None of this changes a result. Which events a part sees in which order depends on their times
 //! and keys alone.
 
+mod barrier;
 mod exchange;
+mod meeting;
+mod pace;
 mod platform;
 #[cfg(test)]
 mod tests;
@@ -33,77 +38,127 @@ use shallows_core::units::Time;
 use crate::layers::EngineChoice;
 use crate::shard::{Mail, Shard};
 use exchange::Exchange;
+use meeting::{Meeting, Member, Windowed};
+use pace::{Pace, TRIAL};
 use platform::Std;
 use worker::{Limit, Outcome, Part, Worker};
+
+/// Synchronization of the parts of a run.
+#[derive(Debug)]
+pub(crate) enum Ties {
+    /// As many parts meet in every window.
+    Windows(u32),
+    /// Shortest time of a packet from each part to each.
+    Lookaheads(Vec<Vec<Time>>),
+}
+
+impl Ties {
+    fn parts(&self) -> usize {
+        match self {
+            Self::Windows(parts) => *parts as usize,
+            Self::Lookaheads(lookaheads) => lookaheads.len(),
+        }
+    }
+}
 
 /// The threads of a run. The thread that calls [`run`](Self::run) has the first part; the others
 /// sleep in between.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    exchange: Arc<Exchange<Std, Mail>>,
+    shared: Arc<Shared>,
     helpers: Vec<Helper>,
-    /// Shortest time of a packet to each shard.
-    lookaheads: Vec<Time>,
     /// Size of the last piece of work.
     last: Option<Piece>,
     /// Events that all threads handle before the traffic is looked at again.
     stretch: u64,
     /// Events that all threads have handled.
-    shared: u64,
+    together: u64,
     /// None if all threads are demanded, however fast they are.
     pace: Option<Pace>,
 }
 
-/// Speed of one thread and of all, and the time of the next trial with all.
+/// State shared by all threads.
 #[derive(Debug)]
-struct Pace {
-    /// Events in a second on one thread; 0 if that is not known.
-    alone: f64,
-    /// Events to handle on one thread before all are tried again.
-    wait: u64,
-    /// The same, after the next time that all were slower.
-    next_wait: u64,
+enum Shared {
+    Windows {
+        meeting: Meeting<Std, Mail>,
+        /// Events of a part in a window that are worth a thread, fewer if layers are demanded.
+        dense: u64,
+    },
+    Events {
+        exchange: Exchange<Std, Mail>,
+        /// Shortest time of a packet to each part.
+        lookaheads: Vec<Time>,
+    },
 }
 
-/// Events of a trial of all threads, and those on one thread after a first trial that was slower.
-const TRIAL: u64 = 20_000;
-const FIRST_WAIT: u64 = 10 * TRIAL;
-const LONGEST_WAIT: u64 = 100 * TRIAL;
-
-/// A new measurement counts as much as all before it.
-const NEW: f64 = 0.5;
-
-impl Pace {
-    const NEW: Self = Self {
-        alone: 0.0,
-        wait: 0,
-        next_wait: FIRST_WAIT,
-    };
-
-    /// One thread has handled events in some seconds; how many all threads should handle next.
-    fn was_alone(&mut self, events: u64, seconds: f64) -> u64 {
-        self.wait = self.wait.saturating_sub(events);
-        if events >= SHORT {
-            let rate = events as f64 / seconds.max(1e-9);
-            self.alone = if self.alone == 0.0 {
-                rate
-            } else {
-                NEW * rate + (1.0 - NEW) * self.alone
-            };
+impl Shared {
+    fn new(ties: &Ties, is_demanded: bool) -> Self {
+        match ties {
+            Ties::Windows(parts) => Self::Windows {
+                meeting: Meeting::new(*parts as usize),
+                dense: if is_demanded { DENSE } else { DENSE_WINDOW },
+            },
+            Ties::Lookaheads(lookaheads) => {
+                let to_part = |to: usize| {
+                    let others = (0..lookaheads.len()).filter(|&from| from != to);
+                    others.map(|from| lookaheads[from][to]).min()
+                };
+                let to_parts = (0..lookaheads.len()).map(|to| to_part(to).unwrap_or(Time::MAX));
+                Self::Events {
+                    exchange: Exchange::new(lookaheads),
+                    lookaheads: to_parts.collect(),
+                }
+            }
         }
-        if self.wait > 0 { 0 } else { TRIAL }
     }
 
-    /// All threads have handled events in some seconds; false if one would have been faster.
-    fn was_together(&mut self, events: u64, seconds: f64) -> bool {
-        if events < SHORT || events as f64 >= self.alone * seconds {
-            self.next_wait = FIRST_WAIT;
-            return true;
+    /// Runs a part on the calling thread while others run theirs.
+    fn run(&self, number: usize, part: &mut Shard, limit: Limit) -> Outcome {
+        match self {
+            Self::Windows { meeting, dense } => {
+                let member = Member {
+                    number,
+                    part,
+                    meeting,
+                    limit,
+                    worthwhile: dense / 2,
+                };
+                member.run()
+            }
+            Self::Events { exchange, .. } => {
+                let worker = Worker {
+                    number,
+                    part,
+                    exchange,
+                    limit,
+                };
+                worker.run()
+            }
         }
-        self.wait = self.next_wait;
-        self.next_wait = (2 * self.next_wait).min(LONGEST_WAIT);
-        false
     }
+
+    /// Runs all parts on the calling thread, in turns. Answers with whether it was sparse as well.
+    fn run_alone(&self, parts: &mut [Shard], limit: Limit) -> (Outcome, bool) {
+        let before = handled(parts);
+        let (outcome, turns, dense) = match self {
+            Self::Windows { dense, .. } => {
+                let (outcome, turns) = meeting::run_alone(parts, limit);
+                (outcome, turns, *dense)
+            }
+            Self::Events { lookaheads, .. } => {
+                let (outcome, turns) = run_alone(parts, lookaheads, limit);
+                // Parts that have much to do overtake each other by two lookaheads.
+                (outcome, turns, 2 * DENSE)
+            }
+        };
+        (outcome, handled(parts) - before < dense * turns)
+    }
+}
+
+/// Events that all parts have handled.
+fn handled(parts: &[Shard]) -> u64 {
+    parts.iter().map(Shard::handled).sum()
 }
 
 /// Some of a run: how many events it had in how much time.
@@ -121,6 +176,9 @@ const SHORT: u64 = 2_000;
 /// others longer than it works.
 pub(crate) const DENSE: u64 = 16;
 
+/// The same in a window: parts that have as many run for some microseconds between two meetings.
+pub(crate) const DENSE_WINDOW: u64 = 256;
+
 /// Events of a part between two looks at the traffic.
 const STRETCH: u64 = 500_000;
 
@@ -134,28 +192,22 @@ struct Helper {
 }
 
 impl Crew {
-    /// Threads for as many parts as there are lookaheads from each of them to each.
-    /// None for a single part. If the event queue is demanded, they are not left for one thread
-    /// because that is faster.
-    pub(crate) fn new(lookaheads: &[Vec<Time>], engine: EngineChoice) -> io::Result<Option<Self>> {
-        if lookaheads.len() == 1 {
+    /// Threads for all parts; none for a single one. If an engine is demanded, they are not left for
+    /// one thread because that is faster.
+    pub(crate) fn new(ties: &Ties, engine: EngineChoice) -> io::Result<Option<Self>> {
+        if ties.parts() == 1 {
             return Ok(None);
         }
-        let exchange = Arc::new(Exchange::new(lookaheads));
-        let helpers = (1..lookaheads.len()).map(|part| Helper::new(part, &exchange));
-        let to_part = |to: usize| {
-            let others = (0..lookaheads.len()).filter(|&from| from != to);
-            others.map(|from| lookaheads[from][to]).min()
-        };
-        let to_parts = (0..lookaheads.len()).map(|to| to_part(to).unwrap_or(Time::MAX));
+        let is_demanded = engine != EngineChoice::Automatic;
+        let shared = Arc::new(Shared::new(ties, is_demanded));
+        let helpers = (1..ties.parts()).map(|part| Helper::new(part, &shared));
         Ok(Some(Self {
             helpers: helpers.collect::<io::Result<_>>()?,
-            exchange,
-            lookaheads: to_parts.collect(),
+            shared,
             last: None,
             stretch: 0,
-            shared: 0,
-            pace: (engine != EngineChoice::Events).then_some(Pace::NEW),
+            together: 0,
+            pace: (!is_demanded).then_some(Pace::NEW),
         }))
     }
 
@@ -174,7 +226,6 @@ impl Crew {
 
     /// Handles some events, in the way that is the faster one for the traffic; how many a part.
     fn run_piece(&mut self, shards: &mut Vec<Shard>, end: Time, events: u64) -> (Outcome, u64) {
-        let handled = |shards: &[Shard]| shards.iter().map(Shard::handled).sum::<u64>();
         let (from, before) = (earliest(shards), handled(shards));
         let span = end.saturating_sub(from);
         let is_short = |last: Piece| last.expected(span) < u128::from(SHORT);
@@ -182,10 +233,8 @@ impl Crew {
         let outcome = if self.stretch == 0 || self.last.is_some_and(is_short) {
             let wait = self.pace.as_ref().map_or(0, |pace| pace.wait);
             let events = events.min(SHORT.max(wait));
-            let (outcome, turns) = run_alone(shards, &self.lookaheads, Limit { end, events });
+            let (outcome, is_sparse) = self.shared.run_alone(shards, Limit { end, events });
             let events = handled(shards) - before;
-            // Parts that have much to do overtake each other by two lookaheads.
-            let is_sparse = events < 2 * DENSE * turns;
             self.stretch = match &mut self.pace {
                 _ if is_sparse => 0,
                 None => STRETCH,
@@ -196,7 +245,7 @@ impl Crew {
             let most = events.min(self.stretch);
             let of_parts: Vec<u64> = shards.iter().map(Shard::handled).collect();
             let outcome = self.run_together(shards, Limit { end, events: most });
-            self.shared += handled(shards) - before;
+            self.together += handled(shards) - before;
             let seconds = clock.elapsed().as_secs_f64();
             let pace = self.pace.as_mut();
             let is_faster =
@@ -224,10 +273,10 @@ impl Crew {
         (outcome, events.div_ceil(shards.len() as u64).max(1))
     }
 
-    /// Number of events that the threads handled, without those that the calling thread handled for
+    /// Number of events that all threads handled, without those that the calling thread handled for
     /// all.
-    pub(crate) fn shared(&self) -> u64 {
-        self.shared
+    pub(crate) fn together(&self) -> u64 {
+        self.together
     }
 
     /// Handles events on all threads.
@@ -237,13 +286,8 @@ impl Crew {
             helper.start(shard, limit);
         }
         drop(shards_of_helpers);
-        let worker = Worker {
-            number: 0,
-            part: &mut shards[0],
-            exchange: &*self.exchange,
-            limit,
-        };
-        let ran = panic::catch_unwind(panic::AssertUnwindSafe(|| worker.run()));
+        let run = || self.shared.run(0, &mut shards[0], limit);
+        let ran = panic::catch_unwind(panic::AssertUnwindSafe(run));
         for helper in &mut self.helpers {
             shards.push(helper.finish());
         }
@@ -309,20 +353,14 @@ fn run_alone(shards: &mut [Shard], lookaheads: &[Time], limit: Limit) -> (Outcom
 }
 
 impl Helper {
-    fn new(number: usize, exchange: &Arc<Exchange<Std, Mail>>) -> io::Result<Self> {
+    fn new(number: usize, shared: &Arc<Shared>) -> io::Result<Self> {
         let (parts, given) = mpsc::channel::<(Shard, Limit)>();
         let (give_back, done) = mpsc::channel();
-        let exchange = Arc::clone(exchange);
+        let shared = Arc::clone(shared);
         let thread = thread::Builder::new().name(format!("part {number}"));
         let thread = thread.spawn(move || {
             for (mut shard, limit) in given {
-                let worker = Worker {
-                    number,
-                    part: &mut shard,
-                    exchange: &*exchange,
-                    limit,
-                };
-                worker.run();
+                shared.run(number, &mut shard, limit);
                 if give_back.send(shard).is_err() {
                     return;
                 }
@@ -396,6 +434,38 @@ impl Part for Shard {
 
     fn clock(&self) -> Time {
         self.clock()
+    }
+
+    fn receive(&mut self, mail: &mut Mail) {
+        self.receive(mail);
+    }
+
+    fn outbox(&mut self) -> &mut [Mail] {
+        &mut self.outbox
+    }
+}
+
+impl Windowed for Shard {
+    type Mail = Mail;
+
+    fn stages(&self) -> usize {
+        self.stages()
+    }
+
+    fn begin_window(&mut self, end: Time) -> bool {
+        self.begin_window(end)
+    }
+
+    fn run_stage(&mut self, stage: usize) -> u64 {
+        self.run_stage(stage)
+    }
+
+    fn quiet_until(&self, events: u64) -> Time {
+        self.quiet_until(events)
+    }
+
+    fn end_window(&mut self, earliest: Time) {
+        self.end_window(earliest);
     }
 
     fn receive(&mut self, mail: &mut Mail) {

@@ -19,6 +19,9 @@ pub(super) trait Platform: Debug + 'static {
     /// Looks at a condition before a waiting thread goes to sleep: about as long as it takes to
     /// wake it. A thread that yields instead loses its turn to everybody else on the machine.
     const SPINS: u32 = 256;
+    /// The same where what a thread waits for takes long enough to spare it the sleep, but not so
+    /// long that it would be a waste: parts of a window.
+    const LONG_SPINS: u32 = 16 * Self::SPINS;
     /// A defect to put back, for a test that must find it.
     const MUTANT: Option<Mutant> = None;
 
@@ -43,6 +46,8 @@ pub(super) enum Mutant {
     HastySleep,
     /// A part publishes its clock before the mail from before it.
     EarlyClock,
+    /// There is one set of letter boxes for all meetings.
+    OneSet,
 }
 
 pub(super) trait Word: Debug + Send + Sync {

@@ -1,49 +1,13 @@
-//! Control agents of a part, and their messages.
+//! Messages of control agents on their way.
 
 use std::mem;
 
-use shallows_core::control::{Agent, LinkState};
+use shallows_core::host::stack::Delivery;
 use shallows_core::units::Time;
 use shallows_model::{Carriage, Channel};
 
 use super::Shard;
-use super::gates::{HostGate, HostState};
-use crate::control::LoneAgent;
 use crate::packet::{Length, Packet};
-
-/// An agent of a host.
-#[derive(Debug)]
-pub(crate) struct LocalAgent {
-    pub(crate) address: u32,
-    pub(crate) place: AgentPlace,
-    /// Messages sent so far.
-    sent: u64,
-}
-
-/// Location of an agent.
-#[derive(Debug)]
-pub(crate) enum AgentPlace {
-    Alone(Box<dyn LoneAgent>),
-    /// It is the gate at this position.
-    Gate(usize),
-}
-
-/// Location of a host: its shard, and the port of its NIC there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HostPlace {
-    pub(crate) part: u32,
-    pub(crate) port: u32,
-}
-
-/// A message out of band. At one instant they are handled in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Delivery {
-    at: Time,
-    from: u32,
-    /// The number of the message among those of its sender.
-    sequence: u64,
-    to: u32,
-}
 
 /// A message out of band to another part.
 #[derive(Debug)]
@@ -59,131 +23,20 @@ impl Letter {
     }
 }
 
-impl LocalAgent {
-    pub(crate) fn new(address: u32, place: AgentPlace) -> Self {
-        Self {
-            address,
-            place,
-            sent: 0,
-        }
-    }
-}
-
-impl HostState {
-    /// The agent at a position.
-    fn agent(&mut self, index: usize) -> Option<&mut dyn Agent> {
-        match &mut self.agents.get_mut(index)?.place {
-            AgentPlace::Alone(agent) => Some(&mut **agent),
-            AgentPlace::Gate(gate) => match self.gates.get_mut(*gate)? {
-                HostGate::Agent(agent) => Some(&mut **agent),
-                HostGate::Qjump(_) => None,
-            },
-        }
-    }
-
-    fn position(&self, address: u32) -> Option<usize> {
-        let mut agents = self.agents.iter();
-        agents.position(|agent| agent.address == address)
-    }
-
-    /// Time at which an agent or a message out of band needs attention.
-    fn control_deadline(&mut self) -> Option<Time> {
-        let mut next = self
-            .letters
-            .first_key_value()
-            .map(|(delivery, _)| delivery.at);
-        for index in 0..self.agents.len() {
-            let timeout = self.agent(index).and_then(|agent| agent.timeout());
-            next = [next, timeout].into_iter().flatten().min();
-        }
-        next
-    }
-}
-
 impl Shard {
-    /// Gives the agents of a host what is due, and sends what they have to say.
-    pub(super) fn serve_agents(&mut self, port: u32) {
-        let now = self.now;
-        let Some(host) = self.hosts.get_mut(&port) else {
-            return;
-        };
-        while let Some(entry) = host.letters.first_entry()
-            && entry.key().at <= now
-        {
-            let (delivery, message) = entry.remove_entry();
-            if let Some(index) = host.position(delivery.to)
-                && let Some(agent) = host.agent(index)
-            {
-                agent.handle(now, delivery.from, &message);
-            }
-        }
-        for index in 0..host.agents.len() {
-            if let Some(agent) = host.agent(index)
-                && agent.timeout().is_some_and(|timeout| timeout <= now)
-            {
-                agent.handle_timeout(now);
-            }
-        }
-        self.transmit_messages(port);
-        self.arm_agents(port);
-    }
-
-    /// Tells the agents here of a link that has gone down or come back at `now`.
-    pub(crate) fn tell_agents(&mut self, now: Time, link: u32, state: LinkState) {
-        let with_agents = |(_, host): &(&u32, &HostState)| !host.agents.is_empty();
-        let ports = self.hosts.iter().filter(with_agents);
-        let mut ports: Vec<u32> = ports.map(|(&port, _)| port).collect();
-        ports.sort_unstable();
-        for port in ports {
-            if let Some(host) = self.hosts.get_mut(&port) {
-                for index in 0..host.agents.len() {
-                    if let Some(agent) = host.agent(index) {
-                        agent.link_changed(now, link, state);
-                    }
-                }
-            }
-            // What they have to say to it leaves then.
-            self.set_host_timer(port, now);
-        }
-    }
-
-    /// Sets the timer of a host for its agents, whose deadlines change with messages, and with
-    /// packets if they are gates.
-    pub(super) fn arm_agents(&mut self, port: u32) {
-        let host = self.hosts.get_mut(&port);
-        if let Some(at) = host.and_then(HostState::control_deadline) {
-            // An agent whose time has come and that did nothing is asked again, but not at once.
-            self.set_host_timer(port, at.max(self.now + Time::from_ps(1)));
-        }
-    }
-
-    /// Sends what the agents of a host have to say.
-    fn transmit_messages(&mut self, port: u32) {
-        let mut buffer = Vec::new();
-        let mut index = 0;
-        while let Some(host) = self.hosts.get_mut(&port)
-            && let Some(agent) = host.agent(index)
-        {
-            let Some(to) = agent.transmit(self.now, &mut buffer) else {
-                index += 1;
-                continue;
-            };
-            let from = host.agents[index].address;
-            host.agents[index].sent += 1;
-            let sequence = host.agents[index].sent;
-            let message = mem::take(&mut buffer).into_boxed_slice();
-            match self.world.control.carriage {
-                Carriage::Fabric { .. } => self.send_in_fabric(Channel { from, to }, message),
-                Carriage::OutOfBand { delay } => self.send_letter(Letter {
-                    delivery: Delivery {
-                        at: self.now + delay,
-                        from,
-                        sequence,
-                        to,
-                    },
-                    message,
-                }),
-            }
+    /// Sends a message of an agent, as a packet or out of band.
+    pub(super) fn carry_message(&mut self, delivery: Delivery, message: Vec<u8>) {
+        let Delivery { from, to, .. } = delivery;
+        let message = message.into_boxed_slice();
+        match self.world.control.carriage {
+            Carriage::Fabric { .. } => self.send_in_fabric(Channel { from, to }, message),
+            Carriage::OutOfBand { delay } => self.send_letter(Letter {
+                delivery: Delivery {
+                    at: delivery.at + delay,
+                    ..delivery
+                },
+                message,
+            }),
         }
     }
 
@@ -204,10 +57,7 @@ impl Shard {
         let Letter { delivery, message } = letter;
         let host = self.world.control.hosts[delivery.to as usize];
         let port = self.world.places[host as usize].port;
-        if let Some(host) = self.hosts.get_mut(&port) {
-            host.letters.insert(delivery, message);
-            self.set_host_timer(port, delivery.at);
-        }
+        self.at_host(port, |host, _| host.post(delivery, message));
     }
 
     /// Sends a message as a packet, past the gates of its host.
@@ -241,13 +91,7 @@ impl Shard {
         let Channel { from, to } = world.control.channels[channel as usize];
         let host = world.control.hosts[to as usize];
         let port = world.places[host as usize].port;
-        if let Some(host) = self.hosts.get_mut(&port)
-            && let Some(index) = host.position(to)
-            && let Some(agent) = host.agent(index)
-        {
-            agent.handle(self.now, from, &message);
-            self.attend(port);
-        }
+        self.at_host(port, |host, now| host.handle(now, from, to, &message));
     }
 
     /// Takes the bytes of a control packet.

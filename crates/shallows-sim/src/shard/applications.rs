@@ -1,48 +1,18 @@
-//! Applications of a part: their messages on connections, and when they are asked.
+//! Messages of applications on their connections.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use shallows_core::application::{Action, Application, Message, Protocol, Sample};
+use shallows_core::application::{Message, Protocol};
 use shallows_core::host::udp::{self, Receiver, UdpConfig};
-use shallows_core::tcp::{Sender, TcpConfig};
-use shallows_core::units::Time;
+use shallows_core::tcp::TcpConfig;
+use shallows_core::transport::{ReceivingEnd as _, Sender, SendingEnd as _};
 
 use super::Shard;
 use super::connections::Source;
 use super::paths::{Direction, envelope};
 use crate::applications::Lane;
 use crate::packet::Packet;
-
-/// The part of an application at a host.
-#[derive(Debug)]
-pub(crate) struct LocalPart {
-    pub(crate) application: u32,
-    pub(crate) member: u32,
-    pub(crate) host: u32,
-    part: Box<dyn Application>,
-    /// Time of its next poll.
-    wake: Option<Time>,
-    pub(crate) samples: Vec<Sample>,
-}
-
-impl LocalPart {
-    pub(crate) fn new(
-        application: u32,
-        member: u32,
-        host: u32,
-        part: Box<dyn Application>,
-    ) -> Self {
-        Self {
-            application,
-            member,
-            host,
-            part,
-            wake: Some(Time::ZERO),
-            samples: Vec::new(),
-        }
-    }
-}
 
 /// The messages of applications that are under way to this part of the fabric.
 #[derive(Debug, Default)]
@@ -70,52 +40,8 @@ pub(super) struct Announcement {
 const MOST_EXPECTED: usize = 4096;
 
 impl Shard {
-    /// Asks the applications of a host whose time has come.
-    pub(super) fn serve_applications(&mut self, port: u32) {
-        let mut index = 0;
-        while let Some(host) = self.hosts.get_mut(&port)
-            && let Some(part) = host.parts.get_mut(index)
-        {
-            match part.wake {
-                Some(at) if at <= self.now => self.poll_application(port, index),
-                Some(at) => self.set_host_timer(port, at),
-                None => {}
-            }
-            index += 1;
-        }
-    }
-
-    /// Does what an application wants until it waits.
-    fn poll_application(&mut self, port: u32, index: usize) {
-        while let Some(host) = self.hosts.get_mut(&port)
-            && let Some(part) = host.parts.get_mut(index)
-        {
-            let action = part.part.poll(self.now);
-            part.samples.append(&mut part.part.take_samples());
-            let (application, member) = (part.application, part.member);
-            let lane = |connection| {
-                let plan = &self.world.applications;
-                plan.lane_from(application, member, connection)
-            };
-            match action {
-                Action::Open { connection } => self.open(lane(connection)),
-                Action::Send {
-                    connection,
-                    message,
-                } => self.send_message(lane(connection), message),
-                Action::Wait(at) => {
-                    part.wake = Some(at);
-                    return self.set_host_timer(port, at.max(self.now + Time::from_ps(1)));
-                }
-                Action::Idle => {
-                    part.wake = None;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn send_message(&mut self, lane: Lane, message: Message) {
+    /// Sends a message of an application.
+    pub(super) fn send_message(&mut self, lane: Lane, message: Message) {
         match lane.protocol {
             Protocol::Datagram => self.send_datagram(lane.slot, message),
             Protocol::Stream | Protocol::ShortStream => self.write(lane, message),
@@ -123,9 +49,9 @@ impl Shard {
     }
 
     /// Makes a connection anew, which has nothing under way.
-    fn open(&mut self, lane: Lane) {
+    pub(super) fn open(&mut self, lane: Lane) {
         self.renew(lane);
-        if let Some(source) = &mut self.tcp.sources[lane.slot as usize] {
+        if let Some(source) = &mut self.connections.sources[lane.slot as usize] {
             source.opens = true;
         }
     }
@@ -134,15 +60,17 @@ impl Shard {
     fn renew(&mut self, lane: Lane) {
         let transport = self.stream_transport(lane);
         let written = self.source(lane).sender.written();
-        self.source(lane).sender = Sender::starting_at(&transport, written);
+        let line_rate = self.world.line_rate_of(lane.slot);
+        self.source(lane).sender = Sender::starting_at(&transport, line_rate, written);
     }
 
     fn source(&mut self, lane: Lane) -> &mut Source {
         let transport = self.stream_transport(lane);
         let (world, routing) = (&self.world, &self.routing);
-        self.tcp.sources[lane.slot as usize].get_or_insert_with(|| {
+        self.connections.sources[lane.slot as usize].get_or_insert_with(|| {
             let forth = envelope(world, lane.slot, routing, Direction::Forth);
-            Box::new(Source::new(Sender::new(&transport), forth, lane.slot))
+            let sender = Sender::new(&transport, world.line_rate_of(lane.slot));
+            Box::new(Source::new(sender, forth, lane.slot))
         })
     }
 
@@ -213,7 +141,7 @@ impl Shard {
 
     /// Bytes have come on a stream of an application.
     pub(super) fn deliver_messages(&mut self, slot: u32) {
-        let sink = self.tcp.sinks[slot as usize].as_deref();
+        let sink = self.connections.sinks[slot as usize].as_deref();
         let received = sink.map_or(0, |sink| sink.receiver.received());
         while let Some(expected) = self.messages_of_applications.expected.get_mut(&slot)
             && let Some(entry) = expected.first_entry()
@@ -248,15 +176,8 @@ impl Shard {
         }
         let host = self.world.workload.flows[announcement.slot as usize].dst;
         let port = self.world.places[host as usize].port;
-        let Some(host) = self.hosts.get_mut(&port) else {
-            return;
-        };
-        let is_receiver =
-            |part: &LocalPart| (part.application, part.member) == (lane.application, lane.receiver);
-        if let Some(index) = host.parts.iter().position(is_receiver) {
-            let part = &mut host.parts[index].part;
-            part.delivered(self.now, lane.connection, announcement.message);
-            self.poll_application(port, index);
-        }
+        self.at_host(port, |host, now| {
+            host.deliver(now, lane.receiver, lane.connection, announcement.message)
+        });
     }
 }

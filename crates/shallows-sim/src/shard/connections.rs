@@ -1,11 +1,13 @@
-//! TCP at the hosts of a part.
+//! Reliable transports at the hosts of a part: the connections, driven by the contract of
+//! [`transport`].
 
 use rustc_hash::FxHashMap;
 use shallows_core::host::stage::{StageCount, StageTagger};
 use shallows_core::packet::Ecn;
-use shallows_core::tcp::{
-    Ack, Acks, Receiver, SackBlocks, Segment, Sender, SenderStats, TcpConfig,
-};
+use shallows_core::tcp::{Ack, AckKind, Acks, SackBlocks, Segment, SenderStats, TcpConfig};
+#[cfg(doc)]
+use shallows_core::transport;
+use shallows_core::transport::{Progress, Receiver, ReceivingEnd as _, Sender, SendingEnd as _};
 use shallows_core::units::{Bytes, Time};
 
 use super::paths::{Direction, envelope};
@@ -19,9 +21,9 @@ use crate::transport::{Completion, Connections};
 use crate::watch::Observation;
 use crate::workload::FlowSpec;
 
-/// The TCP connections of a part, by the number of the first flow on each.
+/// The connections of a part, by the number of the first flow on each.
 #[derive(Debug)]
-pub(super) struct Tcp {
+pub(super) struct ConnectionTable {
     /// The ends that are open.
     pub(super) sources: Vec<Option<Box<Source>>>,
     pub(super) sinks: Vec<Option<Box<Sink>>>,
@@ -51,7 +53,7 @@ impl Peers {
     }
 }
 
-impl Tcp {
+impl ConnectionTable {
     pub(super) fn new(flows: usize) -> Self {
         Self {
             sources: (0..flows).map(|_| None).collect(),
@@ -179,8 +181,10 @@ fn earlier_timer(timer: &mut Option<Time>, deadline: Time) -> Option<Time> {
 /// Lets a new sender send a full segment, after a SYN if there is a handshake, and take its ACK.
 fn warm_up(sender: &mut Sender, config: &TcpConfig, [one_way_delay, back]: [Time; 2]) {
     sender.write(Time::ZERO, u64::from(config.segment));
-    while let Some(segment) = sender.poll_segment(Time::ZERO) {
+    while let Some(segment) = sender.poll_packet(Time::ZERO) {
+        sender.departs(Time::ZERO, Time::ZERO);
         let ack = Ack {
+            kind: AckKind::Ack,
             ack: segment.end(),
             echo: segment.sent_at,
             one_way_delay,
@@ -189,7 +193,7 @@ fn warm_up(sender: &mut Sender, config: &TcpConfig, [one_way_delay, back]: [Time
             ect: config.ect_acks,
             sack: SackBlocks::default(),
         };
-        sender.on_ack(one_way_delay + back, &ack);
+        sender.handle_packet(one_way_delay + back, &ack);
     }
 }
 
@@ -207,7 +211,7 @@ fn receiver(world: &World, connection: u32) -> Receiver {
             cwr: false,
             ect: true,
         };
-        receiver.on_segment(Time::ZERO, &segment, Ecn::Ect0);
+        receiver.handle_packet(Time::ZERO, &segment, Ecn::Ect0);
         receiver.on_deadline(Time::MAX);
     }
     receiver
@@ -219,18 +223,21 @@ impl Shard {
         let spec = self.world.workload.flows[flow as usize];
         let kept = match self.world.connections {
             Connections::PerFlow => None,
-            Connections::Persistent | Connections::WarmedUp => {
-                self.tcp.idle.get_mut(&Peers::of(&spec)).and_then(Vec::pop)
-            }
+            Connections::Persistent | Connections::WarmedUp => self
+                .connections
+                .idle
+                .get_mut(&Peers::of(&spec))
+                .and_then(Vec::pop),
         };
         // A new connection is called like the first flow on it.
         let connection = kept.unwrap_or(flow);
         if connection != flow {
-            self.tcp.carriers.insert(flow, connection);
+            self.connections.carriers.insert(flow, connection);
         }
         let (world, routing, now) = (&self.world, &self.routing, self.now);
-        let source = self.tcp.sources[connection as usize].get_or_insert_with(|| {
-            let mut sender = Sender::new(world.transport(connection));
+        let source = self.connections.sources[connection as usize].get_or_insert_with(|| {
+            let mut sender =
+                Sender::new(world.transport(connection), world.line_rate_of(connection));
             if let Some(&delays) = world.warm_ups.get(connection as usize) {
                 warm_up(&mut sender, world.transport(connection), delays);
             }
@@ -251,15 +258,20 @@ impl Shard {
             let connection = source.forth.connection;
             self.complete(flow);
             self.record(connection);
-            self.tcp.carriers.remove(&flow);
-            self.tcp.sources[connection as usize] = None;
+            self.connections.carriers.remove(&flow);
+            self.connections.sources[connection as usize] = None;
         }
     }
 
     /// The sending end that has something to send of a flow.
     pub(super) fn source_of(&self, flow: u32) -> Option<&Source> {
-        let connection = self.tcp.carriers.get(&flow).copied().unwrap_or(flow);
-        let source = self.tcp.sources[connection as usize].as_deref()?;
+        let connection = self
+            .connections
+            .carriers
+            .get(&flow)
+            .copied()
+            .unwrap_or(flow);
+        let source = self.connections.sources[connection as usize].as_deref()?;
         (source.flow == flow && !source.sender.is_done()).then_some(source)
     }
 
@@ -270,12 +282,12 @@ impl Shard {
 
     /// Sends what connections send from now on by other ways.
     pub(super) fn reroute_connections(&mut self, routes: &[[u32; 2]]) {
-        for (source, route) in self.tcp.sources.iter_mut().zip(routes) {
+        for (source, route) in self.connections.sources.iter_mut().zip(routes) {
             if let Some(source) = source {
                 source.forth.route = route[0];
             }
         }
-        for (sink, route) in self.tcp.sinks.iter_mut().zip(routes) {
+        for (sink, route) in self.connections.sinks.iter_mut().zip(routes) {
             if let Some(sink) = sink {
                 sink.back.route = route[1];
             }
@@ -289,10 +301,10 @@ impl Shard {
         outcome.received += u32::from(!segment.syn);
         outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let (world, routing, now) = (&self.world, &self.routing, self.now);
-        if self.tcp.satisfied[connection as usize] {
+        if self.connections.satisfied[connection as usize] {
             return self.answer_late(connection, &packet);
         }
-        let sink = self.tcp.sinks[connection as usize].get_or_insert_with(|| {
+        let sink = self.connections.sinks[connection as usize].get_or_insert_with(|| {
             Box::new(Sink {
                 receiver: receiver(world, connection),
                 back: envelope(world, connection, routing, Direction::Back),
@@ -302,7 +314,7 @@ impl Shard {
                 sprayed: 0,
             })
         });
-        let acks = sink.receiver.on_segment(now, &segment, packet.ecn());
+        let acks = sink.receiver.handle_packet(now, &segment, packet.ecn());
         if flow >= sink.flow {
             sink.flow = flow;
             sink.end = segment.seq + packet.remaining();
@@ -339,12 +351,12 @@ impl Shard {
         if self.world.completion == Completion::Receiver {
             self.complete(flow);
         }
-        let Some(sink) = &self.tcp.sinks[connection as usize] else {
+        let Some(sink) = &self.connections.sinks[connection as usize] else {
             return;
         };
         if self.world.connections == Connections::PerFlow && sink.receiver.deadline().is_none() {
-            self.tcp.sinks[connection as usize] = None;
-            self.tcp.satisfied[connection as usize] = true;
+            self.connections.sinks[connection as usize] = None;
+            self.connections.satisfied[connection as usize] = true;
         }
     }
 
@@ -353,6 +365,7 @@ impl Shard {
     fn answer_late(&mut self, connection: u32, packet: &Packet) {
         let segment = packet.to_segment();
         let ack = Ack {
+            kind: AckKind::Ack,
             ack: self.world.workload.flows[connection as usize].bytes,
             echo: segment.sent_at,
             one_way_delay: self.now - segment.sent_at,
@@ -386,20 +399,19 @@ impl Shard {
             *self.selective.get(at)
         });
         let connection = packet.connection();
-        let Some(source) = &mut self.tcp.sources[connection as usize] else {
+        let Some(source) = &mut self.connections.sources[connection as usize] else {
             return;
         };
-        let was_done = source.sender.is_done();
-        let (ack, acked) = (packet.to_ack(selective), source.sender.acked());
-        source.sender.on_ack(self.now, &ack);
-        if self.observer.keeps_rtt && source.sender.acked() > acked {
+        let ack = packet.to_ack(selective);
+        let progress = source.sender.take(self.now, &ack);
+        if self.observer.keeps_rtt && progress != Progress::None {
             self.observer.record(Observation::Rtt {
                 time: self.now,
                 flow: source.flow,
                 rtt: self.now - ack.echo,
             });
         }
-        if source.sender.is_done() && !was_done {
+        if progress == Progress::Done {
             self.finish(connection);
             return;
         }
@@ -408,23 +420,23 @@ impl Shard {
 
     /// The sending end of a connection has the ACK of all that it had to send.
     fn finish(&mut self, connection: u32) {
-        let Some(source) = &self.tcp.sources[connection as usize] else {
+        let Some(source) = &self.connections.sources[connection as usize] else {
             return;
         };
         if self.world.applications.has(connection) {
             return;
         }
         let flow = source.flow;
-        self.tcp.carriers.remove(&flow);
+        self.connections.carriers.remove(&flow);
         if self.world.completion == Completion::Sender {
             self.complete(flow);
         }
         self.record(connection);
         match self.world.connections {
-            Connections::PerFlow => self.tcp.sources[connection as usize] = None,
+            Connections::PerFlow => self.connections.sources[connection as usize] = None,
             Connections::Persistent | Connections::WarmedUp => {
                 let spec = self.world.workload.flows[connection as usize];
-                let idle = self.tcp.idle.entry(Peers::of(&spec)).or_default();
+                let idle = self.connections.idle.entry(Peers::of(&spec)).or_default();
                 // The oldest is taken first, from the end.
                 let at = idle.partition_point(|&other| other > connection);
                 idle.insert(at, connection);
@@ -438,15 +450,18 @@ impl Shard {
             return self.send_adapted(connection);
         }
         // Out of its place for the time being, so that it need not be found again.
-        let Some(mut source) = self.tcp.sources[connection as usize].take() else {
+        let Some(mut source) = self.connections.sources[connection as usize].take() else {
             return;
         };
-        while let Some(segment) = source.sender.poll_segment(self.now) {
-            let remaining = source.sender.written() - segment.seq;
-            self.launch(Packet::data(source.forth, &segment, source.flow, remaining));
+        // Runs with other transports are adapted.
+        if let Sender::Tcp(sender) = &mut source.sender {
+            while let Some(segment) = sender.poll_packet(self.now) {
+                let remaining = sender.written() - segment.seq;
+                self.launch(Packet::data(source.forth, &segment, source.flow, remaining));
+            }
         }
         let timer = source.arm();
-        self.tcp.sources[connection as usize] = Some(source);
+        self.connections.sources[connection as usize] = Some(source);
         self.schedule_sender(connection, timer);
     }
 
@@ -454,10 +469,10 @@ impl Shard {
     #[inline(never)]
     fn send_adapted(&mut self, connection: u32) {
         while self.hosts.is_empty() || self.gates_have_room(connection) {
-            let Some(source) = &mut self.tcp.sources[connection as usize] else {
+            let Some(source) = &mut self.connections.sources[connection as usize] else {
                 return;
             };
-            let Some(segment) = source.sender.poll_segment(self.now) else {
+            let Some(segment) = source.sender.poll_packet(self.now) else {
                 break;
             };
             let remaining = source.sender.written() - segment.seq;
@@ -467,9 +482,24 @@ impl Shard {
             }
             self.launch(Packet::data(forth, &segment, flow, remaining));
         }
-        if let Some(source) = &mut self.tcp.sources[connection as usize] {
+        self.await_sender(connection);
+    }
+
+    /// Sets the timer of a sender. One that could send now waits for a gate, not for time.
+    fn await_sender(&mut self, connection: u32) {
+        if let Some(source) = &mut self.connections.sources[connection as usize]
+            && source.sender.deadline().is_some_and(|at| at > self.now)
+        {
             let timer = source.arm();
             self.schedule_sender(connection, timer);
+        }
+    }
+
+    /// The last bit of a packet with data leaves its host at `at`.
+    pub(super) fn depart_data(&mut self, connection: u32, at: Time) {
+        if let Some(source) = &mut self.connections.sources[connection as usize] {
+            source.sender.departs(self.now, at);
+            self.await_sender(connection);
         }
     }
 
@@ -490,7 +520,7 @@ impl Shard {
     /// Returns whether the gates of the sending host have room for a full segment.
     #[inline(never)]
     fn gates_have_room(&mut self, connection: u32) -> bool {
-        let Some(source) = &mut self.tcp.sources[connection as usize] else {
+        let Some(source) = &mut self.connections.sources[connection as usize] else {
             return true;
         };
         let mut forth = source.forth;
@@ -504,7 +534,7 @@ impl Shard {
     /// Envelope of a segment, where those of one connection differ.
     #[cold]
     fn adapt(&mut self, connection: u32, segment: &Segment) -> Envelope {
-        let Some(source) = &mut self.tcp.sources[connection as usize] else {
+        let Some(source) = &mut self.connections.sources[connection as usize] else {
             return envelope(&self.world, connection, &self.routing, Direction::Forth);
         };
         let mut forth = source.forth;
@@ -520,7 +550,7 @@ impl Shard {
     }
 
     pub(super) fn sender_timer(&mut self, connection: u32) {
-        let Some(source) = &mut self.tcp.sources[connection as usize] else {
+        let Some(source) = &mut self.connections.sources[connection as usize] else {
             return self.datagram_timer(connection);
         };
         if source.timer != Some(self.now) {
@@ -532,7 +562,7 @@ impl Shard {
     }
 
     pub(super) fn receiver_timer(&mut self, connection: u32) {
-        let Some(sink) = &mut self.tcp.sinks[connection as usize] else {
+        let Some(sink) = &mut self.connections.sinks[connection as usize] else {
             return;
         };
         if sink.timer != Some(self.now) {
@@ -549,7 +579,7 @@ impl Shard {
 
     /// Notes what the sender of a connection did for its flow.
     fn record(&mut self, connection: u32) {
-        if let Some(source) = &self.tcp.sources[connection as usize] {
+        if let Some(source) = &self.connections.sources[connection as usize] {
             source.tell(&mut self.flows.outcomes[source.flow as usize]);
         }
     }

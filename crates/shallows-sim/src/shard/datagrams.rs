@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
 use shallows_core::packet::Ecn;
 use shallows_core::random::Coin;
-use shallows_core::units::{Bytes, Rate, Time};
+use shallows_core::units::{Bytes, Time};
 
 use super::Shard;
 use super::paths::{Direction, envelope};
@@ -38,9 +38,6 @@ pub(crate) struct MessageLatency {
 struct Source {
     sender: Sender,
     forth: Envelope,
-    /// The NIC's port and its rate.
-    port: u32,
-    rate: Rate,
     /// Packets that will have left the host, and when: the sender hears of it when that matters.
     departures: VecDeque<(Time, u32)>,
     timer: Option<Time>,
@@ -97,15 +94,10 @@ impl Shard {
             return;
         };
         let forth = envelope(&self.world, flow, &self.routing, Direction::Forth);
-        let port = self.paths.link(forth.route);
-        let rate = self.observer.rate(self.network.link(port));
-        let rate = rate.expect("the link of a UDP source is watched");
         let coin = Coin::new(self.world.seed ^ JITTER, u64::from(flow));
         let source = Source {
             sender: Sender::new(stream, self.now).with_jitter(stream, coin),
             forth,
-            port,
-            rate,
             departures: VecDeque::new(),
             timer: None,
             sprayed: 0,
@@ -162,10 +154,12 @@ impl Shard {
         }
     }
 
-    /// A packet will have left its host at `at`, if it is a datagram.
+    /// A packet will have left its host at `at`.
     pub(super) fn depart(&mut self, number: u32, at: Time) {
         let packet = *self.packets.get(number);
-        if packet.is_datagram() {
+        if packet.is_data() {
+            self.depart_data(packet.connection(), at);
+        } else if packet.is_datagram() {
             let flow = packet.connection();
             if let Some(source) = self.datagrams.sources.get_mut(&flow) {
                 source.departures.push_back((at, packet.size()));
@@ -174,19 +168,24 @@ impl Shard {
         }
     }
 
-    /// A port has dropped a datagram. If it was the NIC's, the datagram counts as departed after
-    /// the time that it would have taken on the link: a sender never tries for ever at one instant.
-    pub(super) fn drop_datagram(&mut self, port: u32, packet: &Packet) {
+    /// A port or a gate has dropped a packet. If it was still in its host, it counts as departed
+    /// after the time that it would have taken on the link: a sender never tries for ever at one
+    /// instant.
+    pub(super) fn leave_by_drop(&mut self, port: u32, packet: &Packet) {
         let (flow, size) = (packet.connection(), packet.size());
-        let Some(source) = self.datagrams.sources.get_mut(&flow) else {
+        let place = self.world.places[self.world.workload.flows[flow as usize].src as usize];
+        if (place.part, place.port) != (self.part, port) {
             return;
-        };
-        if source.port == port {
-            let on_link = source.rate.transmission_time(Bytes::new(u64::from(size)));
+        }
+        let on_link = place.rate.transmission_time(Bytes::new(u64::from(size)));
+        let departure = self.now + on_link;
+        if packet.is_data() {
+            self.depart_data(flow, departure);
+        } else if packet.is_datagram()
+            && let Some(source) = self.datagrams.sources.get_mut(&flow)
+        {
             let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
-            source
-                .departures
-                .push_back((last.max(self.now + on_link), size));
+            source.departures.push_back((last.max(departure), size));
             self.arm_datagrams(flow);
         }
     }

@@ -7,7 +7,6 @@ use shallows_core::units::Time;
 use super::Shard;
 use super::agents::Letter;
 use super::applications::Announcement;
-use crate::network::Sent;
 use crate::packet::{Packet, Selective};
 
 /// A packet that goes to another part.
@@ -79,7 +78,11 @@ impl Shard {
                 packet = packet.with_payload(self.messages.insert(payload));
             }
             let number = self.add(packet);
-            self.await_arrival(number, message.link, message.arrival);
+            if self.layers.is_some() {
+                self.take_crossing(number, message.link, message.arrival);
+            } else {
+                self.await_arrival(number, message.link, message.arrival);
+            }
         }
         mail.selective.clear();
         mail.payloads.clear();
@@ -91,13 +94,23 @@ impl Shard {
         }
     }
 
-    /// Sends a packet to another part.
+    /// Hands a packet from the end of another part's link to a port here.
+    fn take_crossing(&mut self, number: u32, link: u32, arrival: Time) {
+        let mut ticket = self.packets.get(number).ticket;
+        let port = self.paths.link(ticket.route());
+        ticket.advance();
+        if let Some(layers) = &mut self.layers {
+            layers.take_crossing(port, link, arrival, ticket);
+        }
+    }
+
+    /// Sends a packet to another part, where it arrives from a link at a time.
     #[inline(never)]
-    pub(super) fn post(&mut self, number: u32, sent: Sent) {
+    pub(super) fn post(&mut self, number: u32, to: u32, (link, arrival): (u32, Time)) {
         let mut packet = *self.packets.get(number);
         self.packets.remove(number);
         let payload = packet.is_control().then(|| self.take_payload(&packet));
-        let mail = &mut self.outbox[sent.to as usize];
+        let mail = &mut self.outbox[to as usize];
         if let Some(payload) = payload {
             packet = packet.with_payload(mail.payloads.len() as u32);
             mail.payloads.push(payload);
@@ -108,8 +121,8 @@ impl Shard {
             self.selective.remove(place);
         }
         mail.messages.push(Message {
-            arrival: sent.arrival,
-            link: sent.link,
+            arrival,
+            link,
             packet,
         });
     }

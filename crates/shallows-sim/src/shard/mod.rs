@@ -1,7 +1,7 @@
 //! One part of a fabric with its hosts: what one thread runs.
 //!
-//! The way of a packet: a transport ([`connections`], [`datagrams`]) builds it, the [`gates`] of
-//! its host pass, hold or drop it, the NIC's port sends it, and `arrive` takes it from link to
+//! The way of a packet: a transport ([`connections`], [`datagrams`]) builds it, the [stack](hosts)
+//! of its host passes, holds or drops it, the NIC's port sends it, and `arrive` takes it from link to
 //! port until it is at its host. [`observation`] has what can be seen of it, [`mail`] how it
 //! crosses to another part, [`flows`] the books.
 
@@ -10,7 +10,7 @@ mod applications;
 mod connections;
 mod datagrams;
 mod flows;
-mod gates;
+mod hosts;
 mod mail;
 mod observation;
 mod paths;
@@ -24,12 +24,12 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
-use shallows_core::units::Time;
+use shallows_core::units::{Rate, Time};
 use shallows_model::{Barriers, Carriage, Channel};
 
 use crate::applications::ApplicationPlan;
 use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
-use crate::layers::{LayerPlan, Layers};
+use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{ARRIVED, Paths};
@@ -39,14 +39,12 @@ use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::{Order, Watched};
 use crate::workload::{Stop, Workload};
 use applications::Messages;
-use connections::{Sink, Source, Tcp};
+use connections::{ConnectionTable, Sink, Source};
 use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
 
-pub(crate) use agents::{AgentPlace, HostPlace, LocalAgent};
-pub(crate) use applications::LocalPart;
-pub(crate) use gates::{HostGate, HostState, Hosts};
+pub(crate) use hosts::{HostPlace, Hosts};
 pub(crate) use mail::Mail;
 pub use pauses::PauseStats;
 pub(crate) use pauses::Pauses;
@@ -57,6 +55,8 @@ pub(crate) struct World {
     pub(crate) workload: Arc<Workload>,
     pub(crate) transport: TcpConfig,
     pub(crate) overrides: Vec<TransportOverride>,
+    /// True if some connections are paced.
+    pub(crate) has_pace: bool,
     pub(crate) connections: Connections,
     /// For each flow, how long a full segment and its ACK take on the idle fabric, if connections
     /// are warmed up.
@@ -90,6 +90,12 @@ impl World {
         let flow = &self.workload.flows[connection as usize];
         TransportOverride::choose(&self.overrides, &self.transport, flow)
     }
+
+    /// The rate of the NIC that a connection sends by.
+    fn line_rate_of(&self, connection: u32) -> Rate {
+        let src = self.workload.flows[connection as usize].src;
+        self.places[src as usize].rate
+    }
 }
 
 /// The paths that packets take; they change when links do.
@@ -118,7 +124,7 @@ pub(crate) struct ShardSetup {
     /// Pauses of links, if there can be any.
     pub(crate) pauses: Option<Pauses>,
     /// The layers, if it runs in them.
-    pub(crate) layers: Option<LayerPlan>,
+    pub(crate) layers: Option<PartPlan>,
     /// Flows of this part that start at a given time, in that order.
     pub(crate) starting: Vec<u32>,
     /// Outcomes of flows: nothing yet.
@@ -145,7 +151,7 @@ pub(crate) struct Shard {
     network: Network,
     paths: Paths,
     flows: Flows,
-    tcp: Tcp,
+    connections: ConnectionTable,
     datagrams: Datagrams,
     hosts: Hosts,
     observer: Observer,
@@ -156,7 +162,7 @@ pub(crate) struct Shard {
     is_strict: bool,
     /// True if the fabric is so large that prefetching all that events need pays.
     is_large: bool,
-    /// True if packets of one connection differ in more than what they carry.
+    /// True if packets of one connection differ in more than what they carry, or are paced.
     adapts: bool,
     /// For each part, what goes there.
     pub(crate) outbox: Vec<Mail>,
@@ -185,12 +191,14 @@ impl Shard {
             messages_of_applications: Messages::default(),
             paths: setup.paths,
             flows: Flows::new(setup.starting, setup.outcomes, setup.barriers),
-            tcp: Tcp::new(world.workload.flows.len()),
+            connections: ConnectionTable::new(world.workload.flows.len()),
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
             is_large: network.is_large(),
             is_strict,
-            adapts: world.stages.is_some() || setup.routing.router.selection() == Selection::Packet,
+            adapts: world.stages.is_some()
+                || setup.routing.router.selection() == Selection::Packet
+                || world.has_pace,
             routing: setup.routing,
             network,
             observer: Observer::new(setup.watched, setup.keeps),
@@ -266,8 +274,16 @@ impl Shard {
                     hint::black_box(self.paths.link(packet.ticket.route()));
                 } else {
                     let connection = packet.connection() as usize;
-                    hint::black_box(self.tcp.sources[connection].as_deref().map(Source::flow));
-                    hint::black_box(self.tcp.sinks[connection].as_deref().map(Sink::flow));
+                    hint::black_box(
+                        self.connections.sources[connection]
+                            .as_deref()
+                            .map(Source::flow),
+                    );
+                    hint::black_box(
+                        self.connections.sinks[connection]
+                            .as_deref()
+                            .map(Sink::flow),
+                    );
                 }
             }
         }
@@ -279,8 +295,9 @@ impl Shard {
             self.now = event.time;
             self.arrive(event.packet, event.port);
         } else if event.key.is(Class::PortReady) {
-            if self.pauses.is_some() {
-                // What leaves a switch may let another port go on.
+            if self.pauses.is_some() || !self.observer.watched.is_empty() {
+                // What leaves a switch may let another port go on, and what leaves a host its
+                // sender.
                 self.now = event.time;
             }
             self.serve(event.port, event.time);
@@ -459,9 +476,7 @@ impl Shard {
             if let Some(flow) = packet.account() {
                 self.flows.count_drop(flow, reason);
             }
-            if packet.is_datagram() {
-                self.drop_datagram(port, &packet);
-            }
+            self.leave_by_drop(port, &packet);
         }
     }
 

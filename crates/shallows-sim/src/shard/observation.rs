@@ -4,7 +4,7 @@ use std::mem;
 
 use rustc_hash::FxHashMap;
 use shallows_core::port::DropReason;
-use shallows_core::units::{Rate, Time};
+use shallows_core::units::Time;
 
 use super::Shard;
 use crate::network::{Sent, WATCHED};
@@ -40,11 +40,6 @@ impl Observer {
 
     pub(super) fn record(&mut self, observation: Observation) {
         self.seen.push(observation);
-    }
-
-    /// The rate of a link that is watched.
-    pub(super) fn rate(&self, link: u32) -> Option<Rate> {
-        Some(self.watched.get(&link)?.rate)
     }
 }
 
@@ -89,7 +84,7 @@ impl Shard {
     #[inline(never)]
     pub(super) fn deliver_otherwise(&mut self, number: u32, sent: Sent) {
         if sent.to != WATCHED {
-            return self.post(number, sent);
+            return self.post(number, sent.to, (sent.link, sent.arrival));
         }
         self.release(sent.link, number);
         let Some(watched) = self.observer.watched.get_mut(&sent.link) else {
@@ -114,7 +109,7 @@ impl Shard {
             if to == self.part {
                 self.carry(number, sent);
             } else {
-                self.post(number, Sent { to, ..sent });
+                self.post(number, to, (sent.link, sent.arrival));
             }
         } else {
             self.take(number);
@@ -123,6 +118,7 @@ impl Shard {
 
     fn capture(&mut self, time: Time, number: u32, sent: Sent, arrives: bool) {
         let packet = *self.packets.get(number);
+        let transport = self.world.transport(packet.connection());
         let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| *self.selective.get(at));
@@ -148,6 +144,7 @@ impl Shard {
                 dscp: packet.dscp(),
                 ecn: packet.ecn(),
                 content,
+                roce_segment: transport.is_paced().then_some(transport.segment),
             })));
     }
 }

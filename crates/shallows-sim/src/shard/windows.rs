@@ -6,43 +6,89 @@ use shallows_core::units::Time;
 
 use super::Shard;
 use crate::engine::{Class, Key};
-use crate::layers::HostEvent;
+use crate::layers::{Crossing, HostEvent, Layers};
 use crate::ticket::Ticket;
 
 impl Shard {
     /// Runs windows before `end` until there were at least `most` events; how many there were.
     pub(super) fn run_windows(&mut self, end: Time, most: u64) -> u64 {
         let mut count = 0;
-        while count < most {
-            let Some(layers) = &mut self.layers else {
-                return count;
-            };
-            let Some(until) = layers.next_window(end) else {
-                break;
-            };
-            let (mut host, before) = (0, count);
-            while let Some(layers) = &self.layers
-                && let Some(next) = layers.next_host(host, until)
-            {
-                count += self.run_host(next, until);
-                host = next + 1;
-            }
-            let Some(layers) = &mut self.layers else {
-                return count;
-            };
-            count += layers.run_switches(&mut self.network, &self.paths, (until, end));
-            if count == before {
-                layers.skip_idle(&self.network, end);
-            }
-            for port in layers.take_dropped() {
-                self.discard(port);
-            }
+        while count < most && self.begin_window(end) {
+            let stages = (0..self.stages()).map(|stage| self.run_stage(stage));
+            let events = stages.sum();
+            self.end_window(self.quiet_until(events).min(end));
+            count += events;
         }
-        if let Some(layers) = &self.layers {
-            self.now = layers.latest();
+        count
+    }
+
+    /// Begins a window, if there is time before `end`.
+    pub(crate) fn begin_window(&mut self, end: Time) -> bool {
+        let layers = self.layers.as_mut();
+        layers.is_some_and(|layers| layers.begin_window(end))
+    }
+
+    /// Number of stages in a window. Parts exchange their mail after each but the last.
+    pub(crate) fn stages(&self) -> usize {
+        self.layers.as_ref().map_or(0, |layers| layers.stages())
+    }
+
+    /// Runs a stage of the window, the first with the hosts; how many events there were.
+    pub(crate) fn run_stage(&mut self, stage: usize) -> u64 {
+        let mut count = if stage == 0 { self.run_hosts() } else { 0 };
+        let Some(layers) = &mut self.layers else {
+            return count;
+        };
+        count += layers.run_stage(stage, &mut self.network, &self.paths);
+        let (dropped, crossings) = (layers.take_dropped(), layers.take_crossings());
+        for port in dropped {
+            self.discard(port);
+        }
+        if !crossings.is_empty() {
+            self.post_crossings(crossings);
         }
         self.handled += count;
         count
+    }
+
+    /// A time before which nothing happens any more in this part, if what it has sent to others is
+    /// left aside; zero if it may be soon. `events` is the number of events in this window.
+    pub(crate) fn quiet_until(&self, events: u64) -> Time {
+        let quiet = |layers: &Layers| layers.quiet_until(events, &self.network);
+        self.layers.as_deref().map_or(Time::MAX, quiet)
+    }
+
+    /// Ends a window. Nothing happens in any part before `earliest`.
+    pub(crate) fn end_window(&mut self, earliest: Time) {
+        if let Some(layers) = &mut self.layers {
+            layers.end_window(earliest);
+            self.now = layers.latest();
+        }
+    }
+
+    /// Does what hosts do before the end of the window; how many events that were.
+    fn run_hosts(&mut self) -> u64 {
+        let (mut host, mut count) = (0, 0);
+        while let Some(layers) = &self.layers
+            && let until = layers.hosts_until()
+            && let Some(next) = layers.next_host(host, until)
+        {
+            count += self.run_host(next, until);
+            host = next + 1;
+        }
+        count
+    }
+
+    /// Sends packets whose next ports are in other parts there.
+    fn post_crossings(&mut self, crossings: Vec<Crossing>) {
+        for crossing in &crossings {
+            let number = crossing.ticket.packet();
+            self.packets.get_mut(number).ticket = crossing.ticket;
+            self.post(number, crossing.part, (crossing.link, crossing.time));
+        }
+        if let Some(layers) = &mut self.layers {
+            layers.keep_room(crossings);
+        }
     }
 
     /// Does what a host does before `end`; how many events that were.
@@ -95,16 +141,20 @@ impl Shard {
         }
     }
 
-    /// The host that an event happens at.
+    /// The host that an event happens at, by its number in this part.
     pub(super) fn host_of(&self, key: Key) -> u32 {
         let identity = key.identity();
         match key.class() {
-            // The first links are those of hosts, two each.
+            // The first ports are those of hosts, two each.
             Class::HostTimer | Class::PortReady | Class::Arrival | Class::Frame => identity / 2,
             Class::SenderTimer | Class::Start | Class::Stop => {
-                self.world.workload.flows[identity as usize].src
+                let src = self.world.workload.flows[identity as usize].src;
+                self.world.places[src as usize].port / 2
             }
-            Class::ReceiverTimer => self.world.workload.flows[identity as usize].dst,
+            Class::ReceiverTimer => {
+                let dst = self.world.workload.flows[identity as usize].dst;
+                self.world.places[dst as usize].port / 2
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A controller for each pod and one above them, as agents of a simulation.
 
+use shallows_core::host::stack::LocalAgent;
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::fabric::{Fabric as CoordinatedFabric, Routes};
@@ -10,7 +11,7 @@ use shallows_core::xco::message::ClusterKey;
 use shallows_model::{Carriage, HierarchyConfig, PortSetup, XcoConfig, XcoError};
 
 use super::{coordinated, coordinator};
-use crate::control::{AgentSetup, Control, HostAgent, LoneAgent};
+use crate::control::{AgentSetup, Control, HostAgent};
 use crate::routing::Router;
 use crate::topology::Fabric;
 
@@ -60,7 +61,7 @@ pub(super) fn control(
         let agent = HostAgent::Gate(Box::new(both));
         agents.push(AgentSetup { host, agent });
     }
-    let mut add = |agent: Box<dyn LoneAgent>| {
+    let mut add = |agent: Box<dyn LocalAgent>| {
         let agent = HostAgent::Alone(agent);
         agents.push(AgentSetup { host: 0, agent });
     };

@@ -2,6 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_model::ApplicationEntry;
+use shallows_sim::EngineChoice;
 
 use crate::udp::RACKS;
 use crate::world::{World, flow};
@@ -127,7 +128,7 @@ fn applications_are_the_same_on_any_number_of_threads() {
         "clients = 4\nservers = '8-9'\nrun = { short-connections = { parallel = 2 } }",
         "clients = 6\nservers = '11,14'\nrun = { two-phase-commit = { timeout = '200us' } }",
     ];
-    let outcome = |threads| {
+    let outcome = |engine, threads| {
         let mut world = World::new(
             RACKS,
             "rto = { initial = '2ms', minimum = '2ms' }",
@@ -135,7 +136,7 @@ fn applications_are_the_same_on_any_number_of_threads() {
         );
         world.switches =
             toml::from_str("buffer = { shared = { size = '40KB' } }\nscheduler = 'fifo'").unwrap();
-        world.threads = threads;
+        (world.engine, world.threads) = (engine, threads);
         world.applications = entries.iter().map(|text| entry(text)).collect();
         let mut run = world.start();
         run.until(Time::from_ms(4));
@@ -154,7 +155,7 @@ fn applications_are_the_same_on_any_number_of_threads() {
             .collect();
         (seen, run.progress().packet_hops)
     };
-    let one = outcome(1);
+    let one = outcome(EngineChoice::Automatic, 1);
     let names = [
         "get",
         "ping",
@@ -174,6 +175,8 @@ fn applications_are_the_same_on_any_number_of_threads() {
             "{name}: {count}"
         );
     }
-    assert!(one == outcome(2));
-    assert!(one == outcome(4));
+    for engine in [EngineChoice::Events, EngineChoice::Layers] {
+        assert!(one == outcome(engine, 2), "{engine:?}");
+        assert!(one == outcome(engine, 4), "{engine:?}");
+    }
 }

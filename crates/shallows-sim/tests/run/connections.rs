@@ -3,7 +3,7 @@
 use shallows_core::units::Time;
 use shallows_model::workload::{FlowSpec, Stop};
 use shallows_model::{Connections, TransportOverride};
-use shallows_sim::{Simulation, Status};
+use shallows_sim::{EngineChoice, Simulation, Status};
 
 use crate::world::{LEAF_SPINE, World, endless, flow};
 
@@ -127,20 +127,24 @@ fn threads_do_not_matter() {
             )
         })
         .collect();
-    let run = |threads| {
+    let run = |engine, threads| {
         World {
             connections: Connections::Persistent,
+            engine,
             threads,
             ..World::new(LEAF_SPINE, TRANSPORT, flows.clone())
         }
         .run()
     };
-    let alone: Vec<_> = run(1).flows().map(|(_, outcome)| outcome).collect();
-    for threads in [2, 3, 4] {
-        let simulation = run(threads);
-        assert_eq!(simulation.threads(), threads as usize);
-        let together: Vec<_> = simulation.flows().map(|(_, outcome)| outcome).collect();
-        assert_eq!(together, alone);
+    let alone = run(EngineChoice::Automatic, 1);
+    let alone: Vec<_> = alone.flows().map(|(_, outcome)| outcome).collect();
+    for engine in [EngineChoice::Events, EngineChoice::Layers] {
+        for threads in [2, 3, 4, 5] {
+            let simulation = run(engine, threads);
+            assert_eq!(simulation.threads(), threads as usize);
+            let together: Vec<_> = simulation.flows().map(|(_, outcome)| outcome).collect();
+            assert_eq!(together, alone, "{engine:?} on {threads} threads");
+        }
     }
 }
 
@@ -193,8 +197,9 @@ fn many_small_pieces_on_threads_do_not_matter() {
             flow(Time::from_us(n * 3), src, dst, 1 + n % 20)
         })
         .collect();
-    let run = |threads, most| {
+    let run = |engine, threads, most| {
         let world = World {
+            engine,
             threads,
             ..World::new(LEAF_SPINE, TRANSPORT, flows.clone())
         };
@@ -213,9 +218,11 @@ fn many_small_pieces_on_threads_do_not_matter() {
         let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
         (progress, outcomes)
     };
-    let alone = run(1, u64::MAX);
-    for threads in [2, 4, 7] {
-        assert_eq!(run(threads, u64::MAX), alone);
-        assert_eq!(run(threads, 1), alone);
+    let alone = run(EngineChoice::Automatic, 1, u64::MAX);
+    for engine in [EngineChoice::Events, EngineChoice::Layers] {
+        for threads in [2, 4, 7] {
+            assert_eq!(run(engine, threads, u64::MAX), alone);
+            assert_eq!(run(engine, threads, 1), alone);
+        }
     }
 }

@@ -9,7 +9,7 @@ use shallows_core::packet::Packet;
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
 use shallows_model::{Carriage, Channel};
-use shallows_sim::{AgentSetup, Control, HostAgent, Ticket};
+use shallows_sim::{AgentSetup, Control, EngineChoice, HostAgent, Ticket};
 
 use crate::udp::RACKS;
 use crate::world::{World, flow};
@@ -112,13 +112,13 @@ fn messages_out_of_band_take_their_delay() {
 /// when it holds the first.
 #[derive(Debug, Default)]
 struct Turnstile {
-    held: VecDeque<(Ticket, u32)>,
+    held: VecDeque<(Ticket, Option<u32>)>,
     permits: usize,
     asks: bool,
 }
 
 impl Gate<Ticket> for Turnstile {
-    fn offer(&mut self, _: Time, packet: Ticket, to: u32) -> Verdict {
+    fn offer(&mut self, _: Time, packet: Ticket, to: Option<u32>) -> Verdict {
         assert!(packet.size() >= 40);
         self.asks |= self.held.is_empty();
         self.held.push_back((packet, to));
@@ -194,7 +194,7 @@ const CONTROLLER: u32 = 16;
 /// Flows that wait for permission at their hosts, with the same outcome on any number of threads.
 #[test]
 fn agents_are_gates_on_any_number_of_threads() {
-    let outcome = |carriage: Carriage, threads| {
+    let outcome = |engine, carriage: Carriage, threads| {
         let agent = |host| AgentSetup {
             host,
             agent: HostAgent::Gate(Box::<Turnstile>::default()),
@@ -228,7 +228,7 @@ fn agents_are_gates_on_any_number_of_threads() {
         world.switches = PortConfig::fifo(BufferConfig::Shared {
             size: "60KB".parse().unwrap(),
         });
-        world.threads = threads;
+        (world.engine, world.threads) = (engine, threads);
         let mut run = world.start_with(control);
         run.until(Time::from_ms(40));
         assert_eq!(run.threads(), threads as usize);
@@ -248,9 +248,17 @@ fn agents_are_gates_on_any_number_of_threads() {
     };
     let mut slowest = Vec::new();
     for carriage in [fabric, out_of_band] {
-        let one = outcome(carriage, 1);
-        assert!(one == outcome(carriage, 2), "{carriage:?}");
-        assert!(one == outcome(carriage, 4), "{carriage:?}");
+        let one = outcome(EngineChoice::Automatic, carriage, 1);
+        for engine in [EngineChoice::Events, EngineChoice::Layers] {
+            assert!(
+                one == outcome(engine, carriage, 2),
+                "{engine:?} {carriage:?}"
+            );
+            assert!(
+                one == outcome(engine, carriage, 4),
+                "{engine:?} {carriage:?}"
+            );
+        }
         slowest.push(one.0.iter().filter_map(|outcome| outcome.fct).max());
     }
     assert!(

@@ -413,11 +413,11 @@ fn limits_that_nothing_passes_are_refused() {
     let limits = "qjump = { epoch = '50us', levels = ['9KB', '39B'] }";
     assert_eq!(
         refusal(limits, 1),
-        "qjump: packets of 40 bytes at level 1 of flow 0 never pass: the level may send 39B an epoch"
+        "qjump: packets of 40 bytes of flow 0, service 1, never pass: the service may send 39B per epoch"
     );
     assert_eq!(
         refusal(limits, 2),
-        "qjump: packets of 40 bytes at level 2 of flow 0 never pass: there is no such level"
+        "qjump: packets of 40 bytes of flow 0, service 2, never pass: it has no limit in levels"
     );
     assert_eq!(
         refusal("qjump = { epoch = '0us', levels = ['9KB'] }", 0),

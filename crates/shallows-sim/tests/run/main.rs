@@ -12,6 +12,7 @@ mod links;
 mod pauses;
 mod properties;
 mod qjump_bound;
+mod roce;
 mod sharing;
 mod sparse;
 mod udp;

@@ -267,11 +267,13 @@ proptest! {
         // Layers where they fit, and the event queue everywhere.
         let events = World { engine: EngineChoice::Events, ..world.clone() };
         prop_assert_eq!(&outcomes(events), &alone, "by events");
-        let layers = World { engine: EngineChoice::Layers, ..world.clone() };
-        if let Ok(mut run) = layers.try_start(Control::default()) {
-            run.finish();
-            let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
-            prop_assert_eq!(&outcomes, &alone, "in layers");
+        for threads in [1, 2, 4] {
+            let layers = World { engine: EngineChoice::Layers, threads, ..world.clone() };
+            if let Ok(mut run) = layers.try_start(Control::default()) {
+                run.finish();
+                let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
+                prop_assert_eq!(&outcomes, &alone, "in layers on {} threads", threads);
+            }
         }
         // Who watches keeps all events in order, where otherwise those of a port are.
         let watch = Watch { rtt: true, ..Watch::default() };

@@ -10,21 +10,27 @@ use crate::world::{LEAF_SPINE, World, flow};
 /// A rack of four at 100 Mbps, and another: a packet takes 120 us, and a lookahead is 10 us.
 const SLOW: &str = r#"leaf-spine = { leaves = 2, hosts-per-leaf = 4, spines = 1, host-rate = "100Mbps", host-delay = "5us", fabric-rate = "100Mbps", fabric-delay = "5us" }"#;
 
+/// Both engines, each of which may have several threads.
+const ENGINES: [EngineChoice; 2] = [EngineChoice::Events, EngineChoice::Layers];
+
 #[test]
 fn sparse_traffic_runs_on_one_thread() {
-    let world = |threads| {
-        let flows = (0..4).map(|src| flow(Time::ZERO, src, 4 + src, 2_000));
-        World {
-            threads,
-            ..World::new(SLOW, "", flows.collect())
-        }
-    };
-    let mut run = world(2).start();
-    run.finish();
-    assert_eq!(run.threads(), 2);
-    assert_eq!(run.shared_events(), 0);
-    let fcts: Vec<_> = run.flows().map(|(_, outcome)| outcome.fct).collect();
-    assert_eq!(fcts, world(1).fcts());
+    for engine in ENGINES {
+        let world = |threads| {
+            let flows = (0..4).map(|src| flow(Time::ZERO, src, 4 + src, 2_000));
+            World {
+                threads,
+                engine,
+                ..World::new(SLOW, "", flows.collect())
+            }
+        };
+        let mut run = world(2).start();
+        run.finish();
+        assert_eq!(run.threads(), 2);
+        assert_eq!(run.shared_events(), 0, "{engine:?}");
+        let fcts: Vec<_> = run.flows().map(|(_, outcome)| outcome.fct).collect();
+        assert_eq!(fcts, world(1).fcts());
+    }
 }
 
 /// Where the workload shows before the run that threads have too little to do, there is one part.
@@ -53,20 +59,30 @@ fn what_is_sparse_from_the_start_is_not_divided() {
 
 #[test]
 fn dense_traffic_runs_on_all_threads() {
-    let flows = (0..144).map(|src| flow(Time::ZERO, src, (src + 12) % 144, 500));
-    let mut run = World {
-        threads: 2,
-        ..World::new(LEAF_SPINE, "", flows.collect())
+    for engine in ENGINES {
+        let flows = (0..144).map(|src| flow(Time::ZERO, src, (src + 12) % 144, 500));
+        let mut run = World {
+            threads: 2,
+            engine,
+            ..World::new(LEAF_SPINE, "", flows.collect())
+        }
+        .start();
+        run.finish();
+        let (shared, all) = (run.shared_events(), run.progress().events);
+        assert!(
+            shared * 10 > all * 8,
+            "{engine:?}: {shared} of {all} events"
+        );
     }
-    .start();
-    run.finish();
-    let (shared, all) = (run.shared_events(), run.progress().events);
-    assert!(shared * 10 > all * 8, "{shared} of {all} events");
 }
 
 /// Traffic that is dense for a while and then sparse leaves the threads again.
 #[test]
 fn threads_stop_where_traffic_becomes_sparse() {
+    ENGINES.into_iter().for_each(stop_where_sparse);
+}
+
+fn stop_where_sparse(engine: EngineChoice) {
     let dense = (0..144).map(|src| flow(Time::ZERO, src, (src + 12) % 144, 500));
     let sparse = (0..4000).map(|number| {
         let start = Time::from_ms(100) + Time::from_us(100) * u64::from(number);
@@ -74,6 +90,7 @@ fn threads_stop_where_traffic_becomes_sparse() {
     });
     let mut run = World {
         threads: 2,
+        engine,
         ..World::new(LEAF_SPINE, "", dense.chain(sparse).collect())
     }
     .start();
@@ -83,7 +100,7 @@ fn threads_stop_where_traffic_becomes_sparse() {
     let shared = run.shared_events() - dense_shared;
     let all = run.progress().events - before;
     assert!(all > 20_000, "{all} events");
-    assert!(shared < all / 10, "{shared} of {all} events");
+    assert!(shared < all / 10, "{engine:?}: {shared} of {all} events");
 }
 
 /// The receiver has everything, and then its sender, which has had no ACK, is stopped: the flow was

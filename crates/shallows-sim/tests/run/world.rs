@@ -39,7 +39,7 @@ pub(crate) struct World {
     pub(crate) faults: BTreeMap<u32, Fault>,
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
-    /// More than one demand the event queue, whose parts they run.
+    /// More than one demand the event queue, unless the engine is given.
     pub(crate) threads: u32,
     pub(crate) engine: EngineChoice,
     pub(crate) host_delay: PerIndex<Time>,
@@ -151,10 +151,9 @@ impl World {
             control,
             watch: self.watch,
             threads: self.threads,
-            engine: if self.threads > 1 {
-                EngineChoice::Events
-            } else {
-                self.engine
+            engine: match self.engine {
+                EngineChoice::Automatic if self.threads > 1 => EngineChoice::Events,
+                engine => engine,
             },
         };
         (model, settings)

@@ -7,7 +7,7 @@ use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::coordinator::GateConfig;
 use shallows_model::routing::{LinkState, Router};
 use shallows_model::{Directives, HierarchyConfig, LinkChange, Outage, XcoConfig};
-use shallows_sim::FlowOutcome;
+use shallows_sim::{EngineChoice, FlowOutcome};
 
 use crate::udp::{RACKS, drops, workload};
 use crate::world::{Run, World, flow};
@@ -17,15 +17,31 @@ fn incast(xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
     incast_at(Time::from_ms(5), xco, threads)
 }
 
-/// Twelve hosts of three racks send 200 packets each to host 0, whose port has room for 40.
+/// Twelve hosts of three racks send 200 packets each to host 0, whose port has room for 40. Several
+/// threads run it by events and in layers.
 fn incast_at(start: Time, xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
+    let run = |engine| incast_on(engine, start, xco.clone(), threads);
+    if threads == 1 {
+        return run(EngineChoice::Automatic);
+    }
+    let outcome = run(EngineChoice::Events);
+    assert!(outcome == run(EngineChoice::Layers), "in layers");
+    outcome
+}
+
+fn incast_on(
+    engine: EngineChoice,
+    start: Time,
+    xco: Option<XcoConfig>,
+    threads: u32,
+) -> (Vec<FlowOutcome>, Tally) {
     let flows = (4..16).map(|src| flow(start, src, 0, 200)).collect();
     let mut world = World::new(RACKS, "controller = 'cubic'", flows);
     world.switches = PortConfig::fifo(BufferConfig::Shared {
         size: "60KB".parse().unwrap(),
     });
     world.setup.xco = xco;
-    world.threads = threads;
+    (world.engine, world.threads) = (engine, threads);
     let mut run = world.start();
     assert_eq!(run.threads(), threads as usize);
     run.until(Time::from_ms(500));

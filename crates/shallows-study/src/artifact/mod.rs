@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::registry::Registry;
 use shallows_results::directory::{LIST, changed_files};
 use shallows_results::frame::{Cells, Frame};
-use shallows_results::{Format, ResultDirectory, write_text};
+use shallows_results::{Format, ResultDirectory, read_text, write_text};
 use shallows_run::{BUILD_ID, Failure, Interrupt, Scenario};
 
 pub(crate) use metadata::date;
@@ -236,7 +236,7 @@ pub fn check(
 ) -> Result<Checked, Failure> {
     let path = directory.join(INDEX);
     let read = || -> anyhow::Result<Artifact> {
-        let text = fs::read_to_string(&path)?;
+        let text = read_text(&path)?;
         Ok(serde_json::from_str(&text)?)
     };
     let artifact = read()

@@ -1,14 +1,12 @@
 //! The two worlds as a figure.
 
 use shallows_core::units::Time;
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
 
 use super::Side;
+use crate::study::chart::cumulative;
 
-/// Points of a distribution's curve.
-const STEPS: usize = 200;
-
-/// The last of them that is drawn, or a single late ping would flatten everything.
+/// The last of 200 points of a distribution that is drawn, or a single late ping would flatten everything.
 const LAST_STEP: usize = 199;
 
 /// Goodput is shown over bins of this share of the run.
@@ -18,8 +16,8 @@ pub(super) fn draw(scenario: &str, simulated: &Side, live: &Side) -> Figure {
     let worlds = [("simulated", simulated), ("live", live)];
     let mut panels = vec![goodput(&worlds)];
     panels.extend(queues(&worlds));
-    for probe in 0..live.sights.pings.len() {
-        let values = |world: &Side| world.sights.sorted_rtts().swap_remove(probe);
+    for probe in 0..live.measurements.pings.len() {
+        let values = |world: &Side| world.measurements.sorted_rtts().swap_remove(probe);
         panels.push(distribution(
             "Round-trip time of pings",
             "RTT (us)",
@@ -50,6 +48,7 @@ fn axis(label: &str, extent: Extent) -> Axis {
 /// Of all services together.
 fn goodput(worlds: &[(&str, &Side)]) -> Panel {
     let curve = |(style, (label, world)): (usize, &(&str, &Side))| Curve {
+        origin: Origin::Simulated,
         label: (*label).to_owned(),
         style,
         points: rates(world),
@@ -63,10 +62,10 @@ fn goodput(worlds: &[(&str, &Side)]) -> Panel {
 }
 
 fn rates(world: &Side) -> Vec<Point> {
-    let bin = Time::from_ps(world.sights.duration.ps() / BINS);
+    let bin = Time::from_ps(world.measurements.duration.ps() / BINS);
     let mut points = Vec::new();
     let mut before: Option<(Time, u64)> = None;
-    for (time, row) in &world.sights.goodput.rows {
+    for (time, row) in &world.measurements.goodput.rows {
         let arrived: u64 = row.iter().sum();
         match before {
             None => before = Some((*time, arrived)),
@@ -84,13 +83,13 @@ fn rates(world: &Side) -> Vec<Point> {
 
 /// The length of the port that was busiest in the simulation.
 fn queues(worlds: &[(&str, &Side); 2]) -> Option<Panel> {
-    let lengths = worlds[0].1.sights.port_lengths();
+    let lengths = worlds[0].1.measurements.port_lengths();
     let busiest = lengths
         .iter()
         .max_by_key(|(_, lengths)| lengths.iter().map(|&length| u64::from(length)).sum::<u64>());
     let port = (*busiest?.0).to_owned();
     let values = |world: &Side| {
-        let mut lengths = world.sights.port_lengths();
+        let mut lengths = world.measurements.port_lengths();
         let lengths = lengths.remove(port.as_str()).unwrap_or_default();
         let mut kb: Vec<f64> = lengths
             .iter()
@@ -109,17 +108,11 @@ fn distribution(
     worlds: &[(&str, &Side)],
     values: impl Fn(&Side) -> Vec<f64>,
 ) -> Panel {
-    let curve = |(style, (label, world)): (usize, &(&str, &Side))| {
-        let sorted = values(world);
-        let step = |step: usize| {
-            let index = sorted.len().saturating_sub(1) * step / STEPS;
-            Some(Point::new(*sorted.get(index)?, step as f64 / STEPS as f64))
-        };
-        Curve {
-            label: (*label).to_owned(),
-            style,
-            points: (0..=LAST_STEP).filter_map(step).collect(),
-        }
+    let curve = |(style, (label, world)): (usize, &(&str, &Side))| Curve {
+        origin: Origin::Simulated,
+        label: (*label).to_owned(),
+        style,
+        points: cumulative(&values(world), LAST_STEP),
     };
     Panel {
         title: title.to_owned(),

@@ -20,13 +20,13 @@ use shallows_results::write_text;
 use shallows_run::Failure;
 use shallows_run::live;
 use shallows_run::live::Live;
-use shallows_run::sights::Sights;
+use shallows_run::measurements::Measurements;
 use shallows_run::{RunPlan, Scenario, World as _};
 use table::Row;
 
 /// Measurements of one world.
 struct Side {
-    sights: Sights,
+    measurements: Measurements,
     records: Vec<FlowRecord>,
     /// Of the flows, if there are any.
     summary: Option<Summary>,
@@ -72,8 +72,13 @@ pub fn compare(
     let ideal = live::ideal_fcts(&plan)?;
     let records = live::records(&observed, &plan, &ideal);
     let facts = live::facts(&observed, &plan, &records, wall);
-    let live = Side::new(Sights::of(&observed, &plan.fabric), records, facts, &plan)?;
-    let simulated = simulated::run(&plan, &live.sights)?;
+    let live = Side::new(
+        Measurements::of(&observed, &plan.fabric),
+        records,
+        facts,
+        &plan,
+    )?;
+    let simulated = simulated::run(&plan, &live.measurements)?;
 
     let scenario = simulated.name;
     let comparison = Comparison {
@@ -98,7 +103,7 @@ pub fn compare(
 
 impl Side {
     fn new(
-        sights: Sights,
+        measurements: Measurements,
         records: Vec<FlowRecord>,
         facts: RunFacts,
         plan: &RunPlan,
@@ -108,7 +113,7 @@ impl Side {
         let summary = (!records.is_empty())
             .then(|| Summary::new(&records, whole, plan.size_classes, rule, facts));
         Ok(Self {
-            sights,
+            measurements,
             records,
             summary: summary.transpose()?,
         })

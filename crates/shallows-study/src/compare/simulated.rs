@@ -10,8 +10,8 @@ use shallows_sim::Simulation;
 
 use super::{NO_WALL, Side};
 use shallows_run::live::{SAMPLE_EVERY, ideal_fcts, link_name, roles};
+use shallows_run::measurements::Measurements;
 use shallows_run::report;
-use shallows_run::sights::Sights;
 use shallows_run::{Failure, Interrupt, Observer, RunPlan, Step, Ticks, drive};
 
 /// Bytes that arrive are noted at every so many samples of the queues, as live.
@@ -28,7 +28,7 @@ pub(super) struct Simulated {
 /// Simulates what ran live. Like there, connections are there before the flows and are kept, and a
 /// flow takes until its sender's last ACK, because the way of a live flow's request is as long.
 /// Pings are flows of one packet, at the times of the live ones.
-pub(super) fn run(plan: &RunPlan, live: &Sights) -> Result<Simulated, Failure> {
+pub(super) fn run(plan: &RunPlan, live: &Measurements) -> Result<Simulated, Failure> {
     let mut scenario = plan.scenario.clone();
     let config = &mut scenario.config;
     config.completion = Completion::Sender;
@@ -51,7 +51,7 @@ pub(super) fn run(plan: &RunPlan, live: &Sights) -> Result<Simulated, Failure> {
         .collect();
     let pings = watcher.pings(&simulation, live.pings.len());
     let facts = report::facts(&simulation, &plan, &records, Completion::Sender, NO_WALL);
-    let sights = Sights {
+    let measurements = Measurements {
         goodput: watcher.goodput,
         queues: watcher.samples,
         roles: roles(&plan.fabric),
@@ -59,7 +59,7 @@ pub(super) fn run(plan: &RunPlan, live: &Sights) -> Result<Simulated, Failure> {
         duration: simulation.progress().now,
     };
     Ok(Simulated {
-        world: Side::new(sights, records, facts, &plan)?,
+        world: Side::new(measurements, records, facts, &plan)?,
         name,
     })
 }
@@ -79,7 +79,7 @@ impl Origin {
 }
 
 /// The live pings, each with its probe.
-fn ping_flows(plan: &RunPlan, live: &Sights) -> Result<Vec<(FlowSpec, usize)>, Failure> {
+fn ping_flows(plan: &RunPlan, live: &Measurements) -> Result<Vec<(FlowSpec, usize)>, Failure> {
     let scenario = &plan.scenario;
     let mut flows = Vec::new();
     let probes = scenario.config.live.probes.iter().zip(&live.pings);

@@ -9,7 +9,7 @@ use shallows_results::compare as summaries;
 use shallows_results::ports::LinkRole;
 
 use super::{Comparison, Side};
-use shallows_run::sights::Length;
+use shallows_run::measurements::Length;
 
 /// Counters of a run that are shown for both worlds.
 const COUNTERS: [&str; 4] = ["marks", "drops", "timeouts", "retransmits"];
@@ -60,7 +60,7 @@ pub(super) fn rows(simulated: &Side, live: &Side) -> Vec<Row> {
 
 fn goodput(simulated: &Side, live: &Side) -> Vec<Row> {
     let of = |world: &Side| -> BTreeMap<u8, f64> {
-        let services = world.sights.goodput().into_iter();
+        let services = world.measurements.goodput().into_iter();
         services.map(|of| (of.service, of.mbps)).collect()
     };
     let (simulated, live) = (of(simulated), of(live));
@@ -86,7 +86,7 @@ fn goodput(simulated: &Side, live: &Side) -> Vec<Row> {
 /// Queues that were in use, and ports with several of them.
 fn queues(simulated: &Side, live: &Side) -> Vec<Row> {
     let of = |world: &Side| -> BTreeMap<String, Length> {
-        let queues = world.sights.queue_lengths().into_iter();
+        let queues = world.measurements.queue_lengths().into_iter();
         let queues = queues.filter(|queue| queue.role != LinkRole::HostUp);
         let queues = queues.map(|queue| {
             (
@@ -94,9 +94,9 @@ fn queues(simulated: &Side, live: &Side) -> Vec<Row> {
                 queue.length,
             )
         });
-        let ports = world.sights.port_lengths().into_iter();
-        let ports =
-            ports.filter(|(link, _)| world.sights.roles.get(*link) != Some(&LinkRole::HostUp));
+        let ports = world.measurements.port_lengths().into_iter();
+        let ports = ports
+            .filter(|(link, _)| world.measurements.roles.get(*link) != Some(&LinkRole::HostUp));
         let ports = ports.filter_map(|(link, lengths)| {
             Some((format!("{link} all queues"), Length::of(lengths)?))
         });
@@ -122,7 +122,11 @@ fn queues(simulated: &Side, live: &Side) -> Vec<Row> {
 }
 
 fn rtts(simulated: &Side, live: &Side) -> Vec<Row> {
-    let probes = simulated.sights.rtts().into_iter().zip(live.sights.rtts());
+    let probes = simulated
+        .measurements
+        .rtts()
+        .into_iter()
+        .zip(live.measurements.rtts());
     let mut rows = Vec::new();
     for (number, (simulated, live)) in probes.enumerate() {
         let name = format!("ping {number}");

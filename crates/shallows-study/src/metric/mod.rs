@@ -12,7 +12,7 @@ use serde::Deserialize;
 use shallows_results::latencies::Operation;
 
 use crate::measured::Measured;
-use crate::repro::verdict::Bounded;
+use crate::study::verdict::Bounded;
 
 pub(crate) use pattern::Statistic;
 use pattern::{Arguments, read};
@@ -92,6 +92,14 @@ impl Metric {
         match self {
             Self::Of(row, _) => row.unit,
             Self::Sum(metrics) => metrics.first().map_or("", Self::unit),
+        }
+    }
+
+    /// Requirement on a run; empty if every run has it.
+    pub(crate) fn needs(&self) -> &'static str {
+        match self {
+            Self::Of(row, _) => row.needs,
+            Self::Sum(metrics) => metrics.first().map_or("", Self::needs),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use shallows_core::units::Time;
 use shallows_results::record::FlowRecord;
-use shallows_results::statistics::{Percentile, PercentileRule};
+use shallows_results::statistics::{Percentile, PercentileRule, jain_index};
 
 use super::pattern::{Arguments, Class, Statistic};
 use super::values::{
-    fct_in_summary, jain, levels, mbps, ms, of_flows, queue_kb, received, sum, times, total,
+    fct_in_summary, levels, mbps, ms, of_flows, queue_kb, received, sum, times, total,
 };
 use crate::measured::Measured;
 use crate::operations;
@@ -174,7 +174,7 @@ pub(super) const ROWS: &[Row] = &[
                 }
                 None => None,
             };
-            jain(&of_flows(&*run.record()?, &run.summary, of.class, rate))
+            jain_index(&of_flows(&*run.record()?, &run.summary, of.class, rate))
         },
     ),
     row(
@@ -217,7 +217,7 @@ pub(super) const ROWS: &[Row] = &[
         "longest time that the port sent less than half of its mean",
         |_, run| run.longest_gap_ms(),
     )
-    .needs("[goodput] of a figure"),
+    .needs("[goodput] of a figure; `delivered` is the goodput of any run"),
     row(
         "goodput.flow.NUMBER",
         "goodput.flow.0",
@@ -243,7 +243,7 @@ pub(super) const ROWS: &[Row] = &[
         "payload that a port sent, of all its queues or of one, from 1",
         |of, run| run.mean_goodput(of.number.map(|queue| queue as usize)),
     )
-    .needs("[goodput] of a figure"),
+    .needs("[goodput] of a figure; `delivered` is the goodput of any run"),
     row(
         "received.ORDINAL?",
         "received.1",

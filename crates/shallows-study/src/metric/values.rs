@@ -41,14 +41,6 @@ pub(super) fn sum(
     Some(counts?.into_iter().map(f64::from).sum())
 }
 
-/// Jain's index of fairness: the square of the sum over the sum of squares and their number. It is
-/// 1 if all are equal and 1/n if one has all.
-pub(super) fn jain(values: &[f64]) -> Option<f64> {
-    let sum: f64 = values.iter().sum();
-    let squares: f64 = values.iter().map(|value| value * value).sum();
-    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
-}
-
 pub(super) fn levels(summary: &Summary, service: u32) -> Option<&LevelSummary> {
     let mut levels = summary.facts.levels.iter();
     levels.find(|of| of.service == service)

@@ -4,140 +4,35 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use shallows_results::read_text;
 use shallows_results::report::{Deviation, Paper, Size};
+use shallows_run::Failure;
+use shallows_run::scenario::Document;
 
 use super::recorded::{self, Recorded};
-use super::spec::{Deviations, FigureSpec, PaperSpec};
+use crate::study::config::StudyConfig;
 
-/// Embeds files of `repro/`.
-macro_rules! files {
-    ($($name:literal,)*) => {
-        [$(($name, include_str!(concat!("../../repro/", $name))),)*]
-    };
+/// Names relative to `repro/`, and texts; the build script lists them.
+const BUILT_IN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/repro.rs"));
+
+/// `paper.toml`: the paper and its figures in order.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct PaperSpec {
+    #[serde(flatten)]
+    paper: Paper,
+    figures: Vec<String>,
 }
-/// Names relative to `repro/`, and texts.
-const BUILT_IN: &[(&str, &str)] = &files![
-    "mq-ecn/paper.toml",
-    "mq-ecn/deviations.toml",
-    "mq-ecn/results/full.csv",
-    "mq-ecn/results/quick.csv",
-    "mq-ecn/motivation.toml",
-    "mq-ecn/testbed.toml",
-    "mq-ecn/simulation.toml",
-    "mq-ecn/fig1.toml",
-    "mq-ecn/fig2.toml",
-    "mq-ecn/fig3.toml",
-    "mq-ecn/fig6.toml",
-    "mq-ecn/fig7.toml",
-    "mq-ecn/fig8.toml",
-    "mq-ecn/fig9.toml",
-    "mq-ecn/fig10.toml",
-    "mq-ecn/fig11.toml",
-    "mq-ecn/fig12.toml",
-    "mq-ecn/fig13.toml",
-    "mq-ecn/beyond.toml",
-    "mq-ecn/beyond-100g.toml",
-    "ear/paper.toml",
-    "ear/deviations.toml",
-    "ear/results/full.csv",
-    "ear/results/quick.csv",
-    "ear/as-published.toml",
-    "ear/case1.toml",
-    "ear/case2.toml",
-    "ear/case3.toml",
-    "ear/case4.toml",
-    "ear/chain.toml",
-    "ear/fig4.toml",
-    "ear/fig5.toml",
-    "ear/fig9.toml",
-    "ear/hash.toml",
-    "ear/inter-datacenter.toml",
-    "ear/locality.toml",
-    "ear/queues.toml",
-    "ear/remedy.toml",
-    "ear/simulation.toml",
-    "ear/tree.toml",
-    "ear/two-datacenters.toml",
-    "ml-ecn/paper.toml",
-    "ml-ecn/deviations.toml",
-    "ml-ecn/results/quick.csv",
-    "ml-ecn/cache-dwrr.toml",
-    "ml-ecn/cache-wrr.toml",
-    "ml-ecn/data-mining-dwrr.toml",
-    "ml-ecn/data-mining-wrr.toml",
-    "ml-ecn/fig2.toml",
-    "ml-ecn/hadoop-dwrr.toml",
-    "ml-ecn/hadoop-wrr.toml",
-    "ml-ecn/mix-dwrr.toml",
-    "ml-ecn/mix-wrr.toml",
-    "ml-ecn/hosts.toml",
-    "ml-ecn/lab.toml",
-    "ml-ecn/lab-mix.toml",
-    "ml-ecn/lab-web-search.toml",
-    "ml-ecn/sensitivity.toml",
-    "ml-ecn/simulation.toml",
-    "ml-ecn/web-search-dwrr.toml",
-    "ml-ecn/web-search-wrr.toml",
-    "stacks/paper.toml",
-    "stacks/deviations.toml",
-    "stacks/ear-markers.toml",
-    "stacks/fabric.toml",
-    "stacks/stacks.toml",
-    "qjump/paper.toml",
-    "qjump/deviations.toml",
-    "qjump/automatic.toml",
-    "qjump/beyond.toml",
-    "qjump/commit.toml",
-    "qjump/fan-in.toml",
-    "qjump/fig10.toml",
-    "qjump/fig11.toml",
-    "qjump/fig12.toml",
-    "qjump/fig3-barrier.toml",
-    "qjump/fig3-memcached.toml",
-    "qjump/fig3-ping.toml",
-    "qjump/fig5-simulated.toml",
-    "qjump/fig5.toml",
-    "qjump/fig6-buffer.toml",
-    "qjump/fig6.toml",
-    "qjump/fig7-thresholds.toml",
-    "qjump/fig7.toml",
-    "qjump/fig9-data-mining.toml",
-    "qjump/fig9-web-search.toml",
-    "qjump/guests.toml",
-    "qjump/lab.toml",
-    "qjump/misaligned.toml",
-    "qjump/misalignment.toml",
-    "qjump/mix.toml",
-    "qjump/pair.toml",
-    "qjump/programs.toml",
-    "qjump/simulation.toml",
-    "qjump/star.toml",
-    "qjump/table1.toml",
-    "qjump/testbed.toml",
-    "xco/paper.toml",
-    "xco/deviations.toml",
-    "xco/compare.toml",
-    "xco/compare-incast.toml",
-    "xco/compare-shuffle.toml",
-    "xco/compare-web-search.toml",
-    "xco/fig12.toml",
-    "xco/fig13.toml",
-    "xco/fig14.toml",
-    "xco/fig15.toml",
-    "xco/fig16.toml",
-    "xco/fig17.toml",
-    "xco/fig18.toml",
-    "xco/fig19.toml",
-    "xco/fig20.toml",
-    "xco/incast.toml",
-    "xco/on-demand.toml",
-    "xco/receiver.toml",
-    "xco/scale.toml",
-    "xco/scale-fat-tree.toml",
-    "xco/shorttcp.toml",
-    "xco/uplink.toml",
-];
+
+/// `deviations.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deviations {
+    #[serde(default)]
+    deviation: Vec<Deviation>,
+}
 
 /// Papers that can be reproduced.
 #[derive(Debug)]
@@ -197,8 +92,19 @@ impl Library {
         Ok(deviation)
     }
 
-    pub(super) fn figure(&self, paper: &str, figure: &str) -> anyhow::Result<FigureSpec> {
-        self.parse(&format!("{paper}/{figure}.toml"))
+    /// A figure: a study with claims.
+    pub(super) fn figure(
+        &self,
+        paper: &str,
+        figure: &str,
+    ) -> Result<Document<StudyConfig>, Failure> {
+        let name = format!("{paper}/{figure}.toml");
+        let text = self.text(&name)?;
+        let path = match &self.directory {
+            Some(directory) => directory.join(&name),
+            None => PathBuf::from(&name),
+        };
+        Ok(Document::parse(&path, &text)?)
     }
 
     /// The recorded results of a paper at a size, by figure.
@@ -219,7 +125,7 @@ impl Library {
         match &self.directory {
             Some(directory) => {
                 let path = directory.join(name);
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+                read_text(&path).with_context(|| format!("cannot read {}", path.display()))
             }
             None => BUILT_IN
                 .iter()
@@ -236,29 +142,44 @@ impl Library {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::{Plan, Wanted};
     use super::*;
 
     #[test]
-    fn every_file_is_built_in() {
-        let repro = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro");
-        let directory = Library::new(Some(&repro));
-        let built_in = Library::new(None);
+    fn what_is_built_in_is_what_the_directory_has() {
+        let repro = Path::new(env!("CARGO_MANIFEST_DIR")).join("repro");
+        let (built_in, directory) = (Library::new(None), Library::new(Some(&repro)));
         assert_eq!(built_in.papers().unwrap(), directory.papers().unwrap());
-        for paper in directory.papers().unwrap() {
-            let files = |below: &str, end: &str| {
-                let entries = fs::read_dir(repro.join(&paper).join(below));
-                let names = entries.into_iter().flatten();
-                let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-                let names = names.filter(|name| name.ends_with(end));
-                let names = names.map(|name| format!("{paper}/{below}{name}"));
-                names.collect::<Vec<_>>()
-            };
-            for name in [files("", ".toml"), files("results/", ".csv")].concat() {
-                assert_eq!(
-                    built_in.text(&name).unwrap(),
-                    directory.text(&name).unwrap()
-                );
+        for (name, text) in BUILT_IN {
+            assert_eq!(*text, directory.text(name).unwrap());
+        }
+    }
+
+    #[test]
+    fn every_figure_is_a_study_at_each_of_its_sizes() {
+        let library = Library::new(None);
+        for paper in library.papers().unwrap() {
+            let (paper, figures) = library.paper(&paper).unwrap();
+            for figure in figures {
+                for size in [Size::Quick, Size::Full, Size::Live] {
+                    let plan = Plan::without_runs(&library, &paper, &figure, &Wanted::all(size));
+                    plan.unwrap_or_else(|error| panic!("{}/{figure}: {error}", paper.id));
+                }
             }
+        }
+    }
+
+    #[test]
+    fn every_figure_in_the_directory_is_in_its_paper() {
+        let library = Library::new(None);
+        for (name, text) in BUILT_IN {
+            let (paper, file) = name.split_once('/').unwrap();
+            let stem = file.strip_suffix(".toml").unwrap_or_default();
+            let (_, figures) = library.paper(paper).unwrap();
+            let is_figure = text
+                .parse::<toml::Table>()
+                .is_ok_and(|of| of.contains_key("scenario"));
+            assert_eq!(is_figure, figures.iter().any(|of| of == stem), "{name}");
         }
     }
 }

@@ -11,28 +11,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_model::workload::{FlowSpec, HostSet};
-use shallows_results::figure::{Extent, Panel, Plot};
+use shallows_results::figure::{Curve, Extent, Origin, Panel, Plot, Row};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::{Format, write_text};
 
 use super::LIVE;
-use super::chart;
-use super::claim;
 use super::library::Library;
 use super::plan::Plan;
-use super::results::Results;
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
+use crate::study::claim;
+use crate::study::results::Results;
 use shallows_run::live::{self, SAMPLE_EVERY};
+use shallows_run::measurements::Measurements;
 use shallows_run::scenario::Probe;
-use shallows_run::sights::Sights;
 use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
 
 /// File of a live run's measurements beside its record.
@@ -50,18 +49,19 @@ pub(super) fn possible(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     let mut possible = Vec::new();
     let mut others = Vec::new();
     for figure in figures {
-        match library.figure(&paper.id, &figure)?.live {
+        match library.figure(&paper.id, &figure)?.content.live {
             Some(_) => possible.push(figure),
             None => others.push(figure),
         }
     }
     if possible.is_empty() {
         let others = others.join(", ");
-        bail!("{others}: not for one machine; figures with a [live] table are");
+        let problem = "not for one machine; figures with a [live] table are";
+        return Err(anyhow!("{others}: {problem}").into());
     }
     if !others.is_empty() {
         let others = others.join(", ");
@@ -84,7 +84,7 @@ pub(super) fn run(
     plan: &Plan,
     scale: Option<f64>,
 ) -> Result<LiveResults, Failure> {
-    let of_figure = plan.spec.live.as_ref().map(|live| live.scale);
+    let of_figure = plan.config().live.as_ref().map(|live| live.scale);
     let scale = scale.or(of_figure).unwrap_or(1.0);
     let mut runs: BTreeMap<String, Arc<Measured>> = BTreeMap::new();
     let mut keys = Vec::new();
@@ -229,14 +229,14 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         goodput: job.goodput.map_or_else(Vec::new, |spec| {
             let port = lab::port(spec.to as usize);
             let payload = payload_share(&plan);
-            let mut sights = Sights::of(observed, &plan.fabric);
+            let mut measurements = Measurements::of(observed, &plan.fabric);
             // The switch ends after the flows.
             let end = scenario.config.until;
             let end = end.unwrap_or(shrunk(observed.duration, scale));
-            let rows = sights.queues.times.iter();
+            let rows = measurements.queues.times.iter();
             let rows = rows.take_while(|time| shrunk(**time, scale) < end).count();
-            sights.queues.times.truncate(rows);
-            goodput(spec, &sights.queues, (&port, payload), scale)
+            measurements.queues.times.truncate(rows);
+            goodput(spec, &measurements.queues, (&port, payload), scale)
         }),
         fidelity: Some(RunFidelity {
             late_share: snapshot.verdict.late_share,
@@ -289,7 +289,12 @@ fn goodput(
 
 impl LiveResults {
     /// The figure with both worlds in it.
-    pub(super) fn outcome(self, paper: &Paper, plan: Plan, simulated: &Results) -> FigureOutcome {
+    pub(super) fn outcome(
+        self,
+        paper: &Paper,
+        plan: &Plan,
+        simulated: &Results<'_>,
+    ) -> FigureOutcome {
         let count = self.runs.len();
         let of_runs = self.runs.iter().filter_map(|run| run.fidelity);
         let worst = |of: fn(&RunFidelity) -> f64| {
@@ -303,10 +308,11 @@ impl LiveResults {
             late_p99_us: worst(|of| of.late_p99_us),
             steal: Some(worst(|of| of.steal.unwrap_or_default())),
         };
-        let live = Results::new(&plan, self.runs);
-        let mut drawn = chart::draw(&paper.id, &plan, &live);
+        let runs = self.runs.into_iter().map(Some);
+        let live = Results::new(&plan.study, runs.collect());
+        let mut drawn = super::outcome(paper, plan, &live).figure;
         drawn.panels.iter_mut().for_each(trim);
-        let values = plan.spec.claim.iter().map(|claim| {
+        let values = plan.config().claim.iter().map(|claim| {
             let outcome = claim::evaluate(claim, &live);
             LiveValue {
                 ours: outcome.ours,
@@ -317,18 +323,11 @@ impl LiveResults {
             }
         });
         let values: Vec<LiveValue> = values.collect();
-        let only_live = plan.spec.is_live_only();
+        let only_live = plan.config().is_live_only();
         let mut outcome = super::outcome(paper, plan, simulated);
         for (claim, value) in outcome.claims.iter_mut().zip(values) {
             claim.live = Some(value);
         }
-        let named = |panels: Vec<Panel>, world: &str| {
-            let named = panels.into_iter().map(|panel| Panel {
-                title: format!("{}, {world}", panel.title),
-                ..panel
-            });
-            named.collect::<Vec<_>>()
-        };
         let figure = &mut outcome.figure;
         let simulated = std::mem::take(&mut figure.panels);
         figure.name += LIVE;
@@ -337,8 +336,8 @@ impl LiveResults {
             figure.panels = drawn.panels;
             outcome.title += ", live";
         } else {
-            figure.panels = named(simulated, "simulated");
-            figure.panels.extend(named(drawn.panels, "live"));
+            let pairs = simulated.into_iter().zip(drawn.panels);
+            figure.panels = pairs.flat_map(|(one, other)| beside(one, other)).collect();
             let note = outcome.note.get_or_insert_default();
             *note += " Live, pings are ICMP.";
             outcome.title += ", simulated and live";
@@ -346,6 +345,46 @@ impl LiveResults {
         outcome.live = Some(facts);
         outcome
     }
+}
+
+/// The live values of a panel beside the simulated ones: in the same panel but for grids.
+fn beside(simulated: Panel, live: Panel) -> Vec<Panel> {
+    let is_ours = |curve: &Curve| curve.origin != Origin::Paper;
+    let as_live = |curve: Curve| Curve {
+        label: format!("{}, live", curve.label),
+        origin: Origin::Live,
+        ..curve
+    };
+    let mut panel = simulated;
+    match (&mut panel.plot, live.plot) {
+        (Plot::Points(curves), Plot::Points(others))
+        | (Plot::Lines(curves), Plot::Lines(others)) => {
+            curves.extend(others.into_iter().filter(is_ours).map(as_live));
+        }
+        (Plot::Rows(rows), Plot::Rows(others)) => {
+            for other in others {
+                let after = rows.iter().rposition(|row| row.label == other.label);
+                let row = Row {
+                    label: format!("{}, live", other.label),
+                    origin: Origin::Live,
+                    paper: None,
+                    ..other
+                };
+                rows.insert(after.map_or(rows.len(), |after| after + 1), row);
+            }
+        }
+        (_, plot) => {
+            let title = format!("{}, live", panel.title);
+            let live = Panel {
+                title,
+                plot,
+                ..live
+            };
+            panel.title += ", simulated";
+            return vec![panel, live];
+        }
+    }
+    vec![panel]
 }
 
 /// Leaves out the last points of distributions: a single ping that met a busy machine would flatten
@@ -401,12 +440,54 @@ pub fn three_ways(outcomes: &[FigureOutcome]) -> String {
 mod tests {
     use std::path::Path;
 
+    use shallows_results::figure::Axis;
     use shallows_results::report::Size;
 
     use shallows_run::Scenario;
 
     use super::*;
     use crate::repro::plan::Wanted;
+
+    #[test]
+    fn live_values_stand_in_the_panel_of_the_simulated_ones() {
+        let curve = |label: &str, origin| Curve {
+            label: label.to_owned(),
+            style: 0,
+            points: Vec::new(),
+            origin,
+        };
+        let row = |label: &str, value: f64| Row {
+            label: label.to_owned(),
+            value,
+            low: value,
+            high: value,
+            origin: Origin::Simulated,
+            paper: Some(2.0),
+        };
+        let panel = |plot: Plot| Panel {
+            title: String::new(),
+            x: Axis::new("", Extent::Data),
+            y: Axis::new("", Extent::Data),
+            plot,
+        };
+        let curves = || vec![curve("a", Origin::Simulated), curve("paper", Origin::Paper)];
+        let both = beside(panel(Plot::Points(curves())), panel(Plot::Points(curves())));
+        let labels = both[0].curves().iter().map(|of| (&*of.label, of.origin));
+        let expected = [
+            ("a", Origin::Simulated),
+            ("paper", Origin::Paper),
+            ("a, live", Origin::Live),
+        ];
+        assert_eq!(labels.collect::<Vec<_>>(), expected);
+        let rows = |value| Plot::Rows(vec![row("a", value), row("b", value)]);
+        let both = beside(panel(rows(1.0)), panel(rows(3.0)));
+        let Plot::Rows(rows) = &both[0].plot else {
+            panic!("{both:?}")
+        };
+        let labels: Vec<&str> = rows.iter().map(|row| &*row.label).collect();
+        assert_eq!(labels, ["a", "a, live", "b", "b, live"]);
+        assert_eq!((rows[1].value, rows[1].paper), (3.0, None));
+    }
 
     #[test]
     fn goodput_is_shown_at_the_scale_of_the_scenario() {
@@ -442,7 +523,7 @@ mod tests {
         for paper in library.papers().unwrap() {
             let (paper, ids) = library.paper(&paper).unwrap();
             for id in ids {
-                let Some(live) = library.figure(&paper.id, &id).unwrap().live else {
+                let Some(live) = library.figure(&paper.id, &id).unwrap().content.live else {
                     continue;
                 };
                 figures += 1;

@@ -1,7 +1,5 @@
 //! The figures of a paper, with the paper's values beside ours.
 
-mod chart;
-mod claim;
 mod library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod live;
@@ -9,9 +7,6 @@ mod plan;
 #[cfg(test)]
 mod readmes;
 mod recorded;
-mod results;
-mod spec;
-pub(crate) mod verdict;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,19 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use shallows_core::registry::Registry;
-use shallows_results::report::{self, ClaimOutcome, FigureOutcome, Paper, Reproduction, Size};
+use shallows_results::figure::Look;
+use shallows_results::report::{self, FigureOutcome, Paper, Reproduction, Size};
 use shallows_run::Failure;
 
 use crate::executor::{Executor, Job, Observer};
 use crate::slurm::{Cluster, Submission};
+use crate::study::results::Results;
+use crate::study::{chart, claim};
 use library::Library;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use live::three_ways;
 use plan::{Plan, Wanted};
 use recorded::Recorded;
-use results::Results;
 
 /// Suffix of the names of figures that were run live.
 const LIVE: &str = "-live";
@@ -64,6 +61,8 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that settings may name.
     pub registry: Registry,
+    /// Look of the figures.
+    pub look: Look,
     /// Directory of the papers in which the results are recorded, if they are to be.
     pub record: Option<PathBuf>,
 }
@@ -99,7 +98,7 @@ pub fn reproduce(
         interrupted,
         observer,
     };
-    let simulated = plans.iter().filter(|plan| !plan.spec.is_live_only());
+    let simulated = plans.iter().filter(|plan| !plan.config().is_live_only());
     let jobs: Vec<&Job> = simulated.flat_map(|plan| &plan.jobs).collect();
     if let Some(cluster) = &request.cluster {
         let submission = Submission {
@@ -112,12 +111,12 @@ pub fn reproduce(
     let finished = executor.run(&jobs)?.complete()?;
     let mut outcomes: Vec<FigureOutcome> = Vec::new();
     let mut recorded = Vec::new();
-    for plan in plans {
-        let simulated = plan.jobs.iter().filter(|_| !plan.spec.is_live_only());
-        let runs = simulated.map(|job| Arc::clone(&finished[&job.key]));
-        let results = Results::new(&plan, runs.collect());
+    for plan in &plans {
+        let simulated = plan.jobs.iter().filter(|_| !plan.config().is_live_only());
+        let runs = simulated.map(|job| Some(Arc::clone(&finished[&job.key])));
+        let results = Results::new(&plan.study, runs.collect());
         if request.record.is_some() {
-            recorded.push(Recorded::of(&library, &paper, &plan, &results)?);
+            recorded.push(Recorded::of(&paper, plan, &results)?);
         }
         outcomes.push(figure_outcome(request, &executor, &paper, plan, &results)?);
     }
@@ -126,7 +125,7 @@ pub fn reproduce(
         let path = recorded::write(directory, &paper, request.size, recorded, &order)?;
         observer.note(&format!("recorded in {}", path.display()));
     }
-    let page = publish(out, paper, &outcomes, &library)?;
+    let page = publish(out, paper, &outcomes, &library, request.look)?;
     Ok((outcomes, page))
 }
 
@@ -136,10 +135,11 @@ fn publish(
     paper: Paper,
     outcomes: &[FigureOutcome],
     library: &Library,
+    look: Look,
 ) -> Result<PathBuf, Failure> {
     let reproduction = merged(out, paper, outcomes.to_vec(), library)?;
     reproduction.write(out).map_err(anyhow::Error::from)?;
-    write_report(out)
+    write_report(out, look)
 }
 
 /// Compares the paper's claims with recorded results, without a run, and writes the page. A figure
@@ -158,14 +158,13 @@ pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure>
     }
     if outcomes.is_empty() {
         let targets = request.targets.join(", ");
-        let problem = anyhow::anyhow!(
-            "no results of {targets} are recorded; leave out --show to make the runs"
-        );
+        let problem =
+            anyhow!("no results of {targets} are recorded; leave out --show to make the runs");
         return Err(problem.into());
     }
     let out = &request.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let page = publish(out, paper, &outcomes, &library)?;
+    let page = publish(out, paper, &outcomes, &library, request.look)?;
     Ok((outcomes, page))
 }
 
@@ -189,14 +188,14 @@ fn recorded_outcome(
     };
     let plan = Plan::without_runs(library, paper, figure, &wanted)?;
     let is_stale = recorded::settings_hash(&plan)? != recorded.settings;
-    let results = Results::recorded(&plan, recorded.rows);
-    let mut outcome = outcome(paper, plan, &results);
-    let mut note = outcome.note.unwrap_or_default();
-    let _ = write!(
-        note,
+    let source = format!(
         " Recorded on {} by `{}`, build {}.",
         recorded.date, recorded.command, recorded.build
     );
+    let results = Results::recorded(&plan.study, recorded.values(&plan));
+    let mut outcome = outcome(paper, &plan, &results);
+    let mut note = outcome.note.unwrap_or_default();
+    note.push_str(&source);
     if is_stale {
         note.push_str(" The settings of the figure have changed since.");
     }
@@ -211,7 +210,7 @@ fn possible(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     match size {
         Size::Live => live::possible(library, paper, figures, observer),
         Size::Quick | Size::Full => simulated(library, paper, figures, observer),
@@ -224,11 +223,11 @@ fn simulated(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     let mut possible = Vec::new();
     let mut others = Vec::new();
     for figure in figures {
-        if library.figure(&paper.id, &figure)?.is_live_only() {
+        if library.figure(&paper.id, &figure)?.content.is_live_only() {
             others.push(figure);
         } else {
             possible.push(figure);
@@ -236,7 +235,8 @@ fn simulated(
     }
     let others = others.join(", ");
     if possible.is_empty() {
-        bail!("{others}: of real programs, with nothing to simulate; run it with --live");
+        let problem = "of real programs, with nothing to simulate; run it with --live";
+        return Err(anyhow!("{others}: {problem}").into());
     }
     if !others.is_empty() {
         observer.note(&format!("left out, for they run live only: {others}"));
@@ -249,12 +249,12 @@ fn figure_outcome(
     request: &Request,
     executor: &Executor<'_>,
     paper: &Paper,
-    plan: Plan,
-    results: &Results,
+    plan: &Plan,
+    results: &Results<'_>,
 ) -> Result<FigureOutcome, Failure> {
     match request.size {
         Size::Live => {
-            let live = live::run(executor, &plan, request.scale)?;
+            let live = live::run(executor, plan, request.scale)?;
             Ok(live.outcome(paper, plan, results))
         }
         Size::Quick | Size::Full => Ok(outcome(paper, plan, results)),
@@ -268,9 +268,11 @@ fn possible(
     paper: &Paper,
     figures: Vec<String>,
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<String>> {
+) -> Result<Vec<String>, Failure> {
     match size {
-        Size::Live => bail!("live runs need Linux, and a build with the feature `live`"),
+        Size::Live => {
+            Err(anyhow!("live runs need Linux, and a build with the feature `live`").into())
+        }
         Size::Quick | Size::Full => simulated(library, paper, figures, observer),
     }
 }
@@ -281,31 +283,66 @@ fn figure_outcome(
     _request: &Request,
     _executor: &Executor<'_>,
     paper: &Paper,
-    plan: Plan,
-    results: &Results,
+    plan: &Plan,
+    results: &Results<'_>,
 ) -> Result<FigureOutcome, Failure> {
     Ok(outcome(paper, plan, results))
 }
 
 /// Writes the page of what is in a directory, and tells where it is.
-pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
-    let write = || report::write(directory, &report::read_all(directory)?);
+pub fn write_report(directory: &Path, look: Look) -> Result<PathBuf, Failure> {
+    let write = || report::write(directory, &report::read_all(directory)?, look);
     Ok(write().map_err(anyhow::Error::from)?)
 }
 
-/// Lists papers and figures, line by line; from a directory instead of the built-in ones.
-pub fn list(from: Option<&Path>) -> anyhow::Result<String> {
+/// A paper or one of its figures, as `repro --list` shows it.
+#[derive(Debug)]
+pub struct Listed {
+    /// Name in commands, such as `mq-ecn/fig9`.
+    pub id: String,
+    /// Title, with the venue of a paper.
+    pub title: String,
+    /// Sizes of a figure; none for a paper.
+    pub sizes: Option<ListedSizes>,
+}
+
+/// Sizes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedSizes {
+    /// Number of runs with `--quick`.
+    pub quick: usize,
+    /// Number of runs at full size.
+    pub full: usize,
+    /// True if it can run live.
+    pub live: bool,
+}
+
+/// Papers and their figures; from a directory instead of the built-in ones.
+pub fn list(from: Option<&Path>) -> Result<Vec<Listed>, Failure> {
     let library = Library::new(from);
-    let mut text = String::new();
+    let mut listed = Vec::new();
     for id in library.papers()? {
         let (paper, figures) = library.paper(&id)?;
-        let _ = writeln!(text, "{id:20} {}, {}", paper.title, paper.venue);
+        listed.push(Listed {
+            id: id.clone(),
+            title: format!("{}, {}", paper.title, paper.venue),
+            sizes: None,
+        });
         for figure in figures {
-            let spec = library.figure(&id, &figure)?;
-            let _ = writeln!(text, "{:20} {}", format!("{id}/{figure}"), spec.title);
+            let plan = |size| Plan::without_runs(&library, &paper, &figure, &Wanted::all(size));
+            let full = plan(Size::Full)?;
+            listed.push(Listed {
+                id: format!("{id}/{figure}"),
+                sizes: Some(ListedSizes {
+                    quick: plan(Size::Quick)?.runs(),
+                    full: full.runs(),
+                    live: full.config().live.is_some(),
+                }),
+                title: full.config().title.clone(),
+            });
         }
     }
-    Ok(text)
+    Ok(listed)
 }
 
 /// The paper that is meant and its figures, in its order.
@@ -335,37 +372,32 @@ fn targets(library: &Library, targets: &[String]) -> anyhow::Result<(Paper, Vec<
     Ok((paper, figures))
 }
 
-fn outcome(paper: &Paper, plan: Plan, results: &Results) -> FigureOutcome {
-    let figure = chart::draw(&paper.id, &plan, results);
-    let claims = plan.spec.claim.iter();
-    let claims = claims
-        .map(|claim| claim::evaluate(claim, results))
-        .collect();
-    let settings = plan.settings();
-    let (only_at, options) = (plan.only_at(), plan.options());
-    let plan_runs = plan.runs();
-    let spec = plan.spec;
+fn outcome(paper: &Paper, plan: &Plan, results: &Results<'_>) -> FigureOutcome {
+    let config = plan.config();
+    let alt = match &config.caption[..] {
+        "" => config.title.clone(),
+        caption => format!("{}. {caption}", config.title),
+    };
+    let name = format!("{}-{}", paper.id, plan.id);
+    let claims = config.claim.iter();
+    let claims = claims.map(|claim| claim::evaluate(claim, results));
     FigureOutcome {
-        id: plan.id,
-        title: spec.title,
-        caption: spec.caption,
-        section: spec.section,
-        note: spec.note,
+        id: plan.id.clone(),
+        title: config.title.clone(),
+        caption: config.caption.clone(),
+        section: config.section.clone(),
+        note: config.note.clone(),
         size: plan.size,
-        only_at,
-        options,
+        only_at: plan.only_at(),
+        options: plan.options(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        seeds: plan.seeds,
-        runs: plan_runs,
-        figure,
-        claims,
-        variants: spec
-            .variant
-            .into_iter()
-            .map(|variant| (variant.label, variant.set))
-            .collect(),
-        settings,
-        scenario: plan.scenario,
+        seeds: plan.study.seeds.len() as u64,
+        runs: plan.runs(),
+        figure: chart::figure(name, alt, &config.panel, results),
+        claims: claims.collect(),
+        variants: plan.variants(),
+        settings: plan.settings(),
+        scenario: plan.scenario.clone(),
         live: None,
     }
 }
@@ -399,40 +431,16 @@ fn merged(
 
 /// The claims as lines.
 pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
-    let rows = || {
-        let of = |outcome: &FigureOutcome| {
-            let claims = outcome.claims.iter().cloned();
-            let id = outcome.id.clone();
-            claims
-                .map(move |claim| (id.clone(), claim))
-                .collect::<Vec<_>>()
-        };
-        outcomes.iter().flat_map(of)
-    };
-    let ours = |claim: &ClaimOutcome| match &claim.spread {
-        Some(spread) => format!("{} [{spread}]", claim.ours),
-        None => claim.ours.clone(),
-    };
-    let width = |of: &dyn Fn(&(String, ClaimOutcome)) -> usize| {
-        rows().map(|row| of(&row)).max().unwrap_or_default()
-    };
-    let what = width(&|(_, claim)| claim.what.chars().count()).max("claim".len());
-    let paper = width(&|(_, claim)| claim.paper.chars().count()).max("paper".len());
-    let our = width(&|(_, claim)| ours(claim).chars().count()).max("ours".len());
-    let mut text = format!(
-        "{:7} {:what$}  {:>paper$}  {:>our$}  verdict\n",
-        "figure", "claim", "paper", "ours"
-    );
-    for (id, claim) in rows() {
-        let _ = writeln!(
-            text,
-            "{id:7} {:what$}  {:>paper$}  {:>our$}  {}",
-            claim.what,
-            claim.paper,
-            ours(&claim),
-            claim.verdict_text()
+    let mut rows = Vec::new();
+    for outcome in outcomes {
+        rows.extend(
+            outcome
+                .claims
+                .iter()
+                .map(|claim| (Some(&*outcome.id), claim)),
         );
     }
+    let mut text = claim::table(&rows, "paper");
     for outcome in outcomes {
         if let Some(only_at) = &outcome.only_at {
             let _ = writeln!(text, "{}: only {only_at}", outcome.id);

@@ -1,19 +1,18 @@
 //! From a figure to its runs.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
-use anyhow::{Context as _, ensure};
 use shallows_core::registry::Registry;
-use shallows_core::units::Time;
 use shallows_results::report::{Paper, Size};
+use shallows_run::Failure;
+use shallows_run::scenario::Setting;
 
 use super::library::Library;
-use super::spec::{FigureSpec, Variant};
 use crate::executor::Job;
-use crate::measured::Keep;
-use shallows_run::Failure;
-use shallows_run::scenario::{Scenario, Setting};
+use crate::study::axis::Axis;
+use crate::study::config::{SizeConfig, StudyConfig};
+use crate::study::{OnTop, ScenarioFile, Study};
 
 /// The user's options besides the figure.
 #[derive(Debug)]
@@ -29,19 +28,30 @@ pub(super) struct Wanted {
     pub(super) registry: Registry,
 }
 
+impl Wanted {
+    /// The whole figure at a size.
+    pub(super) fn all(size: Size) -> Self {
+        Self {
+            size,
+            seeds: None,
+            at: Vec::new(),
+            set: Vec::new(),
+            registry: Registry::default(),
+        }
+    }
+}
+
 /// A figure and its runs.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) id: String,
-    pub(super) spec: FigureSpec,
+    pub(super) study: Study,
     /// Text of its scenario.
     pub(super) scenario: String,
     pub(super) size: Size,
-    pub(super) xs: Vec<f64>,
-    pub(super) seeds: u64,
     /// The user's settings.
     pub(super) set: Vec<String>,
-    /// By variant, then x, then seed.
+    /// By combination, then seed.
     pub(super) jobs: Vec<Job>,
 }
 
@@ -53,7 +63,7 @@ impl Plan {
         wanted: &Wanted,
     ) -> Result<Self, Failure> {
         let mut plan = Self::without_runs(library, paper, id, wanted)?;
-        plan.jobs = plan.jobs(paper, wanted)?;
+        plan.jobs = plan.study.jobs()?;
         Ok(plan)
     }
 
@@ -64,80 +74,92 @@ impl Plan {
         id: &str,
         wanted: &Wanted,
     ) -> Result<Self, Failure> {
-        let mut spec = library.figure(&paper.id, id)?;
-        check(&spec).with_context(|| format!("{}/{id}.toml", paper.id))?;
-        let file = format!("{}/{}", paper.id, spec.scenario);
+        let document = library.figure(&paper.id, id)?;
+        let file = format!("{}/{}", paper.id, document.content.scenario.display());
         let text = library.text(&file)?;
-        let size = wanted.size;
-        let xs = chosen_xs(id, &spec, wanted)?;
-        let seeds = wanted.seeds.unwrap_or(spec.size(size).seeds);
-        if let Some(live) = spec.live.as_ref().filter(|_| size == Size::Live) {
-            spec.variant.retain(|of| !live.without.contains(&of.id));
-        }
+        let setting = |set: &String| Setting {
+            shown: format!("--set {set}"),
+            assignment: set.clone(),
+        };
+        let on_top = OnTop {
+            set: wanted.set.iter().map(setting).collect(),
+            seeds: wanted.seeds,
+            size: Some(wanted.size),
+            at: wanted.at.clone(),
+            registry: wanted.registry.clone(),
+        };
+        let scenario = ScenarioFile::Text {
+            path: PathBuf::from(file),
+            text: text.clone(),
+        };
         Ok(Self {
             id: id.to_owned(),
-            spec,
+            study: Study::new(&document, id, scenario, &on_top)?,
             scenario: text,
-            size,
-            xs,
-            seeds,
+            size: wanted.size,
             set: wanted.set.clone(),
             jobs: Vec::new(),
         })
     }
 
-    fn jobs(&self, paper: &Paper, wanted: &Wanted) -> Result<Vec<Job>, Failure> {
-        let (spec, size) = (&self.spec, self.size);
-        let file = format!("{}/{}", paper.id, spec.scenario);
-        let mut jobs = Vec::new();
-        for variant in &spec.variant {
-            for &x in &self.xs {
-                for seed in 1..=self.seeds {
-                    let mut settings = settings(spec, size, x, &variant.set, seed);
-                    let on_top = wanted
-                        .set
-                        .iter()
-                        .filter_map(|set| on_top(set, spec, variant));
-                    settings.extend(on_top);
-                    let (path, base) = (Path::new(&file), Path::new(""));
-                    let (text, registry) = (&self.scenario, &wanted.registry);
-                    let scenario = Scenario::parse_in(path, text, &settings, base, registry)?;
-                    jobs.push(Job::new(scenario, spec.goodput, Keep::All)?);
-                }
-            }
-        }
-        Ok(jobs)
+    pub(super) fn config(&self) -> &StudyConfig {
+        &self.study.config
+    }
+
+    fn size_config(&self) -> Option<&SizeConfig> {
+        self.config().size(self.size)
     }
 
     /// Number of the figure's runs.
     pub(super) fn runs(&self) -> usize {
-        self.spec.variant.len() * self.xs.len() * self.seeds as usize
+        self.study.combinations() * self.study.seeds.len()
+    }
+
+    /// The axis to the right with the points that are run, if the figure has one.
+    pub(super) fn x(&self) -> Option<&Axis> {
+        self.study.x_axis().map(|x| &self.study.axes[x])
+    }
+
+    /// The numbers of x that are run; zero for a figure without x.
+    pub(super) fn xs(&self) -> Vec<f64> {
+        self.x()
+            .map_or_else(|| vec![0.0], |x| x.numbers().collect())
     }
 
     /// Values of x that have runs, if not all of the size.
     pub(super) fn only_at(&self) -> Option<String> {
-        let sweep = self.spec.x.as_ref()?;
-        let all = self.spec.xs(self.size);
-        let shown = |xs: &[f64]| {
-            let scale = if sweep.percent { 100.0 } else { 1.0 };
-            // 0.7 is not exactly 70 hundredths.
-            let shown = xs.iter().map(|x| (x * scale * 1e9).round() / 1e9);
-            let shown: Vec<String> = shown.map(|x| x.to_string()).collect();
-            shown.join(", ")
+        let ours = self.x()?;
+        let all = &self.study.declared[self.study.x_axis()?];
+        let of_size = self.size_config().and_then(|size| size.at.get(&ours.name));
+        let is_of_size = |number: &f64| {
+            of_size.is_none_or(|values| {
+                let number_of = |value: &toml::Value| match value {
+                    toml::Value::Integer(number) => Some(*number as f64),
+                    other => other.as_float(),
+                };
+                values.iter().any(|value| number_of(value) == Some(*number))
+            })
         };
-        let (ours, all) = (shown(&self.xs), shown(&all));
-        (ours != all).then(|| format!("at {} {ours} (the figure has {all})", sweep.label))
+        let shown = |numbers: &mut dyn Iterator<Item = f64>| {
+            let shown = numbers.map(|number| ours.shown(number).to_string());
+            shown.collect::<Vec<_>>().join(", ")
+        };
+        let all = shown(&mut all.numbers().filter(is_of_size));
+        let here = shown(&mut ours.numbers());
+        (here != all).then(|| format!("at {} {here} (the figure has {all})", ours.label))
     }
 
     /// Options of the command for these runs, besides figure and size.
     pub(super) fn options(&self) -> String {
         let mut options = String::new();
         if self.only_at().is_some() {
-            let at: Vec<String> = self.xs.iter().map(f64::to_string).collect();
+            let at: Vec<String> = self.xs().iter().map(f64::to_string).collect();
             let _ = write!(options, " --at {}", at.join(","));
         }
-        if self.seeds != self.spec.size(self.size).seeds {
-            let _ = write!(options, " --seeds {}", self.seeds);
+        let of_size = self.size_config().and_then(|size| size.seeds.clone());
+        let of_size = of_size.unwrap_or_else(|| self.config().seeds.clone());
+        if of_size.list(usize::MAX).as_ref() != Ok(&self.study.seeds) {
+            let _ = write!(options, " --seeds {}", self.study.seeds.len());
         }
         for assignment in &self.set {
             let _ = write!(options, " --set '{assignment}'");
@@ -147,98 +169,18 @@ impl Plan {
 
     /// Settings of all runs on top of the scenario.
     pub(super) fn settings(&self) -> Vec<String> {
-        let own = self.spec.size(self.size).set.iter();
-        let all = self.spec.set.iter().chain(own).chain(&self.set);
+        let own = self.size_config().into_iter().flat_map(|size| &size.set);
+        let all = self.config().set.iter().chain(own).chain(&self.set);
         all.cloned().collect()
     }
-}
 
-/// The values of x of the size, or those of the figure that were asked for.
-fn chosen_xs(id: &str, spec: &FigureSpec, wanted: &Wanted) -> anyhow::Result<Vec<f64>> {
-    let Some(sweep) = spec.x.as_ref().filter(|_| !wanted.at.is_empty()) else {
-        return Ok(spec.xs(wanted.size));
-    };
-    let mut xs = sweep.values.clone();
-    xs.retain(|x| wanted.at.contains(x));
-    let values: Vec<String> = sweep.values.iter().map(f64::to_string).collect();
-    let values = values.join(", ");
-    ensure!(
-        !xs.is_empty(),
-        "{id} has no point at these values of x; it has {values}"
-    );
-    Ok(xs)
-}
-
-/// A setting on top of the figure's, if it is for this variant: `mq-ecn:key=value` is for the one
-/// with that id, and `key=value` for all.
-fn on_top(set: &str, spec: &FigureSpec, variant: &Variant) -> Option<Setting> {
-    let (id, assignment) = match set.split_once(':') {
-        Some((id, rest)) if spec.variant.iter().any(|of| of.id == id) => (Some(id), rest),
-        _ => (None, set),
-    };
-    id.is_none_or(|id| id == variant.id).then(|| Setting {
-        shown: format!("--set {set}"),
-        assignment: assignment.to_owned(),
-    })
-}
-
-/// In the order in which they are applied: a later one wins.
-fn settings(spec: &FigureSpec, size: Size, x: f64, variant: &[String], seed: u64) -> Vec<Setting> {
-    let sweep = spec.x.iter().flat_map(|sweep| sweep.settings(x));
-    let all = spec.set.iter().chain(&spec.size(size).set).cloned();
-    let all = all.chain(sweep).chain(variant.iter().cloned());
-    all.chain([format!("seed={seed}")])
-        .map(|assignment| Setting {
-            shown: assignment.clone(),
-            assignment,
-        })
-        .collect()
-}
-
-/// Refuses names that lead nowhere.
-fn check(spec: &FigureSpec) -> anyhow::Result<()> {
-    if let Some(goodput) = &spec.goodput {
-        ensure!(
-            goodput.every > Time::ZERO,
-            "goodput.every is zero; write a time such as \"10ms\""
-        );
+    /// The points that are compared, with their settings.
+    pub(super) fn variants(&self) -> Vec<(String, Vec<String>)> {
+        let curves = self.study.curves_axis();
+        let points = curves.map_or(&[][..], |axis| &self.study.axes[axis].points);
+        let variants = points.iter();
+        variants
+            .map(|point| (point.label.clone(), point.set.clone()))
+            .collect()
     }
-    if let Some(sweep) = spec.x.as_ref().filter(|sweep| !sweep.each.is_empty()) {
-        ensure!(
-            sweep.each.len() == sweep.values.len(),
-            "x.each has {} entries for {} values",
-            sweep.each.len(),
-            sweep.values.len()
-        );
-    }
-    for size in [Size::Quick, Size::Full, Size::Live] {
-        ensure!(
-            spec.size(size).seeds > 0,
-            "seeds is 0; a figure needs one at least"
-        );
-    }
-    let known = |name: &str| spec.variant.iter().any(|variant| variant.id == name);
-    let without = spec.live.iter().flat_map(|live| &live.without);
-    for name in without {
-        ensure!(known(name), "live.without: there is no variant {name:?}");
-    }
-    for panel in &spec.panel {
-        for name in panel.variant.iter().chain(&panel.normalise) {
-            ensure!(
-                known(name),
-                "panel {:?}: there is no variant {name:?}",
-                panel.title
-            );
-        }
-    }
-    for claim in &spec.claim {
-        for name in claim.of.names().iter().chain(&claim.to) {
-            ensure!(
-                known(name),
-                "claim {:?}: there is no variant {name:?}",
-                claim.id
-            );
-        }
-    }
-    Ok(())
 }

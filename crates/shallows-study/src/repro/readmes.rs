@@ -9,10 +9,10 @@ use std::{env, fs};
 
 use shallows_results::report::{FigureOutcome, Size, Verdict, counts, with_note_and_marks};
 
-use super::claim::{Unit, decided};
 use super::library::Library;
-use super::spec::{At, ClaimSpec, Over};
-use super::{recorded_outcome, verdict};
+use super::recorded_outcome;
+use crate::study::claim::{At, ClaimConfig, Over, Unit, decided};
+use crate::study::verdict;
 
 const BEGIN: &str = "<!-- results ";
 const END: &str = "<!-- end of results -->";
@@ -209,10 +209,10 @@ fn row(
     heads: &[String],
     mut cells: Vec<String>,
 ) -> (String, (Verdict, bool)) {
-    let figure = library.figure(paper, &cells[0]).unwrap();
+    let figure = library.figure(paper, &cells[0]).unwrap().content;
     let alike = || figure.claim.iter().filter(|claim| claim.what == cells[1]);
     // Where two claims have the same words, their values tell them apart.
-    let is = |claim: &&ClaimSpec| cells.contains(&Unit::of(claim).paper(claim.paper));
+    let is = |claim: &&ClaimConfig| cells.contains(&Unit::of(claim).paper(claim.paper));
     let claim = alike().find(is).or_else(|| alike().next());
     let claim = claim.unwrap_or_else(|| panic!("{}: no claim {:?}", cells[0], cells[1]));
     let mut first = None;
@@ -241,7 +241,7 @@ fn row(
     (format!("| {} |", cells.join(" | ")), judged)
 }
 
-fn judged(claim: &ClaimSpec, ours: &str, spread: &str) -> (Verdict, Option<String>) {
+fn judged(claim: &ClaimConfig, ours: &str, spread: &str) -> (Verdict, Option<String>) {
     let ours = numbers(ours);
     if ours.is_empty() {
         return (Verdict::NotMeasured, None);

@@ -4,23 +4,24 @@
 //! figure says which command gave them, with which build, on which day and with which settings.
 //! Verdicts, tables and pages are made from them without a run.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
+use shallows_results::read_text;
 use shallows_results::report::{Paper, Size};
 use shallows_run::BUILD_ID;
 
-use super::library::Library;
 use super::plan::Plan;
-use super::results::Results;
-use super::verdict::Bounded;
 use crate::artifact::date;
 use crate::metric::Metric;
+use crate::study::results::{RecordedValue, Results};
+use crate::study::verdict::Bounded;
 
 const COLUMNS: &str = "figure,variant,x,seed,metric,value";
 
@@ -59,27 +60,25 @@ pub(super) fn file(paper: &str, size: Size) -> String {
 
 impl Recorded {
     /// The metrics that claims and panels of a figure are about.
-    pub(super) fn of(
-        library: &Library,
-        paper: &Paper,
-        plan: &Plan,
-        results: &Results,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn of(paper: &Paper, plan: &Plan, results: &Results<'_>) -> anyhow::Result<Self> {
         let mut rows = Vec::new();
-        for name in metric_names(library, paper, &plan.id)? {
-            let metric = Metric::try_from(name.clone()).map_err(anyhow::Error::msg)?;
-            for variant in &plan.spec.variant {
-                for &x in results.xs() {
-                    let values = results.values(&metric, &variant.id, x);
-                    rows.extend((1..).zip(values).map(|(seed, value)| Row {
-                        variant: variant.id.clone(),
-                        x,
-                        seed,
-                        name: name.clone(),
-                        metric: metric.clone(),
-                        value,
-                    }));
-                }
+        for (name, metric) in metrics(plan) {
+            for (variant, x, combination) in places(plan) {
+                let values = results.bounded(&metric, combination);
+                rows.extend(
+                    plan.study
+                        .seeds
+                        .iter()
+                        .zip(values)
+                        .map(|(&seed, value)| Row {
+                            variant: variant.clone(),
+                            x,
+                            seed,
+                            name: name.clone(),
+                            metric: metric.clone(),
+                            value,
+                        }),
+                );
             }
         }
         let quick = if plan.size == Size::Quick {
@@ -109,25 +108,62 @@ impl Recorded {
     pub(super) fn seeds(&self) -> u64 {
         self.rows.iter().map(|row| row.seed).max().unwrap_or(1)
     }
+
+    /// The values by the combinations of a study.
+    pub(super) fn values(self, plan: &Plan) -> Vec<RecordedValue> {
+        let places = places(plan);
+        let value = |row: Row| {
+            let place = places
+                .iter()
+                .find(|(variant, x, _)| *variant == row.variant && *x == row.x);
+            Some(RecordedValue {
+                combination: place?.2,
+                seed: row.seed,
+                metric: row.metric,
+                value: row.value,
+            })
+        };
+        self.rows.into_iter().filter_map(value).collect()
+    }
+}
+
+/// The combinations of a figure as its file of results has them: by variant, then x.
+fn places(plan: &Plan) -> Vec<(String, f64, usize)> {
+    let study = &plan.study;
+    let (x, curves) = (study.x_axis(), study.curves_axis());
+    let points = |axis: Option<usize>| axis.map_or(1, |axis| study.axes[axis].points.len());
+    let xs = plan.xs();
+    let mut places = Vec::new();
+    for curve in 0..points(curves) {
+        for (at, &number) in xs.iter().enumerate() {
+            let mut of = vec![0; study.axes.len()];
+            for (axis, point) in [(x, at), (curves, curve)] {
+                if let Some(axis) = axis {
+                    of[axis] = point;
+                }
+            }
+            let variant = curves.map(|axis| study.axes[axis].points[curve].id.clone());
+            let variant = variant.unwrap_or_default();
+            places.push((variant, number, study.combination(&of)));
+        }
+    }
+    places
 }
 
 /// A hash of all that decides the runs of a figure but the code: comments and claims do not.
 pub(super) fn settings_hash(plan: &Plan) -> anyhow::Result<String> {
     let scenario: toml::Table = plan.scenario.parse()?;
-    let spec = &plan.spec;
-    let sweep = spec.x.iter().flat_map(|sweep| {
-        let each = sweep.each.iter().flatten();
-        sweep.set.iter().chain(each)
-    });
-    let variants = spec.variant.iter().flat_map(|variant| &variant.set);
+    let config = plan.config();
+    let size = config.size(plan.size).into_iter();
+    let common = config.set.iter().chain(size.flat_map(|size| &size.set));
+    let varied = plan.study.declared.iter().flat_map(|axis| &axis.written);
     let mut hash = Sha256::new();
     hash.update(scenario.to_string());
-    let common = spec.set.iter().chain(&spec.size(plan.size).set);
-    for setting in common.chain(sweep).chain(variants) {
+    for setting in common.chain(varied) {
         hash.update(setting);
         hash.update([0]);
     }
-    hash.update(format!("{:?}", spec.goodput));
+    hash.update(format!("{:?}", config.goodput));
     let mut text = String::new();
     for byte in hash.finalize().iter().take(4) {
         let _ = write!(text, "{byte:02x}");
@@ -135,38 +171,16 @@ pub(super) fn settings_hash(plan: &Plan) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The names of the metrics in a figure's file.
-fn metric_names(
-    library: &Library,
-    paper: &Paper,
-    figure: &str,
-) -> anyhow::Result<BTreeSet<String>> {
-    fn collect(value: &toml::Value, names: &mut BTreeSet<String>) {
-        match value {
-            toml::Value::Table(table) => {
-                for (key, value) in table {
-                    match value.as_str() {
-                        Some(name) if key == "metric" || key == "to-metric" => {
-                            names.insert(name.to_owned());
-                        }
-                        _ => collect(value, names),
-                    }
-                }
-            }
-            toml::Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
-            _ => {}
-        }
-    }
-    let file: toml::Table = library
-        .text(&format!("{}/{figure}.toml", paper.id))?
-        .parse()?;
-    let mut names = BTreeSet::new();
-    for key in ["claim", "panel"] {
-        if let Some(value) = file.get(key) {
-            collect(value, &mut names);
-        }
-    }
-    Ok(names)
+/// The metrics of a figure's claims and panels, by name.
+fn metrics(plan: &Plan) -> BTreeMap<String, Metric> {
+    let config = plan.config();
+    let of_panels = config.panels().flat_map(|(_, panel)| panel.metrics());
+    let of_claims = config.claim.iter();
+    let of_claims =
+        of_claims.flat_map(|claim| std::iter::once(&claim.metric).chain(&claim.to_metric));
+    let all = of_panels.chain(of_claims);
+    all.map(|metric| (metric.name.clone(), metric.metric.clone()))
+        .collect()
 }
 
 /// Writes figures into the file of their paper and size, in place of what it has of them.
@@ -179,9 +193,10 @@ pub(super) fn write(
 ) -> anyhow::Result<PathBuf> {
     let path = directory.join(file(&paper.id, size));
     let failed = || format!("cannot write {}", path.display());
-    let mut figures = match fs::read_to_string(&path) {
+    let mut figures = match read_text(&path) {
         Ok(text) => parse(&text).with_context(|| path.display().to_string())?,
-        Err(_) => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
     };
     figures.retain(|before| !new.iter().any(|of| of.figure == before.figure));
     figures.extend(new);

@@ -4,11 +4,8 @@
 //! not in the store yet, and [`Outcome`] is what came out: a table, and in the directory of results
 //! `runs.parquet`, `points.parquet` and the figures.
 
-pub(crate) mod axis;
-mod chart;
-pub(crate) mod config;
+mod figures;
 mod results;
-pub(crate) mod study;
 mod table;
 
 use std::fs;
@@ -18,16 +15,17 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
-use shallows_results::figure::Width;
+use shallows_results::figure::Look;
 use shallows_results::frame::Frame;
+use shallows_results::report::ClaimOutcome;
 use shallows_results::write_text;
-use shallows_run::examples::read_text;
 use shallows_run::{BUILD_ID, Failure};
 
 use crate::executor::{Executor, Job, Observer};
 use crate::slurm::{Cluster, Status, Submission};
-use results::Results;
-pub use study::{OnTop, Study};
+use crate::study::claim;
+pub use crate::study::{OnTop, Study};
+use results::Shown;
 
 /// A request to run a study.
 #[derive(Clone, Debug)]
@@ -44,15 +42,6 @@ pub struct Request {
     pub look: Look,
 }
 
-/// Look of figures.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
-    /// Width.
-    pub width: Width,
-    /// True if title and note are left out.
-    pub no_title: bool,
-}
-
 /// Outcome of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -62,12 +51,25 @@ pub struct Outcome {
     pub points: Frame,
     /// Explanation of the table's differences and intervals.
     pub legend: String,
+    /// The study's claims with their verdicts.
+    pub claims: Vec<ClaimOutcome>,
     /// The files that were written.
     pub files: Vec<PathBuf>,
     /// Number of runs.
     pub runs: usize,
     /// Number of failed runs.
     pub failed: usize,
+}
+
+impl Outcome {
+    /// The claims as lines; empty if the study has none.
+    pub fn verdicts(&self) -> String {
+        if self.claims.is_empty() {
+            return String::new();
+        }
+        let rows: Vec<_> = self.claims.iter().map(|claim| (None, claim)).collect();
+        claim::table(&rows, "expected")
+    }
 }
 
 /// Makes every run of a study that is not there yet and writes what came out. Runs that fail are
@@ -167,17 +169,17 @@ fn write(
     if failed == runs.len() {
         return Err(anyhow!("all {failed} runs failed").into());
     }
-    let results = Results::new(study, jobs, runs);
+    let results = Shown::new(study, jobs, runs);
+    let claims = study.config.claim.iter();
+    let claims: Vec<ClaimOutcome> = claims
+        .map(|claim| claim::evaluate(claim, &results.results))
+        .collect();
     let mut files = vec![out.join("runs.parquet"), out.join("points.parquet")];
     results.runs().write(&files[0])?;
     let points = results.points();
     points.write(&files[1])?;
-    for (figure, mut words) in results.figures() {
-        words.width = look.width;
-        if look.no_title {
-            (words.title, words.note) = (String::new(), String::new());
-        }
-        files.extend(figure.write(out, &figure.name, &words)?);
+    for (figure, words) in results.figures() {
+        files.extend(figure.write(out, &figure.name, &look.applied(words))?);
     }
     let axes: Vec<_> = study
         .axes
@@ -187,16 +189,19 @@ fn write(
             json!({ "name": axis.name, "points": points })
         })
         .collect();
-    let about = json!({
+    let mut about = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "build": BUILD_ID,
         "study": study.text,
-        "scenario": read_text(&study.scenario).unwrap_or_default(),
+        "scenario": study.scenario_text(),
         "axes": axes,
         "seeds": study.seeds,
         "runs": jobs.len(),
         "failed": failed,
     });
+    if !claims.is_empty() {
+        about["claims"] = json!(claims);
+    }
     let study = out.join("study.json");
     write_text(&study, &format!("{about:#}\n"))?;
     files.push(study);
@@ -204,6 +209,7 @@ fn write(
         table: results.table(),
         points,
         legend: results.legend(),
+        claims,
         files,
         runs: jobs.len(),
         failed,

@@ -1,4 +1,4 @@
-//! The finished runs of a study: values, means and what is written of them.
+//! The finished runs of a study as tables: every run, and every combination of points.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use shallows_results::compare::figures_of;
 use shallows_results::frame::{Cells, Frame};
 use shallows_results::interval::Interval;
 
-use super::config::NamedMetric;
-use super::study::Study;
 use crate::executor::Job;
 use crate::measured::Measured;
 use crate::metric::Metric;
+use crate::study::Study;
+use crate::study::config::NamedMetric;
+use crate::study::results::{Results, mean, ratio};
 
 /// Metrics of a study that names none.
 const USUAL: [&str; 7] = [
@@ -23,13 +24,13 @@ const USUAL: [&str; 7] = [
     "rtt.mean",
 ];
 
-/// Runs in the order of the study's jobs; those that failed are missing.
+/// The results of a study, with the values of its metrics.
 #[derive(Debug)]
-pub(super) struct Results<'s> {
+pub(super) struct Shown<'s> {
     pub(super) study: &'s Study,
+    pub(super) results: Results<'s>,
     keys: Vec<String>,
-    runs: Vec<Option<Arc<Measured>>>,
-    /// Shown metrics, with the values of all runs.
+    /// Metrics of the tables, with the values of all runs.
     pub(super) shown: Vec<(NamedMetric, Vec<Option<f64>>)>,
 }
 
@@ -41,15 +42,16 @@ pub(super) struct Compared {
     pub(super) ratio: Option<Interval>,
 }
 
-impl<'s> Results<'s> {
+impl<'s> Shown<'s> {
+    /// `runs` in the order of the study's jobs; those that failed are missing.
     pub(super) fn new(study: &'s Study, jobs: &[Job], runs: Vec<Option<Arc<Measured>>>) -> Self {
-        let mut results = Self {
+        let mut shown = Self {
             study,
+            results: Results::new(study, runs),
             keys: jobs.iter().map(|job| job.key.clone()).collect(),
-            runs,
             shown: Vec::new(),
         };
-        results.shown = match &study.metrics[..] {
+        shown.shown = match &study.config.metrics[..] {
             [] => {
                 let usual = USUAL.map(|name| NamedMetric {
                     name: name.to_owned(),
@@ -57,24 +59,31 @@ impl<'s> Results<'s> {
                 });
                 // Zeros tell nothing, such as the drops of an unlimited buffer.
                 let of = |metric: NamedMetric| {
-                    let values = results.values(&metric.metric);
+                    let values = shown.values(&metric.metric);
                     let tells = values.iter().flatten().any(|&value| value != 0.0);
                     tells.then_some((metric, values))
                 };
                 usual.into_iter().filter_map(of).collect()
             }
             metrics => {
-                let of = |metric: &NamedMetric| (metric.clone(), results.values(&metric.metric));
+                let of = |metric: &NamedMetric| (metric.clone(), shown.values(&metric.metric));
                 metrics.iter().map(of).collect()
             }
         };
-        results
+        shown
     }
 
     /// A metric of every run.
-    pub(super) fn values(&self, metric: &Metric) -> Vec<Option<f64>> {
-        let runs = self.runs.iter();
-        runs.map(|run| metric.of(run.as_ref()?)).collect()
+    fn values(&self, metric: &Metric) -> Vec<Option<f64>> {
+        let combinations = 0..self.study.combinations();
+        combinations
+            .flat_map(|one| self.results.exact(metric, one))
+            .collect()
+    }
+
+    fn run(&self, run: usize) -> Option<&Measured> {
+        let seeds = self.study.seeds.len();
+        self.results.runs(run / seeds).get(run % seeds)?.as_deref()
     }
 
     /// Values of one combination, one for each seed.
@@ -87,23 +96,6 @@ impl<'s> Results<'s> {
         &values[combination * seeds..][..seeds]
     }
 
-    /// The mean of a combination over the seeds whose runs have a value.
-    pub(super) fn mean(&self, values: &[Option<f64>], combination: usize) -> Option<Interval> {
-        let values = self.of_combination(values, combination).iter();
-        let values: Vec<f64> = values.copied().flatten().collect();
-        Interval::of(&values)
-    }
-
-    /// The mean over seeds of one combination's value over another's.
-    pub(super) fn ratio(&self, values: &[Option<f64>], of: usize, to: usize) -> Option<Interval> {
-        let [of, to] = [of, to].map(|combination| self.of_combination(values, combination));
-        let pairs = of.iter().zip(to);
-        let ratios: Vec<f64> = pairs
-            .filter_map(|(of, to)| Some((*of)? / (*to).filter(|&to| to != 0.0)?))
-            .collect();
-        Interval::of(&ratios)
-    }
-
     /// A combination beside the one with the first point of the first axis.
     pub(super) fn compared(&self, values: &[Option<f64>], combination: usize) -> Compared {
         let mut points = self.study.points(combination);
@@ -112,8 +104,11 @@ impl<'s> Results<'s> {
         }
         let first = self.study.combination(&points);
         Compared {
-            value: self.mean(values, combination),
-            ratio: self.ratio(values, combination, first),
+            value: mean(self.of_combination(values, combination)),
+            ratio: ratio(
+                self.of_combination(values, combination),
+                self.of_combination(values, first),
+            ),
         }
     }
 
@@ -122,8 +117,8 @@ impl<'s> Results<'s> {
     pub(super) fn runs(&self) -> Frame {
         let seeds = &self.study.seeds;
         let of_run = |run: usize| (run / seeds.len(), seeds[run % seeds.len()]);
-        let rows: Vec<usize> = (0..self.runs.len())
-            .filter(|&run| self.runs[run].is_some())
+        let rows: Vec<usize> = (0..self.keys.len())
+            .filter(|&run| self.run(run).is_some())
             .collect();
         let mut frame = Frame::default();
         self.add_axes(&mut frame, rows.iter().map(|&run| of_run(run).0));
@@ -133,7 +128,7 @@ impl<'s> Results<'s> {
         frame.add("run", Cells::Texts(keys.collect()));
         let summaries: Vec<Vec<(String, Option<f64>)>> = rows
             .iter()
-            .filter_map(|&run| Some(figures_of(&self.runs[run].as_ref()?.summary)))
+            .filter_map(|&run| Some(figures_of(&self.run(run)?.summary)))
             .collect();
         if let Some(first) = summaries.first() {
             for (column, (name, _)) in first.iter().enumerate() {

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use shallows_results::interval::Interval;
 
-use super::results::Results;
-use crate::table::{aligned, difference, short};
+use super::results::Shown;
+use crate::table::{aligned, difference, rough, short};
 
-impl Results<'_> {
+impl Shown<'_> {
     /// One row a combination: its points, and each metric with its difference to the first point of
     /// the first axis. After the means come half-widths of 95% confidence intervals over seeds.
     pub(super) fn table(&self) -> String {
@@ -49,7 +49,10 @@ impl Results<'_> {
         let mut text = String::new();
         if let Some(axis) = study.axes.first().filter(|axis| axis.points.len() > 1) {
             let (name, first) = (&axis.name, &axis.points[0].label);
-            let _ = writeln!(text, "differences: to {name} = {first}, seed by seed");
+            let _ = writeln!(
+                text,
+                "percentages: relative to {name} = {first}, same seeds"
+            );
         }
         let all = study.seeds.len();
         let counts = self.shown.iter().flat_map(|(_, values)| {
@@ -69,7 +72,11 @@ impl Results<'_> {
         }
         for (metric, values) in &self.shown {
             if values.iter().flatten().next().is_none() {
-                let _ = writeln!(text, "-: no run has {}", metric.name);
+                let needs = match metric.metric.needs() {
+                    "" => String::new(),
+                    needs => format!(", which needs {needs}"),
+                };
+                let _ = writeln!(text, "-: no run has {}{needs}", metric.name);
             }
         }
         text
@@ -79,6 +86,6 @@ impl Results<'_> {
 fn with_half(of: Interval) -> String {
     match of.count {
         1 => short(of.mean),
-        _ => format!("{} ±{}", short(of.mean), short(of.half())),
+        _ => format!("{} ±{}", short(of.mean), rough(of.half())),
     }
 }

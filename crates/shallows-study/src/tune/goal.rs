@@ -2,7 +2,7 @@
 
 use shallows_results::interval::Interval;
 
-use crate::sweep::config::NamedMetric;
+use crate::study::config::NamedMetric;
 
 /// Direction in which the goal improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

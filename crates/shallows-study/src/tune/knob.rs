@@ -6,9 +6,9 @@ use serde::Deserialize;
 use shallows_run::Diagnostic;
 use shallows_run::scenario::Document;
 
-use crate::sweep::axis::{Axis, Point};
-use crate::sweep::config::AxisConfig;
-use crate::sweep::study::axis_of;
+use crate::study::axis::{Axis, Point};
+use crate::study::axis_of;
+use crate::study::config::AxisConfig;
 
 /// Points of a range that does not give their number.
 const POINTS: usize = 33;

@@ -18,14 +18,15 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_run::scenario::Setting;
 use shallows_run::{Diagnostic, Failure};
 
 use crate::executor::{Executor, Observer};
 use crate::slurm::Cluster;
-use crate::sweep::axis::Axis;
-use crate::sweep::config::sets_seed;
-use crate::sweep::study::axis_of;
+use crate::study::axis::Axis;
+use crate::study::axis_of;
+use crate::study::config::sets_seed;
 use goal::{Direction, Goal, Keep};
 use knob::Knob;
 use search::{Candidate, Dimension, Pool};
@@ -68,6 +69,8 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that scenarios and knobs may name.
     pub registry: Registry,
+    /// Look of the figure.
+    pub look: Look,
 }
 
 /// The result of a search.

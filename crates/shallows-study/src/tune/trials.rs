@@ -17,7 +17,7 @@ use crate::executor::{Executor, Job};
 use crate::measured;
 use crate::metric::Metric;
 use crate::slurm::{Cluster, Submission};
-use crate::sweep::axis::{Axis, Point};
+use crate::study::axis::{Axis, Point};
 
 /// A scenario, or one with some of its keys set, that candidates are tried in.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
 
 use super::simulators::Paths;
 use super::{Row, SchemeAgreement, Simulator, Validation};
@@ -18,6 +18,7 @@ impl Validation {
             x: Axis::new("FCT in the authors' ns-2 (us)", Extent::Data).logarithmic(),
             y: Axis::new("FCT in Shallows (us)", Extent::Data).logarithmic(),
             plot: Plot::Scatter(vec![Curve {
+                origin: Origin::Simulated,
                 label: "a flow".to_owned(),
                 style: 0,
                 points: scheme

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Line, Reference, Scale, Speedup};
+use super::{LargeFabric, Line, Reference, Speedup};
 
 fn million(rate: f64) -> f64 {
     rate / 1e6
@@ -59,7 +59,7 @@ impl Display for Line {
     }
 }
 
-impl Display for Scale {
+impl Display for LargeFabric {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "scale: {}", Reference::Large.description())?;
         writeln!(

@@ -283,6 +283,84 @@ error: size classes must grow: small-max is 1GB and medium-max 10MB; write for e
 }
 
 #[test]
+fn load_in_percent() {
+    refused(
+        "load = 0.5",
+        "load = 60",
+        str![[r#"
+error: load is 60, it must be a positive number, at most 2 (a share of the capacity: write 0.6 for 60%)
+  --> tiny.toml:15:1
+   |
+15 | load = 60
+   | ^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn two_workloads_that_are_not_a_list() {
+    refused(
+        "[workload.poisson]",
+        "[[workload.long-lived]]\nsrc = 0\ndst = 1\n\n[workload.poisson]",
+        str![[r#"
+error: poisson is a second workload in this table: write several as a list, each under [[workload]], such as poisson = { ... }
+  --> tiny.toml:14:3
+   |
+14 | [[workload.long-lived]]
+   |   ^^^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
+fn two_sizes_of_a_workload() {
+    refused(
+        "size = \"30KB\"",
+        "size = { cdf = \"web-search\", uniform = { from = \"1KB\", to = \"2KB\" } }",
+        str![[r#"
+error: [..]
+  --> tiny.toml:16:8
+...
+"#]],
+    );
+}
+
+#[test]
+fn scheme_that_nobody_has() {
+    refused(
+        "{ mq-ecn = { threshold",
+        "{ mine = { threshold",
+        str![[r#"
+error: unknown name "mine"
+  --> tiny.toml:12:23
+   |
+12 | marker = { scheme = { mine = { threshold = "20pkts" } } }
+   |                       ^^^^
+   = expected one of none, [..]; a marker of your own needs a program of your own, as examples/my-marker is
+
+"#]],
+    );
+}
+
+#[test]
+fn stages_that_are_no_list() {
+    refused(
+        "[topology",
+        "[hosts]\nstages = \"20KB\"\n\n[topology",
+        str![[r#"
+error: stages are a list of sizes such as ["20KB", "1MB"], or a table with thresholds
+ --> tiny.toml:4:10
+  |
+4 | stages = "20KB"
+  |          ^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
 fn flows_without_an_end() {
     let workload = TINY.split_once("[workload").unwrap().1;
     let long_lived = ".long-lived]]\nsrc = 0\ndst = 1\n";
@@ -307,7 +385,7 @@ fn xco_without_an_end() {
         "[topology",
         "[hosts.xco]\nslot = \"1ms\"\n\n[topology",
         str![[r#"
-error: hosts report to the controller for ever, so the run would not end
+error: hosts keep reporting to the controller, so the run would not end
  --> tiny.toml:3:8
   |
 3 | [hosts.xco]
@@ -388,7 +466,7 @@ fn xco_with_slots_that_nobody_hears_of_in_time() {
         "[topology",
         "until = \"1s\"\n\n[hosts.xco]\ndelay = \"1ms\"\n\n[topology",
         str![[r#"
-error: a slot of 2ms is over before a host hears of it: messages take 1ms each way
+error: a slot of 2ms ends before a host receives it: messages take 1ms each way
  --> tiny.toml:6:1
   |
 6 | delay = "1ms"

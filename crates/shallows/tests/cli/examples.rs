@@ -68,6 +68,15 @@ error: there is no example "quickstrat"; there are: quickstart, dumbbell, [..]
 
 "#]]);
     shallows(&directory())
+        .args(["run", "quickstrat"])
+        .assert()
+        .code(2)
+        .stderr_eq(str![[r#"
+error: cannot read quickstrat: there is no such file
+  = did you mean quickstart, which is built in?
+
+"#]]);
+    shallows(&directory())
         .args(["run", "quickstart.toml"])
         .assert()
         .code(2)

@@ -422,3 +422,15 @@ size.cdf = "cache"
         "{text}"
     );
 }
+
+#[test]
+fn a_directory_that_is_not_there_is_told() {
+    let directory = directory();
+    for command in ["explain", "plot"] {
+        let assert = shallows(&directory).args([command, "out/nowhere"]).assert();
+        assert.code(2).stderr_eq(snapbox::str![[r#"
+error: there is no directory out/nowhere; `shallows run SCENARIO` writes out/NAME
+
+"#]]);
+    }
+}

@@ -296,7 +296,7 @@ fn names_are_names() {
         let (code, _, error) = run(&directory, &["tiny.toml", "--set", &name]);
         assert_eq!(code, 2, "{name}");
         assert!(
-            error.contains("no name for a directory of results"),
+            error.contains("not a valid name of a directory of results"),
             "{name}: {error}"
         );
     }
@@ -346,6 +346,49 @@ fn symbolic_links_are_not_followed() {
     assert!(error.contains("is a symbolic link"), "{error}");
     assert_eq!(read_text(&directory, "elsewhere/precious"), "mine");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 1);
+}
+
+/// As root a trace in `/dev/full` would otherwise be that device's end.
+#[cfg(unix)]
+#[test]
+fn no_device_pipe_or_link_is_replaced() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+
+    let directory = with_tiny();
+    let place = |name: &str| directory.path().join(name);
+    let made = Process::new("mkfifo").arg(place("pipe")).status();
+    assert!(made.unwrap().success());
+    write(&directory, "mine", "mine");
+    symlink(place("mine"), place("link")).unwrap();
+    for name in ["pipe", "link", "/dev/full"] {
+        let (code, _, error) = run(&directory, &["tiny.toml", "--trace", name]);
+        assert_eq!(code, 1, "{name}: {error}");
+        assert!(error.contains("not a regular file"), "{name}: {error}");
+    }
+    assert!(fs::metadata(place("pipe")).unwrap().file_type().is_fifo());
+    assert!(place("link").is_symlink());
+    assert_eq!(read_text(&directory, "mine"), "mine");
+}
+
+/// A run of somebody else may have links to devices, and pipes that nobody writes to.
+#[cfg(unix)]
+#[test]
+fn a_run_whose_files_have_no_end_is_refused() {
+    let directory = with_tiny();
+    let (code, _, error) = run(&directory, &["tiny.toml", "--out", "o", "--format", "csv"]);
+    assert_eq!(code, 0, "{error}");
+    for file in ["summary.json", "flows.csv"] {
+        let path = directory.path().join("o").join(file);
+        let kept = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        for command in ["explain", "plot"] {
+            let output = shallows(&directory).args([command, "o"]).output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{command} {file}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, kept).unwrap();
+    }
 }
 
 /// A flow of four days in a column of doubles, which cannot have all its picoseconds.

@@ -41,8 +41,8 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
         (
             "quickstart.toml",
             &[][..],
-            "a leaf-spine has several ways between hosts",
-            "nearest are star",
+            "a leaf-spine has several paths between hosts",
+            "use a tree: star",
         ),
         (
             "dumbbell.toml",

@@ -189,7 +189,7 @@ error: there is no link "switch->h3", did you mean "switch0->h3"?
     refused(
         "capture = \"h3\"",
         str![[r#"
-error: "h3" is no link: write one such as "h0->switch0", "*->h0" or "all"
+error: "h3" is not a link: write one such as "h0->switch0", "*->h0" or "all"
   --> tiny.toml:20:1
    |
 20 | capture = "h3"

@@ -27,11 +27,11 @@ caption = "Marking helps."
 section = "§1"
 scenario = "base.toml"
 
-[x]
+[[axis]]
+key = "workload.poisson.load"
 label = "Load (%)"
 percent = true
 values = [0.3, 0.6, 0.9]
-set = ["workload.poisson.load={x}"]
 
 [full]
 seeds = 3
@@ -39,15 +39,18 @@ set = []
 
 [quick]
 seeds = 2
-x = [0.3, 0.9]
+at.load = [0.3, 0.9]
 set = ["workload.poisson.flows=100"]
 
-[[variant]]
+[[axis]]
+name = "variant"
+
+[[axis.point]]
 id = "low"
 label = "K = 5"
 set = ["ports.switch.marker.scheme.per-queue.threshold=5pkts"]
 
-[[variant]]
+[[axis.point]]
 id = "none"
 label = "No marks"
 set = ["ports.switch.marker.scheme=none"]
@@ -62,9 +65,8 @@ y = "Normalised FCT"
 kind = "rows"
 title = "(b) At 90%"
 metric = "small.p99"
-at = 0.9
-x = "FCT (ms)"
-y = ""
+at = { load = 0.9 }
+y = "FCT (ms)"
 
 [[claim]]
 id = "a"
@@ -148,6 +150,14 @@ fn built_in_figures_are_listed() {
     ] {
         assert!(text.contains(figure), "{figure} in {text}");
     }
+    let lines: Vec<&str> = text.lines().collect();
+    let title = lines[0].find("title").unwrap();
+    // All titles begin in one column, with the numbers of runs before them.
+    let fig9 = lines.iter().find(|line| line.starts_with("mq-ecn/fig9 "));
+    let (numbers, words) = fig9.unwrap().split_at(title);
+    assert!(words.starts_with("Figure 9"), "{words}");
+    let numbers: Vec<&str> = numbers.split_whitespace().skip(1).collect();
+    assert!(numbers[0].parse::<u32>().unwrap() < numbers[1].parse().unwrap());
 }
 
 #[test]

@@ -283,17 +283,52 @@ fn a_summary_notes_what_may_mislead() {
         notes.map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(said(&[]).is_empty());
-    let over = said(&["workload.poisson.load=60"]);
+    let over = said(&["workload.poisson.load=1.5"]);
     assert!(
-        over[0].contains("a load of 6000% exceeds the capacity"),
+        over[0].contains("a load of 150% exceeds the capacity"),
         "{over:?}"
     );
     let shared = said(&["workload.poisson.services.balanced=4"]);
     let expected = "note: ports have 2 queues: services 2, 3 share the last one with service 1";
     assert_eq!(shared, [expected]);
+    let one = said(&["workload.poisson.services.balanced=3"]);
+    let expected = "note: ports have 2 queues: service 2 shares the last one with service 1";
+    assert_eq!(one, [expected]);
+    let limited = said(&[
+        "hosts.qjump={ epoch = \"100us\", levels = [\"1538B\", \"90KB\"] }",
+        "transport.controller=reno",
+    ]);
+    let limit = limited.iter().find(|note| note.contains("QJUMP's limit"));
+    assert!(
+        limit.is_some_and(|note| note.contains(
+            "of service 0 over QJUMP's limit, which may send 1538B per 100us (123 Mbps)"
+        )),
+        "{limited:?}"
+    );
     let tail = said(&["workload.poisson.flows=3", "workload.poisson.size=30MB"]);
     assert!(
         tail[0].contains("of the simulated time came after the last flow started"),
         "{tail:?}"
     );
+}
+
+#[test]
+fn flows_without_an_end_have_their_goodput() {
+    let directory = directory();
+    let output = shallows(&directory).args(["run", "sawtooth"]).assert();
+    let text = String::from_utf8_lossy(&output.success().get_output().stdout).into_owned();
+    let lines: Vec<&str> = text.lines().take(3).collect();
+    assert!(
+        lines[0].starts_with("without end       flows  goodput"),
+        "{text}"
+    );
+    let row: Vec<&str> = lines[2].split_whitespace().collect();
+    assert_eq!(row[..3], ["long-lived", "flows", "2"], "{text}");
+    let number = |at: usize| row[at].parse::<f64>().unwrap();
+    // Two flows fill 10 Gbps but for headers, in about equal parts.
+    let (all, fairness) = (number(3), number(7));
+    assert!((9_000.0..9_800.0).contains(&all), "{text}");
+    assert!(fairness > 0.9, "{text}");
+    // No table of completion times that none has.
+    assert!(!text.contains("flow completion time"), "{text}");
 }

@@ -1,5 +1,6 @@
 //! Live runs, as far as they can be seen from outside.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command as Process, Output, Stdio};
 use std::thread;
@@ -9,6 +10,7 @@ use nix::sys::signal::{SIGTERM, kill};
 use nix::unistd::Pid;
 use shallows_results::RunRecord;
 use shallows_results::ports::LinkRole;
+use shallows_results::series::Values;
 use shallows_results::summary::World;
 use shallows_testing::{alone, missing_program, skip, skipped};
 use tempfile::TempDir;
@@ -249,6 +251,7 @@ fn a_scenario_runs_live() {
             "--set",
             "transport.ecn=classic",
         ])
+        .args(["--set", PROBES])
         .args(["--set", "live.probes=[{from=0, to=1, every=\"100us\"}]"])
         .args(["--set", "live.commands=[{host=2, run=\"echo at {h2}\"}]"]);
     let output = run.output().unwrap();
@@ -275,11 +278,13 @@ fn a_scenario_runs_live() {
     one_reader_opens_both_worlds(&directory);
 }
 
-/// The live run in `out/tiny` has the tables of a simulated one: the same columns, and ports with
-/// the same names and roles.
+/// Probes that both worlds have.
+const PROBES: &str = r#"probes={queues={links="all",interval="20us"},throughput={links="*->h1",interval="20us"},goodput={interval="20us"}}"#;
+
+/// The live run in `out/tiny` has the tables of a simulated one: the same columns, ports with the
+/// same names and roles, and samples of the same ports.
 fn one_reader_opens_both_worlds(directory: &TempDir) {
-    let probes = "probes={queues={links=\"all\",interval=\"20us\"},goodput={interval=\"20us\"}}";
-    let simulate = ["run", "tiny.toml", "--out", "simulated", "--set", probes];
+    let simulate = ["run", "tiny.toml", "--out", "simulated", "--set", PROBES];
     shallows(directory).args(simulate).assert().success();
     let open = |name: &str| RunRecord::open(&directory.path().join(name)).unwrap();
     let (live, simulated) = (open("out/tiny"), open("simulated"));
@@ -292,7 +297,17 @@ fn one_reader_opens_both_worlds(directory: &TempDir) {
         ports.map(|port| (port.name.clone(), port.role)).collect()
     };
     assert_eq!(ports(&live), ports(&simulated));
-    for name in ["queues", "goodput"] {
+    let sampled = |record: &RunRecord, name: &str| -> BTreeSet<i64> {
+        let table = record.table(name).unwrap().expect("both have it");
+        match table.column("port") {
+            Some(Values::Integers(ports)) => ports.iter().copied().collect(),
+            other => panic!("{name}: {other:?}"),
+        }
+    };
+    for name in ["queues", "throughput"] {
+        assert_eq!(sampled(&live, name), sampled(&simulated, name), "{name}");
+    }
+    for name in ["queues", "throughput", "goodput"] {
         let columns = |record: &RunRecord| -> Vec<String> {
             let table = record.table(name).unwrap().expect("both have it");
             assert!(table.rows() > 0, "{name}");

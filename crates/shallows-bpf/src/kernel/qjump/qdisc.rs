@@ -106,7 +106,7 @@ pub(super) fn choose(
     if choice == QueueChoice::Install || holds || is_ours {
         let name = root.map_or("noqueue", |root| &root.kind);
         if root.is_some_and(|root| root.handle != "0:") && !is_ours {
-            let problem = "somebody has set it, so it is not replaced; delete it first";
+            let problem = "it was configured by hand, so it is not replaced; delete it first";
             return Err(refused(name, problem));
         }
         return Ok(Service {

@@ -3,13 +3,68 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    Admission, AutomaticLevels, Excess, Level, Limiter, LimiterConfig, LimiterError, MAX_LEVELS,
-    Scope,
+    Admission, AutomaticConfig, AutomaticLevels, Excess, Level, Limiter, LimiterConfig,
+    LimiterError, MAX_LEVELS, Scope,
 };
+use crate::host::GateError;
 use crate::host::gate::{Gate, Refusal, Release, Verdict};
 use crate::packet::Packet;
 use crate::units::{Bytes, Time};
+
+/// The gate of one host: its limits, and the choices that are the host's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct QjumpGateConfig {
+    /// The limits; a packet's level is its DSCP field.
+    pub limits: LimiterConfig,
+    /// Scope of a level's limit; with [`Scope::Flow`] the excess is dropped, and a flow's first
+    /// packet begins its epochs.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Start of the first epoch.
+    #[serde(default)]
+    pub start: Time,
+    /// Bytes that may wait at each level; unlimited if not given.
+    #[serde(default)]
+    pub hold_limit: Option<Bytes>,
+    /// Choice of levels, if the DSCP field is the number of an application.
+    #[serde(default)]
+    pub automatic: Option<AutomaticConfig>,
+}
+
+impl QjumpGateConfig {
+    /// A host's gate with these limits from time zero on.
+    pub fn new(limits: LimiterConfig) -> Self {
+        Self {
+            limits,
+            scope: Scope::Host,
+            start: Time::ZERO,
+            hold_limit: None,
+            automatic: None,
+        }
+    }
+
+    /// Builds the gate.
+    ///
+    /// # Errors
+    /// If its limits are not [valid](LimiterConfig::validate) or levels cannot be chosen by them.
+    pub fn build<P: Packet>(&self) -> Result<QjumpGate<P>, GateError> {
+        if self.scope == Scope::Flow {
+            return Ok(QjumpGate::per_flow(&self.limits)?);
+        }
+        let gate = QjumpGate::new(&self.limits, self.start, self.hold_limit)?;
+        Ok(match &self.automatic {
+            Some(automatic) => {
+                let levels = automatic.build(&self.limits, self.hold_limit)?;
+                gate.with_automatic_levels(levels)
+            }
+            None => gate,
+        })
+    }
+}
 
 /// A host's limiter between its transport and its NIC; a packet's level is its DSCP field.
 ///
@@ -40,7 +95,7 @@ struct Automatic {
 #[derive(Clone, Copy, Debug)]
 struct HeldPacket<P> {
     packet: P,
-    to: u32,
+    to: Option<u32>,
     /// Number of the application, where levels are automatic.
     application: u8,
 }
@@ -183,7 +238,7 @@ impl<P: Packet> Gate<P> for QjumpGate<P> {
         }
     }
 
-    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
+    fn offer(&mut self, now: Time, packet: P, to: Option<u32>) -> Verdict {
         let Some(level) = Level::new(packet.dscp()) else {
             return Verdict::Drop(Refusal::NeverFits);
         };
@@ -283,7 +338,7 @@ mod tests {
         loop {
             match gate.release(Time::from_us(at)) {
                 Release::Packet { packet, to } => {
-                    assert_eq!(to, 7);
+                    assert_eq!(to, Some(7));
                     tags.push(packet.tag);
                 }
                 other => return (tags, other),
@@ -294,7 +349,7 @@ mod tests {
     #[test]
     fn the_excess_waits_in_the_order_of_its_level() {
         let mut gate = gate(Excess::Hold, None);
-        let offer = |gate: &mut QjumpGate<_>, packet| gate.offer(Time::from_us(2), packet, 7);
+        let offer = |gate: &mut QjumpGate<_>, packet| gate.offer(Time::from_us(2), packet, Some(7));
         assert_eq!(offer(&mut gate, packet(0, 1500, 0)), Verdict::Pass);
         assert_eq!(offer(&mut gate, packet(0, 1500, 1)), Verdict::Pass);
         assert_eq!(offer(&mut gate, packet(0, 1500, 2)), Verdict::Held);
@@ -322,7 +377,7 @@ mod tests {
         let mut gate = QjumpGate::new(&config, Time::ZERO, None).unwrap();
         // 256 B and 38 B of Ethernet; then the smallest frame; then nothing.
         let sizes = [256, 40, 1];
-        let verdicts = sizes.map(|size| gate.offer(Time::ZERO, packet(0, size, 0), 7));
+        let verdicts = sizes.map(|size| gate.offer(Time::ZERO, packet(0, size, 0), Some(7)));
         let over = Verdict::Drop(Refusal::OverLimit);
         assert_eq!(verdicts, [Verdict::Pass, Verdict::Pass, over]);
     }
@@ -331,18 +386,18 @@ mod tests {
     fn drops_have_a_reason() {
         let now = Time::ZERO;
         let mut strict = gate(Excess::Drop, None);
-        assert_eq!(strict.offer(now, packet(1, 256, 0), 7), Verdict::Pass);
+        assert_eq!(strict.offer(now, packet(1, 256, 0), Some(7)), Verdict::Pass);
         let over = Verdict::Drop(Refusal::OverLimit);
-        assert_eq!(strict.offer(now, packet(1, 256, 1), 7), over);
+        assert_eq!(strict.offer(now, packet(1, 256, 1), Some(7)), over);
         let never = Verdict::Drop(Refusal::NeverFits);
-        assert_eq!(strict.offer(now, packet(1, 257, 2), 7), never);
+        assert_eq!(strict.offer(now, packet(1, 257, 2), Some(7)), never);
         assert_eq!(
-            strict.offer(now, packet(2, 40, 3), 7),
+            strict.offer(now, packet(2, 40, 3), Some(7)),
             never,
             "no such level"
         );
         assert_eq!(
-            strict.offer(now, packet(9, 40, 4), 7),
+            strict.offer(now, packet(9, 40, 4), Some(7)),
             never,
             "nor can there be"
         );
@@ -361,7 +416,7 @@ mod tests {
                 flow,
                 ..packet(0, 1500, 0)
             };
-            gate.offer(Time::from_us(us), packet, 7)
+            gate.offer(Time::from_us(us), packet, Some(7))
         };
         let over = Verdict::Drop(Refusal::OverLimit);
         assert_eq!([offer(3, 1), offer(4, 1)], [Verdict::Pass; 2]);
@@ -378,7 +433,7 @@ mod tests {
         let mut gate = gate(Excess::Hold, Some(3000));
         for tag in 0..4 {
             assert!(gate.has_room(&packet(0, 1500, tag)));
-            let verdict = gate.offer(now, packet(0, 1500, tag), 7);
+            let verdict = gate.offer(now, packet(0, 1500, tag), Some(7));
             assert_eq!(
                 verdict,
                 [Verdict::Pass, Verdict::Held][usize::from(tag > 1)]
@@ -387,10 +442,10 @@ mod tests {
         assert!(!gate.has_room(&packet(0, 40, 4)));
         assert!(gate.has_room(&packet(1, 40, 4)), "another level");
         let full = Verdict::Drop(Refusal::Full);
-        assert_eq!(gate.offer(now, packet(0, 40, 4), 7), full);
+        assert_eq!(gate.offer(now, packet(0, 40, 4), Some(7)), full);
         // Larger than the level may ever send: waiting would block those behind it for good.
         let never = Verdict::Drop(Refusal::NeverFits);
-        assert_eq!(gate.offer(now, packet(0, 3001, 5), 7), never);
+        assert_eq!(gate.offer(now, packet(0, 3001, 5), Some(7)), never);
         assert_eq!(released(&mut gate, 10), (vec![2, 3], Release::Idle));
         assert!(gate.has_room(&packet(0, 1500, 6)));
     }

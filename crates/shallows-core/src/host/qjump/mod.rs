@@ -58,7 +58,7 @@ pub use automatic::{
     ApplicationLevel, Assignment, AutomaticConfig, AutomaticError, AutomaticLevels,
     ControlConnections,
 };
-pub use gate::QjumpGate;
+pub use gate::{QjumpGate, QjumpGateConfig};
 pub use limiter::{
     Admission, EpochClock, Excess, Level, LevelCounters, Limiter, LimiterConfig, LimiterError,
     MAX_LEVELS, Scope,

@@ -13,6 +13,8 @@
 //! | delay-based DCTCP | [`delay_dctcp`] | fraction of late bytes |
 //! | EAR | [`ear`] | fraction of marked or late bytes |
 //! | pFabric's minimal transport | [`pfabric`] | timeouts |
+//!
+//! Schemes that set a rate instead of a window are in [`roce`](crate::transport::roce).
 
 pub mod cubic;
 pub mod dctcp;
@@ -33,6 +35,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{ConfigError, EcnEcho};
 use crate::registry::open::{self, OpenEnum};
 use crate::registry::{Custom, MakeController, Parameters};
+use crate::transport::roce::dcqcn::DcqcnConfig;
+use crate::transport::roce::timely::TimelyConfig;
 use crate::units::Time;
 pub use cubic::CubicConfig;
 use dctcp::Dctcp;
@@ -172,6 +176,10 @@ pub enum ControllerConfig {
     Ear(DelayDctcpConfig),
     /// See [`pfabric`].
     Pfabric(PfabricConfig),
+    /// RoCE instead of TCP: see [`dcqcn`](crate::transport::roce::dcqcn).
+    Dcqcn(DcqcnConfig),
+    /// RoCE instead of TCP: see [`timely`](crate::transport::roce::timely).
+    Timely(TimelyConfig),
     /// A controller of another crate.
     #[serde(skip)]
     Custom(Custom<MakeController>),
@@ -227,7 +235,13 @@ impl ControllerConfig {
     /// The echo that the controller is made for.
     pub fn native_echo(&self) -> EcnEcho {
         match self {
-            Self::Reno {} | Self::Cubic(_) | Self::DelayDctcp(_) | Self::Pfabric(_) => EcnEcho::Off,
+            // The receivers of DCQCN notify instead of an echo.
+            Self::Reno {}
+            | Self::Cubic(_)
+            | Self::DelayDctcp(_)
+            | Self::Pfabric(_)
+            | Self::Dcqcn(_)
+            | Self::Timely(_) => EcnEcho::Off,
             Self::EcnStar {} => EcnEcho::Classic,
             Self::Dctcp(_) | Self::Ear(_) => EcnEcho::Precise,
             Self::Custom(custom) => custom
@@ -257,6 +271,8 @@ impl ControllerConfig {
             Self::DelayDctcp(config) => config.validate(),
             Self::Ear(config) => config.validate().and(need_precise("ear")),
             Self::Pfabric(config) => config.validate(),
+            Self::Dcqcn(config) => config.validate(),
+            Self::Timely(config) => config.validate(),
             Self::Custom(custom) => {
                 let Some(maker) = &custom.maker else {
                     return Err(custom
@@ -311,6 +327,9 @@ impl Controller {
             }
             ControllerConfig::Pfabric(config) => {
                 Self::Pfabric(pfabric::Pfabric::new(*config, window))
+            }
+            ControllerConfig::Dcqcn(_) | ControllerConfig::Timely(_) => {
+                unreachable!("transport::Sender makes no TCP of paced controllers")
             }
             ControllerConfig::Custom(custom) => {
                 let maker = custom

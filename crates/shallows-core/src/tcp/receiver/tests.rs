@@ -39,6 +39,7 @@ fn an_ack_tells_when_its_segment_was_sent_and_how_long_it_took() {
     assert_eq!(
         acks,
         [Ack {
+            kind: AckKind::Ack,
             ack: 1_000,
             echo: Time::from_us(100),
             one_way_delay: Time::from_us(50),

@@ -1,4 +1,4 @@
-use super::super::SackBlocks;
+use super::super::{AckKind, SackBlocks};
 use super::*;
 
 const SEGMENT: u64 = 1_000;
@@ -34,6 +34,7 @@ fn ack(number: u64, sacked: &[(u64, u64)]) -> Ack {
         sack.push(number * SEGMENT, (start * SEGMENT, end * SEGMENT));
     }
     Ack {
+        kind: AckKind::Ack,
         ack: number * SEGMENT,
         echo: Time::ZERO,
         one_way_delay: Time::ZERO,

@@ -6,8 +6,12 @@ use crate::packet::Packet;
 use crate::units::{Bytes, Rate, Time};
 
 impl<P: Packet> Gate<P> for Coordinator<P> {
-    fn offer(&mut self, now: Time, packet: P, to: u32) -> Verdict {
+    fn offer(&mut self, now: Time, packet: P, to: Option<u32>) -> Verdict {
         self.note_time(now);
+        let Some(to) = to else {
+            self.counters.unknown += 1;
+            return Verdict::Pass;
+        };
         let queue = self.queues.of(now, to);
         let coordinated = self.standing == Standing::Coordinated;
         let is_free = !coordinated || self.queues.is_free(queue, now);
@@ -95,7 +99,10 @@ impl<P: Packet> Coordinator<P> {
         if self.queues.is_empty(queue) {
             self.note_queue(now, queue);
         }
-        Release::Packet { packet, to }
+        Release::Packet {
+            packet,
+            to: Some(to),
+        }
     }
 
     /// The next held packet leaves after this one, which is sent to the destination of `queue`.

@@ -134,6 +134,8 @@ pub struct CoordinatorCounters {
     pub over_budget: u64,
     /// Packets that found their queue full.
     pub full: u64,
+    /// Packets that passed because their destination is unknown.
+    pub unknown: u64,
     /// Slots received in time.
     pub slots: u64,
     /// Slots that had ended before they arrived.

@@ -106,7 +106,7 @@ impl Host {
             flow: u64::from(to),
             ..Descriptor::default()
         };
-        self.coordinator.offer(now, packet, to)
+        self.coordinator.offer(now, packet, Some(to))
     }
 
     /// Departures from `now` on, with their times.
@@ -114,7 +114,7 @@ impl Host {
         let mut left = Vec::new();
         loop {
             match self.coordinator.release(now) {
-                Release::Packet { to, .. } => left.push((now, to)),
+                Release::Packet { to, .. } => left.extend(to.map(|to| (now, to))),
                 Release::At(time) => now = time,
                 Release::Idle => return left,
             }
@@ -153,7 +153,7 @@ fn virtual_machines_share_the_slot_of_their_host() {
             machines: (machine, 9),
             ..Descriptor::default()
         };
-        assert_eq!(host.coordinator.offer(us(1), packet, 4), verdict);
+        assert_eq!(host.coordinator.offer(us(1), packet, Some(4)), verdict);
     };
     for _ in 0..100 {
         offer(1, Verdict::Held);
@@ -244,7 +244,7 @@ fn small_packets_over_the_budget_wait_and_pings_pass() {
             flow,
             ..Descriptor::default()
         };
-        host.coordinator.offer(now, packet, 4)
+        host.coordinator.offer(now, packet, Some(4))
     };
     // 64 KiB for six hosts are 10,922 B for each, or 130 packets.
     let verdicts: Vec<_> = (0..1000).map(|_| offer(us(1), 1)).collect();
@@ -278,7 +278,7 @@ fn the_level_above_passes_what_waits() {
         } else {
             Verdict::Held
         };
-        assert_eq!(host.coordinator.offer(us(2), packet, 4), verdict);
+        assert_eq!(host.coordinator.offer(us(2), packet, Some(4)), verdict);
     }
 }
 
@@ -297,7 +297,7 @@ fn acks_of_what_arrives_pass() {
             flow,
             ..Descriptor::default()
         };
-        host.coordinator.offer(us(2), packet, 4)
+        host.coordinator.offer(us(2), packet, Some(4))
     };
     while ack(&mut host, 8) == Verdict::Pass {}
     for flow in 10..1000 {

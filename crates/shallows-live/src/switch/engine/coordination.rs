@@ -1,18 +1,17 @@
-//! XCo's local coordinators: what holds frames back before a link, by destination.
+//! XCo's local coordinators before links: the hosts that frames are for, and messages.
 
 use std::sync::Arc;
 
-use shallows_core::control::Agent as _;
-use shallows_core::host::gate::{Gate as _, Refusal, Release, Verdict};
+use shallows_core::host::stack::HostStack;
 use shallows_core::packet::Packet as _;
 use shallows_core::units::Time;
 use shallows_core::xco::coordinator::Coordinator;
 use shallows_core::xco::message::Station;
 
-use super::{Engine, Event, left_host};
+use super::Engine;
 use crate::frame::{Frame, Header, Mac, Network};
-use crate::switch::Destinations;
 use crate::switch::snapshot::CoordinatorSnapshot;
+use crate::switch::{Destinations, Level};
 use crate::xco::cluster::Cluster;
 
 /// A message of a coordinator that the driver has to send.
@@ -26,21 +25,25 @@ pub(in crate::switch) struct Outgoing {
     pub(in crate::switch) message: Vec<u8>,
 }
 
-/// A coordinator before a link.
+/// The addresses of frames, as the coordinator of a host needs them.
 #[derive(Debug)]
-pub(super) struct LinkCoordinator {
-    coordinator: Coordinator<Frame>,
+pub(super) struct Addressing {
     host: u32,
-    link: usize,
+    level: Level,
     destinations: Arc<Destinations>,
-    /// Frames to or from this UDP port are control messages, which no permission is needed for.
+    /// Frames to or from this UDP port are control messages.
     control_port: Option<u16>,
-    /// The time at which the agenda has it asked again.
-    due: Option<Time>,
-    /// Frames that found their queue full.
-    pub(super) dropped: u64,
-    /// Frames to nobody that the fabric knows, which pass.
-    unknown: u64,
+}
+
+/// The destination of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Towards {
+    /// The frame carries a control message.
+    Controller,
+    /// Another host of the fabric.
+    Host(u32),
+    /// The host itself, or a station that the fabric does not know.
+    Unknown,
 }
 
 /// Offsets of a frame's destination and source.
@@ -52,58 +55,90 @@ fn station(bytes: &[u8], at: usize) -> Option<Station> {
     bytes.get(at..)?.first_chunk().copied().map(Station)
 }
 
-impl LinkCoordinator {
-    /// The host that a frame is for: by the place that was learned of its station, or by the file.
-    fn destination_of(&self, bytes: &[u8]) -> Option<u32> {
-        let learned = self.coordinator.place(station(bytes, DESTINATION)?);
-        learned.or_else(|| self.destinations.of(bytes))
+impl Addressing {
+    /// The destination of a frame that leaves the host: by the place that was learned of its
+    /// station, or by the file. Its source is a virtual machine here, which the coordinator learns.
+    pub(super) fn towards(&self, stack: &mut HostStack<Frame>, bytes: &[u8]) -> Towards {
+        if self
+            .control_port
+            .is_some_and(|port| is_control(bytes, port))
+        {
+            return Towards::Controller;
+        }
+        let source = station(bytes, SOURCE).filter(|of| !Mac(of.0).is_group());
+        let coordinator = stack.gate_mut::<Coordinator<Frame>>();
+        let learned = coordinator.and_then(|coordinator| {
+            if let Some(source) = source {
+                coordinator.note_station(source);
+            }
+            coordinator.place(station(bytes, DESTINATION)?)
+        });
+        let to = learned.or_else(|| self.destinations.of(bytes));
+        let other = to.filter(|to| *to != self.host);
+        other.map_or(Towards::Unknown, Towards::Host)
     }
 
-    /// The host that a frame is from.
-    fn source_of(&self, bytes: &[u8]) -> Option<u32> {
-        let learned = self.coordinator.place(station(bytes, SOURCE)?);
-        learned.or_else(|| self.destinations.source_of(bytes))
+    /// The other host that a frame is from, if it is known.
+    fn source_of(&self, stack: &HostStack<Frame>, bytes: &[u8]) -> Option<u32> {
+        let coordinator = stack.gate::<Coordinator<Frame>>();
+        let learned = coordinator.and_then(|of| of.place(station(bytes, SOURCE)?));
+        let from = learned.or_else(|| self.destinations.source_of(bytes));
+        from.filter(|from| *from != self.host)
     }
 }
 
 impl Engine {
-    /// Puts a coordinator before a link, and says its number.
+    /// Puts a coordinator before a link, behind the gates that are there, and says its number. A
+    /// second coordinator of a link gets the frames to hosts that the first does not know.
     pub(in crate::switch) fn coordinate(
         &mut self,
         link: usize,
-        (host, coordinator): (u32, Coordinator<Frame>),
+        (host, level, coordinator): (u32, Level, Coordinator<Frame>),
         destinations: Arc<Destinations>,
         control_port: Option<u16>,
     ) -> usize {
-        let number = self.coordinators.len();
-        self.links[link].coordinator = Some(number);
+        let first = self.stack_before(link);
+        let stack = match self.stacks[first].addressing {
+            None => first,
+            Some(_) => self.stack_behind(first),
+        };
         if let Some(device) = self.links[link].host {
-            self.links[device].receiver = Some(number);
+            self.links[device].receiver = Some(first);
         }
-        self.coordinators.push(LinkCoordinator {
-            coordinator,
+        let number = self.coordinators.len();
+        self.coordinators.push(stack);
+        let entry = &mut self.stacks[stack];
+        entry.addressing = Some(Addressing {
             host,
-            link,
+            level,
             destinations,
             control_port,
-            due: None,
-            dropped: 0,
-            unknown: 0,
         });
-        self.agenda
-            .push(std::cmp::Reverse((Time::ZERO, Event::Coordinator(number))));
+        let coordinator = Box::new(coordinator);
+        entry.stack.add_gate_agent(number as u32, coordinator);
+        let turn = entry.stack.start();
+        self.drive(Time::ZERO, stack, turn);
         number
     }
 
     /// Goes on with another file of the cluster, of which [`Cluster::changes`] has said that it can.
     pub(in crate::switch) fn take_over(&mut self, cluster: &Cluster) {
+        // A hierarchy takes no change over.
+        if cluster.hierarchy.is_some() {
+            return;
+        }
         // It was tried when the file was read.
         let Ok(destinations) = cluster.destinations() else {
             return;
         };
-        for entry in &mut self.coordinators {
-            entry.destinations = destinations.clone();
-            entry.coordinator.set_budget(cluster.budget());
+        for &number in &self.coordinators {
+            let entry = &mut self.stacks[number];
+            if let Some(addressing) = &mut entry.addressing {
+                addressing.destinations = destinations.clone();
+            }
+            if let Some(coordinator) = entry.stack.gate_mut::<Coordinator<Frame>>() {
+                coordinator.set_budget(cluster.whole().budget(cluster));
+            }
         }
     }
 
@@ -115,9 +150,10 @@ impl Engine {
         from: u32,
         message: &[u8],
     ) {
-        let coordinator = &mut self.coordinators[number].coordinator;
-        coordinator.handle(now, from, message);
-        self.tend(now, number);
+        let stack = self.coordinators[number];
+        let entry = &mut self.stacks[stack];
+        let turn = entry.stack.handle(now, from, number as u32, message);
+        self.drive(now, stack, turn);
     }
 
     /// The messages that coordinators have to send.
@@ -127,114 +163,41 @@ impl Engine {
 
     /// Lets all coordinators say good-bye, and send what they hold without permission.
     pub(in crate::switch) fn leave(&mut self, now: Time) {
-        for number in 0..self.coordinators.len() {
-            self.coordinators[number].coordinator.leave();
-            self.tend(now, number);
+        for index in 0..self.coordinators.len() {
+            let number = self.coordinators[index];
+            let stack = &mut self.stacks[number].stack;
+            if let Some(coordinator) = stack.gate_mut::<Coordinator<Frame>>() {
+                coordinator.leave();
+            }
+            let turn = stack.attend();
+            self.drive(now, number, turn);
         }
     }
 
-    /// Tells a coordinator of a frame that its host has received.
+    /// Tells a host's gates of a frame that the host has received.
     pub(super) fn note_received(&mut self, now: Time, number: usize, frame: &Frame) {
         let bytes = self.store.bytes(frame.slot, frame.length);
-        let entry = &mut self.coordinators[number];
-        if let Some(from) = entry.source_of(bytes).filter(|from| *from != entry.host) {
-            entry.coordinator.received(now, frame.size(), from);
-        }
-    }
-
-    /// Lets a frame pass the coordinator of its link, now or later.
-    pub(super) fn submit(&mut self, now: Time, link: usize, frame: Frame) {
-        let Some(number) = self.links[link].coordinator else {
-            return self.offer(now, link, frame);
-        };
-        let bytes = self.store.bytes(frame.slot, frame.length);
-        let entry = &mut self.coordinators[number];
-        if entry
-            .control_port
-            .is_some_and(|port| is_control(bytes, port))
-        {
-            return self.offer(now, link, frame);
-        }
-        // What leaves the host comes from a virtual machine of it.
-        let source = station(bytes, SOURCE).filter(|of| !Mac(of.0).is_group());
-        let is_news = source.is_some_and(|source| entry.coordinator.note_station(source));
-        let Some(to) = entry.destination_of(bytes).filter(|to| *to != entry.host) else {
-            entry.unknown += 1;
-            self.offer(now, link, frame);
-            if is_news {
-                self.tend(now, number);
+        let mut next = Some(number);
+        while let Some(number) = next {
+            let entry = &mut self.stacks[number];
+            let addressing = entry.addressing.as_ref();
+            if let Some(from) = addressing.and_then(|of| of.source_of(&entry.stack, bytes)) {
+                return entry.stack.received(now, frame.size(), from);
             }
-            return;
-        };
-        match entry.coordinator.offer(now, frame, to) {
-            Verdict::Pass => self.offer(now, link, frame),
-            Verdict::Drop(_) => {
-                entry.dropped += 1;
-                left_host(self.streams.as_ref(), self.links[link].host, &frame);
-                self.store.remove(frame.slot);
-            }
-            Verdict::Held => return self.tend(now, number),
-        }
-        if is_news {
-            self.tend(now, number);
-        }
-    }
-
-    /// Lets out what may leave, collects messages, and plans when to ask again.
-    pub(super) fn tend(&mut self, now: Time, number: usize) {
-        let due = &mut self.coordinators[number].due;
-        if due.is_some_and(|due| due <= now) {
-            *due = None;
-        }
-        let next = loop {
-            let entry = &mut self.coordinators[number];
-            let coordinator = &mut entry.coordinator;
-            let is_due = |of: &Coordinator<Frame>| of.timeout().is_some_and(|at| at <= now);
-            if is_due(coordinator) {
-                coordinator.handle_timeout(now);
-            }
-            let mut message = Vec::new();
-            while let Some(to) = coordinator.transmit(now, &mut message) {
-                self.outgoing.push(Outgoing {
-                    coordinator: number,
-                    to,
-                    message: std::mem::take(&mut message),
-                });
-            }
-            match coordinator.release(now) {
-                Release::Packet { packet, .. } => {
-                    let link = entry.link;
-                    self.offer(now, link, packet);
-                }
-                // What was released may be news, to be told at once.
-                Release::At(_) | Release::Idle if is_due(coordinator) => {}
-                Release::At(at) => break coordinator.timeout().map_or(at, |other| at.min(other)),
-                Release::Idle => break coordinator.timeout().unwrap_or(Time::MAX),
-            }
-        };
-        let due = &mut self.coordinators[number].due;
-        if due.is_none_or(|due| next < due) {
-            *due = Some(next);
-            self.agenda
-                .push(std::cmp::Reverse((next, Event::Coordinator(number))));
+            next = entry.next;
         }
     }
 
     /// Counters and permits of each coordinator.
     pub(in crate::switch) fn coordinators(&self, now: Time) -> Vec<CoordinatorSnapshot> {
-        let each = self.coordinators.iter();
-        each.map(|entry| {
-            CoordinatorSnapshot::new(entry.host, &entry.coordinator, entry.unknown, now)
+        let each = self.coordinators.iter().map(|&number| &self.stacks[number]);
+        each.filter_map(|entry| {
+            let addressing = entry.addressing.as_ref()?;
+            let coordinator = entry.stack.gate::<Coordinator<Frame>>()?;
+            let who = (addressing.host, addressing.level);
+            Some(CoordinatorSnapshot::new(who, coordinator, now))
         })
         .collect()
-    }
-
-    /// Frames that coordinators dropped.
-    pub(super) fn coordinator_drops(&self, reason: Refusal) -> u64 {
-        match reason {
-            Refusal::Full => self.coordinators.iter().map(|entry| entry.dropped).sum(),
-            Refusal::OverLimit | Refusal::NeverFits => 0,
-        }
     }
 }
 

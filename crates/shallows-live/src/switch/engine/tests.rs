@@ -1,14 +1,15 @@
 use std::sync::Arc;
 
+use shallows_core::host::HostGateConfig;
 use shallows_core::host::gate::Refusal;
-use shallows_core::host::qjump::{Excess, LimiterConfig};
+use shallows_core::host::qjump::{Excess, LimiterConfig, QjumpGateConfig, Scope};
 use shallows_core::packet::Ecn;
 use shallows_core::port::{BufferConfig, Framing};
 use shallows_core::units::{Bytes, Length};
 
 use super::*;
 use crate::switch::departures::Streams;
-use crate::switch::{Departures, GatePlan, PortPlan, TrunkPlan, UplinkPlan};
+use crate::switch::{Departures, PortPlan, TrunkPlan, UplinkPlan};
 
 const SLOT: usize = 1522;
 
@@ -86,7 +87,7 @@ fn an_uplink_and_delays_add_up() {
             rate: Rate::from_mbps(200),
             delay: Time::from_us(5),
             egress: fifo(),
-            gate: None,
+            gates: Vec::new(),
         });
     }
     let mut engine = Engine::new(&config, SLOT).unwrap();
@@ -196,12 +197,10 @@ fn a_gate_holds_a_hosts_frames_back_before_its_uplink() {
         rate: Rate::from_mbps(100),
         delay: Time::ZERO,
         egress: fifo(),
-        gate: Some(GatePlan {
-            limits,
-            start: Time::ZERO,
+        gates: vec![HostGateConfig::Qjump(QjumpGateConfig {
             hold_limit: Some(Bytes::new(4500)),
-            automatic: None,
-        }),
+            ..QjumpGateConfig::new(limits)
+        })],
     });
     let mut engine = Engine::new(&config, SLOT).unwrap();
     for _ in 0..6 {
@@ -219,6 +218,34 @@ fn a_gate_holds_a_hosts_frames_back_before_its_uplink() {
     assert_eq!(leaving(&mut engine, Time::from_ms(10)), expected);
     assert_eq!(engine.gate_drops()[2], (Refusal::Full, 1));
     assert_eq!(engine.frames(), 0);
+}
+
+/// Limits of each flow: the second frame of a flow exceeds them, the first of another does not.
+#[test]
+fn a_gate_may_limit_each_flow() {
+    let mut config = config(3, fifo());
+    let limits = LimiterConfig {
+        epoch: Time::from_ms(1),
+        levels: vec![Bytes::new(1500)],
+        ..LimiterConfig::default()
+    };
+    config.ports[0].uplink = Some(UplinkPlan {
+        rate: Rate::from_mbps(100),
+        delay: Time::ZERO,
+        egress: fifo(),
+        gates: vec![HostGateConfig::Qjump(QjumpGateConfig {
+            scope: Scope::Flow,
+            ..QjumpGateConfig::new(limits)
+        })],
+    });
+    let mut engine = Engine::new(&config, SLOT).unwrap();
+    for to in [1, 1, 2] {
+        arrive(&mut engine, Time::ZERO, 0, &frame(0, to));
+    }
+    let left = leaving(&mut engine, Time::from_ms(10));
+    let devices: Vec<usize> = left.iter().map(|(device, _)| *device).collect();
+    assert_eq!(devices, [1, 2]);
+    assert_eq!(engine.gate_drops()[0], (Refusal::OverLimit, 1));
 }
 
 /// A fragment of UDP to a port, 1500 bytes long; only the first has the port.
@@ -243,7 +270,7 @@ fn senders_of_streams_hear_what_has_left_their_host() {
         egress: PortConfig::fifo(BufferConfig::Shared {
             size: Length::Bytes(Bytes::new(4_500)),
         }),
-        gate: None,
+        gates: Vec::new(),
     });
     let mut engine = Engine::new(&config, SLOT).unwrap();
     let departures = Arc::new(Departures::new(3));

@@ -10,7 +10,7 @@ use shallows_core::units::{Bytes, Rate, Time};
 use super::super::database::ConfigDb;
 use super::super::names::phrase;
 use super::super::port::PortGroup;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::{BufferProfile, Threshold, WredProfile};
 use super::super::words;
 use super::{Context, Report, Rule, Severity, place_of};
@@ -33,7 +33,7 @@ pub(super) fn check(
                 "the speed of {} is not in the file, so that depths cannot be given as times",
                 phrase(&group.ports)
             );
-            let place = Place::row("PORT", group.ports[0].as_str());
+            let place = ConfigPlace::row("PORT", group.ports[0].as_str());
             let fix = "add the table PORT, or use --speed 25Gbps";
             report.add(Rule::NoSpeed, Severity::Note, place, says, fix);
         }
@@ -75,7 +75,7 @@ fn marked<'d>(group: &PortGroup<'d>) -> Vec<(Vec<u8>, &'d str, &'d WredProfile)>
 
 struct Subject<'d> {
     what: String,
-    place: Place,
+    place: ConfigPlace,
     name: &'d str,
 }
 
@@ -184,7 +184,7 @@ fn holds(
         return;
     };
     let max = profile.green.max.unwrap_or(min);
-    let place = Place::row("BUFFER_PROFILE", buffer_name);
+    let place = ConfigPlace::row("BUFFER_PROFILE", buffer_name);
     let says = |depth: &str, consequence: &str| {
         format!(
             "{what} can hold {} with {buffer_name} if no other queue is busy, and {name} {depth}: {consequence}",
@@ -206,7 +206,7 @@ fn holds(
     }
 }
 
-fn add_once(report: &mut Report, severity: Severity, place: Place, says: String, fix: &str) {
+fn add_once(report: &mut Report, severity: Severity, place: ConfigPlace, says: String, fix: &str) {
     if !report.0.iter().any(|finding| finding.says == says) {
         report.add(Rule::SmallBuffer, severity, place, says, fix);
     }
@@ -258,7 +258,7 @@ fn speeds(groups: &[PortGroup<'_>], context: &Context, report: &mut Report) {
         );
         let fix =
             "give each speed a profile of its own, with thresholds in proportion to the speed";
-        let place = Place::row("WRED_PROFILE", name);
+        let place = ConfigPlace::row("WRED_PROFILE", name);
         report.add(Rule::SeveralSpeeds, Severity::Warning, place, says, fix);
     }
 }

@@ -10,7 +10,7 @@ use shallows_core::units::{Rate, Time};
 
 use super::database::ConfigDb;
 use super::port::PortGroup;
-use super::read::Place;
+use super::read::ConfigPlace;
 
 /// Facts about the fabric besides the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub struct Finding {
     /// Its severity.
     pub severity: Severity,
     /// Its place.
-    pub place: Place,
+    pub place: ConfigPlace,
     /// The line of that, from 1.
     pub line: Option<usize>,
     /// The finding, in a sentence.
@@ -163,7 +163,7 @@ pub fn check(db: &ConfigDb, context: &Context) -> Vec<Finding> {
 struct Report(Vec<Finding>);
 
 impl Report {
-    fn add(&mut self, rule: Rule, severity: Severity, place: Place, says: String, fix: &str) {
+    fn add(&mut self, rule: Rule, severity: Severity, place: ConfigPlace, says: String, fix: &str) {
         self.0.push(Finding {
             rule,
             severity,
@@ -176,9 +176,9 @@ impl Report {
 }
 
 /// The row of a queue, or of its port where it has none.
-fn place_of(group: &PortGroup<'_>, queue: usize) -> Place {
+fn place_of(group: &PortGroup<'_>, queue: usize) -> ConfigPlace {
     match group.queues.get(queue).and_then(|view| view.row) {
-        Some(row) => Place::row("QUEUE", row),
-        None => Place::row("QUEUE", &format!("{}|{queue}", group.ports[0])),
+        Some(row) => ConfigPlace::row("QUEUE", row),
+        None => ConfigPlace::row("QUEUE", &format!("{}|{queue}", group.ports[0])),
     }
 }

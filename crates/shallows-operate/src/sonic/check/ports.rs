@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::names::phrase;
 use super::super::port::PortGroup;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::SchedulerKind;
 use super::super::words;
 use super::{Context, Report, Rule, Severity, place_of};
@@ -27,7 +27,7 @@ pub(super) fn check(groups: &[PortGroup<'_>], context: &Context, report: &mut Re
 /// Traffic without a queue.
 fn classifier(group: &PortGroup<'_>, report: &mut Report) {
     let ports = phrase(&group.ports);
-    let port = Place::row("PORT_QOS_MAP", group.ports[0].as_str());
+    let port = ConfigPlace::row("PORT_QOS_MAP", group.ports[0].as_str());
     let classes = &group.classes;
     if classes.dscp_map.is_none() {
         let says = format!("{ports} has no dscp_to_tc_map: packets of every DSCP join queue 0");
@@ -43,7 +43,7 @@ fn classifier(group: &PortGroup<'_>, report: &mut Report) {
             "DSCP {} of {ports} have a traffic class for which {map} has no queue",
             words::numbers(&lost)
         );
-        let place = Place::row("TC_TO_QUEUE_MAP", map);
+        let place = ConfigPlace::row("TC_TO_QUEUE_MAP", map);
         let fix = "add the class to the map";
         report.add(Rule::Unclassified, Severity::Warning, place, says, fix);
     }
@@ -112,7 +112,7 @@ fn weights(group: &PortGroup<'_>, report: &mut Report) {
             "{name} has weight {weight}, so that queues {} of {ports} {effect}",
             words::numbers(&queues)
         );
-        let place = Place::row("SCHEDULER", name).field("weight");
+        let place = ConfigPlace::row("SCHEDULER", name).field("weight");
         let fix = "set \"weight\" from 1 to 100";
         report.add(Rule::Weight, Severity::Error, place, says, fix);
     }

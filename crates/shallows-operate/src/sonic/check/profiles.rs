@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::database::ConfigDb;
 use super::super::names::phrase;
 use super::super::port::PortGroup;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::WredProfile;
 use super::super::words;
 use super::{Report, Rule, Severity};
@@ -15,14 +15,14 @@ const FULL_PACKET: u64 = 1_500;
 
 pub(super) fn check(db: &ConfigDb, groups: &[PortGroup<'_>], report: &mut Report) {
     for (name, profile) in &db.wred {
-        let place = Place::row("WRED_PROFILE", name);
+        let place = ConfigPlace::row("WRED_PROFILE", name);
         thresholds(name, profile, &place, report);
         switches(name, profile, &place, report);
         uses(db, name, profile, groups, report);
     }
 }
 
-fn thresholds(name: &str, profile: &WredProfile, place: &Place, report: &mut Report) {
+fn thresholds(name: &str, profile: &WredProfile, place: &ConfigPlace, report: &mut Report) {
     for (color, curve) in profile.curves() {
         let field = |end: &str| place.clone().field(&format!("{color}_{end}_threshold"));
         match (curve.min, curve.max) {
@@ -55,7 +55,7 @@ fn thresholds(name: &str, profile: &WredProfile, place: &Place, report: &mut Rep
 }
 
 /// Returns whether anything is marked at all, and what else happens to packets.
-fn switches(name: &str, profile: &WredProfile, place: &Place, report: &mut Report) {
+fn switches(name: &str, profile: &WredProfile, place: &ConfigPlace, report: &mut Report) {
     let has_thresholds = profile.green.min.is_some() || profile.green.max.is_some();
     if profile.ecn.green && has_thresholds && !profile.green.is_on() {
         let (says, field) = match profile.green.enable {
@@ -120,7 +120,7 @@ fn uses(
     groups: &[PortGroup<'_>],
     report: &mut Report,
 ) {
-    let place = Place::row("WRED_PROFILE", name);
+    let place = ConfigPlace::row("WRED_PROFILE", name);
     if !db
         .queues
         .iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::database::ConfigDb;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::{
     BufferPool, BufferProfile, PortQosMap, QueueRow, Scheduler, WredProfile,
 };
@@ -11,7 +11,7 @@ use super::{Report, Rule, Severity};
 
 pub(super) fn check(db: &ConfigDb, report: &mut Report) {
     for row in &db.queues {
-        let place = Place::row("QUEUE", &row.key);
+        let place = ConfigPlace::row("QUEUE", &row.key);
         let (scheduler, wred) = (row.scheduler.as_deref(), row.wred.as_deref());
         refer(
             &db.schedulers,
@@ -29,7 +29,7 @@ pub(super) fn check(db: &ConfigDb, report: &mut Report) {
         );
     }
     for row in &db.buffer_queues {
-        let place = Place::row("BUFFER_QUEUE", &row.key).field("profile");
+        let place = ConfigPlace::row("BUFFER_QUEUE", &row.key).field("profile");
         refer(
             &db.profiles,
             "BUFFER_PROFILE",
@@ -39,7 +39,7 @@ pub(super) fn check(db: &ConfigDb, report: &mut Report) {
         );
     }
     for (name, profile) in &db.profiles {
-        let place = Place::row("BUFFER_PROFILE", name).field("pool");
+        let place = ConfigPlace::row("BUFFER_PROFILE", name).field("pool");
         refer(
             &db.pools,
             "BUFFER_POOL",
@@ -52,7 +52,7 @@ pub(super) fn check(db: &ConfigDb, report: &mut Report) {
     let ports = db.port_maps.iter();
     let maps = ports.map(|(port, map)| (port.to_string(), map));
     for (port, map) in maps.chain([global]) {
-        let place = Place::row("PORT_QOS_MAP", &port);
+        let place = ConfigPlace::row("PORT_QOS_MAP", &port);
         let (dscp, queue) = (map.dscp_to_tc.as_deref(), map.tc_to_queue.as_deref());
         let scheduler = map.scheduler.as_deref();
         let at = |field: &str| place.clone().field(field);
@@ -96,7 +96,7 @@ fn refer<T>(
     rows: &BTreeMap<String, T>,
     table: &str,
     name: Option<&str>,
-    place: Place,
+    place: ConfigPlace,
     report: &mut Report,
 ) {
     let Some(name) = name.filter(|name| !rows.contains_key(*name)) else {
@@ -133,7 +133,7 @@ fn check_ports(db: &ConfigDb, report: &mut Report) {
         if let Some(port) = row.ports.iter().find(is_unknown).filter(|_| !is_elsewhere) {
             let says = format!("the table PORT has no port {port}, so this row has no effect");
             let fix = "correct the name, or remove the row";
-            let place = Place::row(table, &row.key);
+            let place = ConfigPlace::row(table, &row.key);
             report.add(Rule::DanglingReference, Severity::Error, place, says, fix);
         }
     }

@@ -7,7 +7,7 @@ use shallows_core::units::{Bytes, Length};
 
 use super::super::database::ConfigDb;
 use super::super::port::PortGroup;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::{BufferProfile, Threshold};
 use super::super::words;
 use super::{Notes, QUANTUM, per_index};
@@ -26,14 +26,14 @@ pub(super) fn import(
     let profiles: Vec<_> = profiles.collect();
     for (name, profile) in profiles.iter().flatten() {
         if profile.trims {
-            let place = Place::row("BUFFER_PROFILE", name).field("packet_discard_action");
+            let place = ConfigPlace::row("BUFFER_PROFILE", name).field("packet_discard_action");
             notes.add(
                 place,
                 "packets that find no room are dropped here, not trimmed",
             );
         }
     }
-    let place = Place::row("BUFFER_QUEUE", notes.port());
+    let place = ConfigPlace::row("BUFFER_QUEUE", notes.port());
     let thresholds: Vec<Threshold> = profiles
         .iter()
         .filter_map(|profile| profile.and_then(|(_, profile)| profile.threshold))
@@ -77,7 +77,7 @@ fn limit(name: &str, profile: &BufferProfile, notes: &mut Notes) -> u64 {
     let bytes = bytes.saturating_add(profile.reserved);
     if bytes < QUANTUM {
         let says = format!("{bytes} B hold no packet; the limit is {QUANTUM} B here");
-        notes.add(Place::row("BUFFER_PROFILE", name), says);
+        notes.add(ConfigPlace::row("BUFFER_PROFILE", name), says);
     }
     bytes.max(QUANTUM)
 }
@@ -112,7 +112,7 @@ fn dynamic(
             words::numbers(&others),
             f64::from(exponent).exp2()
         );
-        notes.add(Place::row("BUFFER_QUEUE", notes.port()), says);
+        notes.add(ConfigPlace::row("BUFFER_QUEUE", notes.port()), says);
     }
     let first = profiles.iter().flatten();
     let first = first
@@ -122,7 +122,7 @@ fn dynamic(
         return (BufferConfig::Unlimited, None);
     };
     if profile.reserved > 0 {
-        let place = Place::row("BUFFER_PROFILE", name).field("size");
+        let place = ConfigPlace::row("BUFFER_PROFILE", name).field("size");
         notes.add(place, "reserved memory has no equal");
     }
     let pool = profile.pool.as_deref().unwrap_or_default();
@@ -130,7 +130,7 @@ fn dynamic(
     let size = size.map(Bytes::new);
     let Some(size) = size.filter(|size| size.get() >= QUANTUM).or(given) else {
         let says = "the switch computes the size of this pool: give it with --pool 32MB; the buffer is \"unlimited\" here";
-        notes.add(Place::row("BUFFER_POOL", pool).field("size"), says);
+        notes.add(ConfigPlace::row("BUFFER_POOL", pool).field("size"), says);
         return (BufferConfig::Unlimited, None);
     };
     let alpha = f64::from(exponent).exp2();

@@ -4,7 +4,7 @@ use shallows_core::port::marker::{MarkerConfig, NotEct, RedConfig, SchemeConfig,
 use shallows_core::units::{Bytes, Length};
 
 use super::super::port::PortGroup;
-use super::super::read::Place;
+use super::super::read::ConfigPlace;
 use super::super::tables::WredProfile;
 use super::super::words;
 use super::{Notes, per_index};
@@ -50,7 +50,7 @@ pub(super) fn import(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> 
     if queues.iter().all(Option::is_none) {
         return MarkerConfig::default();
     }
-    let place = Place::table("WRED_PROFILE");
+    let place = ConfigPlace::table("WRED_PROFILE");
     notes.add(
         place,
         "marked at enqueue here; at enqueue or at dequeue in a chip",
@@ -66,7 +66,7 @@ pub(super) fn import(group: &PortGroup<'_>, order: &[u8], notes: &mut Notes) -> 
             "queues {} are not marked: their threshold is {NEVER} here, which nothing reaches",
             words::numbers(&unmarked)
         );
-        notes.add(Place::row("QUEUE", notes.port()), says);
+        notes.add(ConfigPlace::row("QUEUE", notes.port()), says);
     }
     MarkerConfig {
         scheme: scheme(&queues),
@@ -103,7 +103,7 @@ pub(in super::super) fn scheme(queues: &[Option<Marks>]) -> SchemeConfig {
 
 /// Notes the settings of a profile that have no equal.
 fn explain(name: &str, profile: &WredProfile, notes: &mut Notes) {
-    let place = Place::row("WRED_PROFILE", name);
+    let place = ConfigPlace::row("WRED_PROFILE", name);
     let green = profile.green;
     let depths = |curve: &super::super::tables::Curve| (curve.min, curve.max, curve.probability);
     for (color, curve) in &profile.curves()[1..] {

@@ -8,15 +8,18 @@ use shallows_core::units::{Rate, Time};
 use toml::ser::Error;
 use toml::{Table, Value};
 
-use super::Scale;
+use super::Slowdown;
 
 /// `of` as a value; none if it is an option without one.
-pub(super) fn value<T: Serialize + ?Sized>(scale: Scale, of: &T) -> Result<Option<Value>, Error> {
+pub(super) fn value<T: Serialize + ?Sized>(
+    scale: Slowdown,
+    of: &T,
+) -> Result<Option<Value>, Error> {
     of.serialize(Typed(scale))
 }
 
 #[derive(Clone, Copy)]
-struct Typed(Scale);
+struct Typed(Slowdown);
 
 /// Scales the quantity in `text`.
 fn quantity<Q: std::str::FromStr + ToString>(

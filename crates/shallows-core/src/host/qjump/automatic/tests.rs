@@ -178,7 +178,7 @@ fn packets_that_wait_follow_their_application() {
             ..Descriptor::default()
         };
         gate.label(at, &mut packet);
-        (gate.offer(at, packet, 7), packet.dscp)
+        (gate.offer(at, packet, Some(7)), packet.dscp)
     };
     for at in (0..=2000).step_by(20) {
         let level = if at < 2000 { 2 } else { 0 };
@@ -190,7 +190,11 @@ fn packets_that_wait_follow_their_application() {
     // Too large for the top level: those before it come along, and go first.
     assert_eq!(offer(now, 1500, 3), (Verdict::Held, 1));
     for tag in 1..=3 {
-        let Release::Packet { packet, to: 7 } = gate.release(now) else {
+        let Release::Packet {
+            packet,
+            to: Some(7),
+        } = gate.release(now)
+        else {
             panic!("packet {tag} may leave");
         };
         assert_eq!((packet.tag, packet.dscp), (tag, 1));

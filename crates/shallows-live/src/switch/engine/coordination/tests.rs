@@ -1,3 +1,4 @@
+use shallows_core::control::Agent as _;
 use shallows_core::port::{BufferConfig, Framing, PortConfig};
 use shallows_core::units::Rate;
 use shallows_core::xco::config::Protocol;
@@ -54,7 +55,7 @@ fn engine_with(
             rate: RATE,
             delay: Time::ZERO,
             egress: fifo.clone(),
-            gate: None,
+            gates: Vec::new(),
         });
         config.ports.push(port);
     }
@@ -74,7 +75,10 @@ fn engine_with(
         };
         let coordinator = Coordinator::new(config, key.host(host), Time::ZERO).unwrap();
         let link = engine.uplink(host as usize).unwrap();
-        let (who, how) = ((host, prepare(coordinator)), destinations.clone());
+        let (who, how) = (
+            (host, Level::Cluster, prepare(coordinator)),
+            destinations.clone(),
+        );
         assert_eq!(engine.coordinate(link, who, how, Some(4783)), host as usize);
     }
     engine

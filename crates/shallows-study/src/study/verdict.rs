@@ -3,7 +3,7 @@
 
 use shallows_results::report::Verdict;
 
-use super::spec::{At, ClaimSpec, Measure, Over, PaperValue};
+use super::claim::{At, ClaimConfig, Measure, Over, PaperValue};
 
 /// The difference from the paper's value that is still reproduced: a part of the effect, and no more
 /// than the same part of what the effect leaves.
@@ -43,7 +43,7 @@ impl Bounded {
         known.then(|| Self::exact(self.least - before.least))
     }
 
-    pub(super) fn is_exact(self) -> bool {
+    pub(crate) fn is_exact(self) -> bool {
         self.least == self.most
     }
 
@@ -115,7 +115,7 @@ impl Measure {
 }
 
 /// One value, or the least and the most where the claim is about all of them.
-pub(super) fn reduce(claim: &ClaimSpec, points: &[Bounded]) -> Vec<Bounded> {
+pub(super) fn reduce(claim: &ClaimConfig, points: &[Bounded]) -> Vec<Bounded> {
     let by = |choose: fn(f64, f64) -> f64| Bounded {
         least: points
             .iter()
@@ -151,7 +151,7 @@ pub(super) fn by_seed(points: &[Vec<Bounded>]) -> Vec<Vec<Bounded>> {
 
 /// The verdicts that the measurement allows, the best first: those of the mean over the seeds, of
 /// each seed alone, and of both ends of what is known only as a bound.
-pub(super) fn possible(claim: &ClaimSpec, points: &[Vec<Bounded>]) -> Vec<Verdict> {
+pub(super) fn possible(claim: &ClaimConfig, points: &[Vec<Bounded>]) -> Vec<Verdict> {
     let (low, high) = match claim.paper {
         PaperValue::About(value) | PaperValue::AtMost(value) | PaperValue::AtLeast(value) => {
             (value, value)
@@ -180,7 +180,7 @@ fn best_first(mut verdicts: Vec<Verdict>) -> Vec<Verdict> {
 /// The same where only values are known that have been reduced, and not the points behind them: a
 /// bound may or may not hold in their mean.
 #[cfg(test)]
-pub(super) fn possible_of_reduced(claim: &ClaimSpec, sets: &[Vec<f64>]) -> Vec<Verdict> {
+pub(crate) fn possible_of_reduced(claim: &ClaimConfig, sets: &[Vec<f64>]) -> Vec<Verdict> {
     let means = |values: &[f64]| match claim.at {
         At::X(_) | At::Only => [values[0]; 2],
         At::Over(_) => [f64::NEG_INFINITY, f64::INFINITY],
@@ -190,7 +190,7 @@ pub(super) fn possible_of_reduced(claim: &ClaimSpec, sets: &[Vec<f64>]) -> Vec<V
 }
 
 /// The verdict on exact values of all points.
-fn judge(claim: &ClaimSpec, points: &[f64]) -> Verdict {
+fn judge(claim: &ClaimConfig, points: &[f64]) -> Verdict {
     let exact: Vec<Bounded> = points.iter().map(|&value| Bounded::exact(value)).collect();
     let values: Vec<f64> = reduce(claim, &exact).iter().map(|of| of.least).collect();
     let mean = points.iter().sum::<f64>() / points.len() as f64;
@@ -198,7 +198,7 @@ fn judge(claim: &ClaimSpec, points: &[f64]) -> Verdict {
 }
 
 /// `mean` is that of all points.
-fn judge_reduced(claim: &ClaimSpec, values: &[f64], mean: f64) -> Verdict {
+fn judge_reduced(claim: &ClaimConfig, values: &[f64], mean: f64) -> Verdict {
     let neutral = claim.neutral.or(claim.measure.neutral());
     match claim.paper {
         PaperValue::AtMost(most) => bound(values, mean, neutral, |value| value - most),
@@ -233,7 +233,7 @@ fn bound(values: &[f64], mean: f64, neutral: Option<f64>, beyond: impl Fn(f64) -
 }
 
 /// Our values against the paper's least and most.
-fn effect(claim: &ClaimSpec, values: &[f64], [low, high]: [f64; 2]) -> Verdict {
+fn effect(claim: &ClaimConfig, values: &[f64], [low, high]: [f64; 2]) -> Verdict {
     let neutral = claim.neutral.or(claim.measure.neutral());
     let neutral = neutral.filter(|&neutral| neutral < low || neutral > high);
     let within = |tolerance: &dyn Fn(f64) -> f64| {
@@ -267,7 +267,7 @@ pub(super) mod tests {
     use super::*;
     use Verdict::{NotReproduced, Reproduced, SameDirection};
 
-    pub(in super::super) fn claim(paper: &str, rest: &str) -> ClaimSpec {
+    pub(in super::super) fn claim(paper: &str, rest: &str) -> ClaimConfig {
         let text = format!(
             "id = \"a\"\nquote = \"\"\nwhat = \"\"\nmetric = \"all.mean\"\nof = \"a\"\n\
              paper = {{ {paper} }}\n{rest}"

@@ -30,15 +30,21 @@ pub(crate) struct Axis {
     pub(crate) label: String,
     pub(crate) percent: bool,
     pub(crate) points: Vec<Point>,
+    /// Its settings as they are written, with `{x}` for values.
+    pub(crate) written: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
+    /// The name by which panels and claims refer to it.
+    pub(crate) id: String,
     pub(crate) label: String,
     /// Position on a numeric axis.
     pub(crate) number: Option<f64>,
     /// Settings, as `--set` takes them.
     pub(crate) set: Vec<String>,
+    /// The place at which it is written, for people.
+    pub(crate) place: String,
 }
 
 /// A problem of an axis, with its key.
@@ -56,21 +62,33 @@ fn wrong<T>(key: &'static str, problem: impl Into<String>) -> Result<T, AxisErro
 impl Axis {
     pub(crate) fn new(config: &AxisConfig) -> Result<Self, AxisError> {
         let keys: Vec<&String> = config.key.iter().chain(&config.keys).collect();
-        let mut of_points = config.point.iter().flat_map(|point| &point.set);
+        let of_points = config.point.iter().flat_map(|point| &point.set);
+        let of_values = config.set.iter().chain(config.each.iter().flatten());
         if keys.iter().any(|key| sets_seed(key)) {
             return wrong(if config.key.is_some() { "key" } else { "keys" }, SEED);
         }
-        if of_points.any(|assignment| sets_seed(assignment)) {
+        if of_points.clone().any(|assignment| sets_seed(assignment)) {
             return wrong("point", SEED);
         }
+        if of_values.clone().any(|assignment| sets_seed(assignment)) {
+            return wrong(if config.set.is_empty() { "each" } else { "set" }, SEED);
+        }
+        let has_settings = of_values.clone().next().is_some() || !config.each.is_empty();
         let mut points = match (&keys[..], &config.point[..]) {
+            ([], []) if has_settings => of_values_with_settings(config)?,
             ([], []) => return wrong("", "the axis has no key; write key and values, or points"),
+            (_, _) if has_settings => {
+                let problem = "set and each are for values without a key; keep one of them";
+                return wrong(if config.set.is_empty() { "each" } else { "set" }, problem);
+            }
             ([], points) => points
                 .iter()
                 .map(|point| Point {
+                    id: point.id.as_ref().unwrap_or(&point.label).clone(),
                     label: point.label.clone(),
                     number: None,
                     set: point.set.clone(),
+                    place: String::new(),
                 })
                 .collect(),
             (_, [_, ..]) => {
@@ -79,10 +97,13 @@ impl Axis {
             ([key], []) => of_key(key, config)?,
             (keys, []) => of_keys(keys, config)?,
         };
+        let of_keys = keys.iter().map(|key| format!("{key}={{x}}"));
+        let written = of_values.chain(of_points).cloned();
+        let written = of_keys.chain(written).collect();
         let name = match (&config.name, &keys[..]) {
             (Some(name), _) => name.clone(),
             (None, [key, ..]) => last_part(key).to_owned(),
-            (None, []) => return wrong("", "an axis of points needs a name"),
+            (None, []) => return wrong("", "an axis without a key needs a name"),
         };
         if RESERVED.contains(&&*name) {
             return wrong(
@@ -92,16 +113,12 @@ impl Axis {
         }
         let mut labels = BTreeSet::new();
         for point in &points {
-            if !labels.insert(&point.label) {
-                let problem = format!("{} is there twice", point.label);
-                return wrong(
-                    if config.point.is_empty() {
-                        "values"
-                    } else {
-                        "point"
-                    },
-                    problem,
-                );
+            for name in BTreeSet::from([&point.label, &point.id]) {
+                if !labels.insert(name) {
+                    let of_values = config.point.is_empty();
+                    let key = if of_values { "values" } else { "point" };
+                    return wrong(key, format!("{name} is there twice"));
+                }
             }
         }
         let unit = number(&mut points);
@@ -116,6 +133,7 @@ impl Axis {
             label,
             percent: config.percent,
             points,
+            written,
         })
     }
 
@@ -124,17 +142,34 @@ impl Axis {
         self.points.iter().all(|point| point.number.is_some())
     }
 
-    /// Position of a point in the figure.
-    pub(super) fn x(&self, point: usize) -> Option<f64> {
-        let scale = if self.percent { 100.0 } else { 1.0 };
-        // 0.7 is not exactly 70 hundredths.
-        let number = self.points[point].number?;
-        Some((number * scale * 1e9).round() / 1e9)
+    /// The numbers of its points, if they have some.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.points.iter().filter_map(|point| point.number)
     }
 
-    /// The point that is called so.
-    pub(super) fn find(&self, label: &str) -> Option<usize> {
-        self.points.iter().position(|point| point.label == label)
+    /// Position of a point in the figure.
+    pub(crate) fn x(&self, point: usize) -> Option<f64> {
+        Some(self.shown(self.points[point].number?))
+    }
+
+    /// A number of the axis as figures show it.
+    pub(crate) fn shown(&self, number: f64) -> f64 {
+        let scale = if self.percent { 100.0 } else { 1.0 };
+        // 0.7 is not exactly 70 hundredths.
+        (number * scale * 1e9).round() / 1e9
+    }
+
+    /// The point with this id, label or number.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        let by = |of: fn(&Point) -> &String| self.points.iter().position(|one| of(one) == name);
+        let named = by(|point| &point.id).or_else(|| by(|point| &point.label));
+        named.or_else(|| {
+            let number: f64 = name.parse().ok()?;
+            let points = self.points.iter();
+            points
+                .into_iter()
+                .position(|one| one.number == Some(number))
+        })
     }
 }
 
@@ -163,11 +198,39 @@ fn of_key(key: &str, config: &AxisConfig) -> Result<Vec<Point>, AxisError> {
         }
     };
     let points = values.iter().map(|value| Point {
+        id: shown(value),
         label: shown(value),
         number: None,
         set: vec![format!("{key}={value}")],
+        place: String::new(),
     });
     Ok(points.collect())
+}
+
+/// Values without a key: each has the settings of `set`, with itself in place of `{x}`, and its own
+/// of `each`.
+fn of_values_with_settings(config: &AxisConfig) -> Result<Vec<Point>, AxisError> {
+    let (each, values) = (&config.each, &config.values);
+    if values.is_empty() || config.range.is_some() {
+        return wrong("", "settings of values need values; write values = [1, 2]");
+    }
+    if !each.is_empty() && each.len() != values.len() {
+        let (entries, values) = (each.len(), values.len());
+        return wrong("each", format!("{entries} entries for {values} values"));
+    }
+    let point = |(index, value): (usize, &toml::Value)| {
+        let value = shown(value);
+        let own = each.get(index).into_iter().flatten();
+        let set = config.set.iter().chain(own);
+        Point {
+            id: value.clone(),
+            label: value.clone(),
+            number: None,
+            set: set.map(|setting| setting.replace("{x}", &value)).collect(),
+            place: String::new(),
+        }
+    };
+    Ok(values.iter().enumerate().map(point).collect())
 }
 
 fn of_keys(keys: &[&String], config: &AxisConfig) -> Result<Vec<Point>, AxisError> {
@@ -190,11 +253,13 @@ fn of_keys(keys: &[&String], config: &AxisConfig) -> Result<Vec<Point>, AxisErro
         let labels: Vec<String> = values.iter().map(shown).collect();
         let settings = keys.iter().zip(values);
         points.push(Point {
+            id: labels.join(", "),
             label: labels.join(", "),
             number: None,
             set: settings
                 .map(|(key, value)| format!("{key}={value}"))
                 .collect(),
+            place: String::new(),
         });
     }
     if points.is_empty() {

@@ -1,5 +1,7 @@
 //! The exchange between parts, explored by a model checker and worn down by real threads.
 
+mod meeting;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Debug;
@@ -169,12 +171,13 @@ mod explored {
 
     /// Threads whose every step a model checker schedules, with a [`Mutant`] by its number.
     #[derive(Debug)]
-    struct Checked<const MUTANT: usize>;
+    pub(super) struct Checked<const MUTANT: usize>;
 
-    const NONE: usize = 0;
+    pub(super) const NONE: usize = 0;
     const LATE_STOP: usize = 1;
-    const HASTY_SLEEP: usize = 2;
+    pub(super) const HASTY_SLEEP: usize = 2;
     const EARLY_CLOCK: usize = 3;
+    pub(super) const ONE_SET: usize = 4;
 
     impl<const MUTANT: usize> Platform for Checked<MUTANT> {
         type Word = shuttled::atomic::AtomicU64;
@@ -182,10 +185,12 @@ mod explored {
         type Thread = shuttle::thread::Thread;
 
         const SPINS: u32 = 1;
+        const LONG_SPINS: u32 = 1;
         const MUTANT: Option<Mutant> = match MUTANT {
             LATE_STOP => Some(Mutant::LateStop),
             HASTY_SLEEP => Some(Mutant::HastySleep),
             EARLY_CLOCK => Some(Mutant::EarlyClock),
+            ONE_SET => Some(Mutant::OneSet),
             _ => None,
         };
 
@@ -261,7 +266,10 @@ mod explored {
         assert_eq!(caught(players), alone);
     }
 
-    fn explore(scheduler: impl Scheduler + 'static, play: impl Fn() + Send + Sync + 'static) {
+    pub(super) fn explore(
+        scheduler: impl Scheduler + 'static,
+        play: impl Fn() + Send + Sync + 'static,
+    ) {
         let mut config = Config::new();
         config.silence_warnings = true;
         Runner::new(scheduler, config).run(play);
@@ -334,6 +342,7 @@ impl Platform for Interrupted {
     type Thread = thread::Thread;
 
     const SPINS: u32 = 2;
+    const LONG_SPINS: u32 = 2;
 
     fn current() -> thread::Thread {
         Std::current()
@@ -402,9 +411,8 @@ impl<T: Debug + Send> Lock<T> for SlowLock<T> {
     }
 }
 
-/// More threads than cores on one CPU, in many small pieces.
-#[test]
-fn threads_that_share_a_processor_come_to_an_end() {
+/// Leaves one CPU to the calling thread and those that it starts.
+fn share_a_processor() {
     #[cfg(target_os = "linux")]
     {
         use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -417,6 +425,12 @@ fn threads_that_share_a_processor_come_to_an_end() {
             .expect("the number is small");
         sched_setaffinity(this, &one).expect("fewer are always allowed");
     }
+}
+
+/// More threads than cores on one CPU, in many small pieces.
+#[test]
+fn threads_that_share_a_processor_come_to_an_end() {
+    share_a_processor();
     let count = 3 + 2 * thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut players = players(count, 50);
     let exchange = exchange::<Interrupted>(&players);

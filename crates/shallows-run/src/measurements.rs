@@ -18,7 +18,7 @@ const WARM_UP: f64 = 0.2;
 
 /// Series over the time of a run, which begins with its first flow's epoch.
 #[derive(Debug, Default)]
-pub struct Sights {
+pub struct Measurements {
     /// Bytes that have arrived, by service.
     pub goodput: Goodput,
     /// Bytes in the queues.
@@ -84,7 +84,7 @@ pub struct Rtt {
     pub p99_us: f64,
 }
 
-impl Sights {
+impl Measurements {
     /// Of a live run, whose switch has seen more than the flows.
     pub fn of(observed: &Observed, fabric: &Fabric) -> Self {
         let all = &observed.report.samples;
@@ -99,7 +99,9 @@ impl Sights {
                 bytes: all.bytes[before * width..].to_vec(),
                 packets: all.packets[before * width..].to_vec(),
                 sent: all.sent[before * width..].to_vec(),
+                sent_packets: all.sent_packets[before * width..].to_vec(),
                 thresholds: all.thresholds[before * width..].to_vec(),
+                lost: all.lost,
             },
             roles: roles(fabric),
             pings: observed.pings.clone(),

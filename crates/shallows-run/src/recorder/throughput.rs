@@ -1,0 +1,66 @@
+//! Bytes that queues put on the wire: `[probes] throughput`.
+
+use shallows_core::units::Time;
+use shallows_results::ResultsError;
+use shallows_results::probes::ThroughputSample;
+use shallows_sim::Simulation;
+
+use super::{Begun, Probe, Sampler, Table, TableDestination};
+use crate::plan::RunPlan;
+use crate::ports::sent_bytes;
+
+pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
+    let Some(sampled) = &plan.probes.throughput else {
+        return Ok(None);
+    };
+    let queues = |&link| plan.ports.config(&plan.fabric, link).queues;
+    let none = |link| vec![0; queues(link)];
+    Ok(Some(Box::new(Throughput {
+        plan,
+        sampler: Sampler::create(sampled, place)?,
+        sent: sampled.of.iter().map(none).collect(),
+    })))
+}
+
+#[derive(Debug)]
+struct Throughput<'a> {
+    plan: &'a RunPlan,
+    sampler: Sampler<'a, ThroughputSample>,
+    /// Bytes that the queues of the sampled ports had sent at the last sample.
+    sent: Vec<Vec<u64>>,
+}
+
+impl Probe for Throughput<'_> {
+    fn next_sample(&self) -> Option<Time> {
+        Some(self.sampler.ticks.next())
+    }
+
+    fn sample(&mut self, now: Time, simulation: &Simulation) -> Result<(), ResultsError> {
+        if !self.sampler.ticks.is_due(now) {
+            return Ok(());
+        }
+        let Sampler {
+            sampled, writer, ..
+        } = &mut self.sampler;
+        for (&port, before) in sampled.of.iter().zip(&mut self.sent) {
+            let config = self.plan.ports.config(&self.plan.fabric, port);
+            for (queue, before) in before.iter_mut().enumerate() {
+                let sent = sent_bytes(simulation.port(port), config, queue);
+                writer.write(&ThroughputSample {
+                    time: now,
+                    interval: sampled.interval,
+                    port,
+                    queue: queue as u32,
+                    bytes: sent - *before,
+                    rate: self.plan.fabric.link(port).rate,
+                })?;
+                *before = sent;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<Table, ResultsError> {
+        Table::of(self.sampler.writer)
+    }
+}
