@@ -91,6 +91,11 @@ def test_a_figure_of_a_paper(tmp_path):
     assert "verdict" in str(outcomes)
 
 
+def test_a_simulator_without_results_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="mq-ecn, ear, qjump"):
+        shallows.validate("ns-3", runs=1, out=tmp_path)
+
+
 def test_a_search(tmp_path):
     outcome = shallows.tune(
         "quickstart",

@@ -136,7 +136,7 @@ impl Simulator {
             .of(&flows)
             .zip(column)
             .filter_map(|(flow, theirs)| theirs.map(|_| flow));
-        Ok(Outcome::of(finished, &report, self.waited))
+        Ok(Outcome::of(finished, &report, self.timeout))
     }
 
     /// One run of ours.

@@ -13,8 +13,9 @@ pub struct Simulator {
     pub(super) scenario: &'static str,
     /// Draw of our paths, where theirs are not known.
     pub(super) paths: Paths,
-    /// A small flow that takes longer, in microseconds, has waited for a retransmission timeout.
-    pub(super) waited: f64,
+    /// A small flow that takes longer, in microseconds, has waited for a retransmission timeout;
+    /// none where queues alone can take as long.
+    pub(super) timeout: Option<f64>,
     /// The schemes.
     pub(super) references: &'static [Reference],
 }
@@ -61,7 +62,7 @@ const MQ_ECN: Simulator = Simulator {
     flows: include_str!("../../data/validation/mq-ecn/flows.csv"),
     scenario: "mq-ecn-as-simulated",
     paths: Paths::Same,
-    waited: 5_000.0,
+    timeout: Some(5_000.0),
     references: &[
         Reference {
             label: "Standard threshold",
@@ -92,7 +93,7 @@ const EAR: Simulator = Simulator {
     flows: include_str!("../../data/validation/ear/flows.csv"),
     scenario: "ear-as-simulated",
     paths: Paths::Drawn,
-    waited: 10_000.0,
+    timeout: Some(10_000.0),
     references: &[
         Reference {
             label: "ECN-based DCTCP",
@@ -124,7 +125,7 @@ const QJUMP: Simulator = Simulator {
     flows: include_str!("../../data/validation/qjump/flows.csv"),
     scenario: "qjump-as-simulated",
     paths: Paths::Drawn,
-    waited: 200.0,
+    timeout: None,
     references: &[
         Reference {
             label: "QJUMP",
