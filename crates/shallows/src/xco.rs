@@ -61,11 +61,14 @@ enum ControllerCommand {
         /// The file to make.
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
-        /// The host; without it a new key for a cluster is made.
-        #[arg(long, value_name = "NAME", requires = "config")]
+        /// The host; without it, and without a pod, a new key for a cluster is made.
+        #[arg(long, value_name = "NAME", requires = "config", group = "whose")]
         host: Option<String>,
-        /// The cluster of the host, whose key is the cluster's.
-        #[arg(long, value_name = "FILE", requires = "host")]
+        /// The pod of a hierarchy, for the key of its controllers.
+        #[arg(long, value_name = "NAME", requires = "config", group = "whose")]
+        pod: Option<String>,
+        /// The cluster of the host or pod, whose key is the cluster's.
+        #[arg(long, value_name = "FILE", requires = "whose")]
         config: Option<PathBuf>,
     },
 }
@@ -108,8 +111,18 @@ pub(crate) fn controller(args: &ControllerArgs) -> Result<(), Failure> {
             show::<ControllerSnapshot>("controller", *at, *json)
         }
         (Some(ControllerCommand::Reload { at }), _) => reload("controller", *at),
-        (Some(ControllerCommand::Key { out, host, config }), _) => {
-            make_key(out, host.as_deref().zip(config.as_deref()))
+        (
+            Some(ControllerCommand::Key {
+                out,
+                host,
+                pod,
+                config,
+            }),
+            _,
+        ) => {
+            let whose = host.as_deref().map(Whose::Host);
+            let whose = whose.or(pod.as_deref().map(Whose::Pod));
+            make_key(out, whose.zip(config.as_deref()))
         }
         (None, Some(path)) => run_controller(path, args.name.as_deref()),
         (None, None) => unreachable!("the command line asks for one of them"),
@@ -134,9 +147,12 @@ fn run_controller(path: &Path, name: Option<&str>) -> Result<(), Failure> {
         (None, _) => cluster.controller(""),
     };
     let place = place.map_err(|error| in_file(path, error))?;
-    let key = KeyFile::read(&key_file).and_then(|key| key.cluster(&key_file));
-    let key = key.map_err(|error| in_file(path, error))?;
     let plan = &cluster.controllers[place];
+    let key = KeyFile::read(&key_file).and_then(|key| match &plan.pod {
+        Some(pod) => key.pod(&key_file, pod),
+        None => key.cluster(&key_file),
+    });
+    let key = key.map_err(|error| in_file(path, error))?;
     let daemon = ControllerDaemon::open(&cluster, place, &key, incarnation());
     let daemon = daemon.map_err(anyhow::Error::from)?;
     let control = Control::default();
@@ -147,7 +163,7 @@ fn run_controller(path: &Path, name: Option<&str>) -> Result<(), Failure> {
     output::note(format!(
         "controller {} of {} hosts at {}; Ctrl-C ends it",
         plan.name,
-        cluster.hosts.len(),
+        cluster.domain_of_controller(place).size(),
         plan.address
     ));
     service::ready();
@@ -172,9 +188,15 @@ fn run_agent(path: &Path, name: Option<&str>) -> Result<(), Failure> {
     }
     // All but the devices, which are the machine's and not the file's.
     agent::config(&cluster, plan).map_err(|error| in_file(path, error))?;
-    let key = KeyFile::read(&key_file).and_then(|key| key.host(&key_file, &name));
-    let key = key.map_err(|error| in_file(path, error))?;
-    let switch = agent::open(&cluster, host, key, incarnation()).map_err(anyhow::Error::from)?;
+    let keys = KeyFile::read(&key_file).and_then(|key| {
+        let keys = key.host(&key_file, &name)?;
+        match cluster.hierarchy {
+            Some(_) => keys.with_pod(&key_file, &name),
+            None => Ok(keys),
+        }
+    });
+    let keys = keys.map_err(|error| in_file(path, error))?;
+    let switch = agent::open(&cluster, host, &keys, incarnation()).map_err(anyhow::Error::from)?;
     let (events, happened) = channel();
     let control = Control::with_events(events);
     reload_on_request(&control, path, &cluster, Reader::Agent(host))?;
@@ -260,18 +282,28 @@ fn in_file(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -
     Failure::File(anyhow::Error::from(error).context(format!("in {}", path.display())))
 }
 
-fn make_key(out: &Path, host: Option<(&str, &Path)>) -> Result<(), Failure> {
-    let key = match host {
+/// The owner of a key that is derived from the cluster's.
+#[derive(Clone, Copy, Debug)]
+enum Whose<'a> {
+    Host(&'a str),
+    Pod(&'a str),
+}
+
+fn make_key(out: &Path, whose: Option<(Whose<'_>, &Path)>) -> Result<(), Failure> {
+    let key = match whose {
         None => KeyFile::random().context("cannot make a random key")?,
-        Some((host, path)) => {
+        Some((whose, path)) => {
             let (cluster, key_file) = read(path).map_err(Failure::File)?;
-            let number = cluster.host(host).map_err(|error| in_file(path, error))?;
             let key = KeyFile::read(&key_file).and_then(|key| key.cluster(&key_file));
             let key = key.map_err(|error| in_file(path, error))?;
-            KeyFile::Host {
-                name: host.to_owned(),
-                key: cluster.host_key(&key, number).bytes(),
-            }
+            let derived = match whose {
+                Whose::Host(name) => {
+                    let host = cluster.host(name);
+                    host.map(|host| cluster.host_key_file(&key, host))
+                }
+                Whose::Pod(name) => cluster.pod_key_file(&key, name),
+            };
+            derived.map_err(|error| in_file(path, error))?
         }
     };
     Ok(key.write(out).map_err(anyhow::Error::from)?)

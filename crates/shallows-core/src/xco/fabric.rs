@@ -68,6 +68,15 @@ impl<R: Routes> Fabric<R> {
         })
     }
 
+    /// The same links and hosts with routes made of these.
+    pub fn with_routes<S: Routes>(self, make: impl FnOnce(R) -> S) -> Fabric<S> {
+        Fabric {
+            hosts: self.hosts,
+            links: self.links,
+            routes: make(self.routes),
+        }
+    }
+
     /// Takes a link out of the routes or puts it back.
     pub fn set_link(&mut self, link: u32, state: LinkState) {
         self.routes.set_link(link, state);

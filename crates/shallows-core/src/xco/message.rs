@@ -92,6 +92,16 @@ impl ClusterKey {
         self.derive(b"xco name", name.as_bytes())
     }
 
+    /// The key of the cluster that a pod is in a hierarchy.
+    pub fn named_pod(&self, name: &str) -> Self {
+        Self(self.derive(b"xco  pod", name.as_bytes()).0)
+    }
+
+    /// The key itself, to be stored where nobody else can read it.
+    pub fn bytes(&self) -> [u8; 16] {
+        Key(self.0).bytes()
+    }
+
     /// The key of messages between controllers.
     pub fn controllers(&self) -> Key {
         self.derive(b"xco ctrl", &0_u32.to_le_bytes())

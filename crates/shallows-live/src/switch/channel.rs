@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_core::xco::coordinator::Coordinator;
 
@@ -26,11 +27,37 @@ pub(crate) const LONGEST_MESSAGE: usize = 2048;
 /// An address that no agent has: what strangers say is refused and counted.
 pub(crate) const STRANGER: u32 = u32::MAX;
 
+/// A coordinator's part of a hierarchy of controllers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// There is no hierarchy.
+    #[default]
+    Cluster,
+    /// Pairs inside the host's pod.
+    Pod,
+    /// Pairs between pods.
+    Root,
+}
+
+impl Level {
+    /// Its name in status and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::Pod => "pod",
+            Self::Root => "root",
+        }
+    }
+}
+
 /// A coordinator, and how it speaks with its controllers.
 #[derive(Debug)]
 pub struct Coordination {
     /// The coordinator's host.
     pub host: u32,
+    /// Its part of a hierarchy.
+    pub level: Level,
     /// The coordinator. Its clock is that of the switch, which starts at zero.
     pub coordinator: Coordinator<Frame>,
     /// Its position.

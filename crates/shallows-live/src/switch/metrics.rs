@@ -215,6 +215,10 @@ fn queues(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     to.counters("dropped_packets", "Packets dropped", drops)
 }
 
+fn labels<'a>(name: &'a str, of: &CoordinatorSnapshot) -> Labels<'a> {
+    vec![("host", name), ("level", of.level.name())]
+}
+
 fn coordinators(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     if of.coordinators.is_empty() {
         return Ok(());
@@ -223,13 +227,13 @@ fn coordinators(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     let names: Vec<String> = of.iter().map(|each| each.host.to_string()).collect();
     let each = |value: fn(&CoordinatorSnapshot) -> u64| {
         let named = names.iter().zip(of);
-        named.map(move |(name, each)| (vec![("host", name.as_str())], value(each)))
+        named.map(move |(name, each)| (labels(name, each), value(each)))
     };
     let real = |(labels, value)| (labels, value as f64);
     let modes = names.iter().zip(of).flat_map(|(name, each)| {
         let modes = ["coordinated", "uncoordinated", "leaving"];
         modes.map(|mode| {
-            let labels = vec![("host", name.as_str()), ("mode", mode)];
+            let labels = [labels(name, each), vec![("mode", mode)]].concat();
             (labels, f64::from(u8::from(each.mode == mode)))
         })
     });
@@ -244,7 +248,7 @@ fn coordinators(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
             ("late", each.late_slots),
             ("returned", each.returned),
         ];
-        fates.map(|(fate, count)| (vec![("host", name.as_str()), ("fate", fate)], count))
+        fates.map(|(fate, count)| ([labels(name, each), vec![("fate", fate)]].concat(), count))
     });
     to.counters("xco_slots", "Slots received, and given back", slots)?;
     let passed = each(|each| each.small + each.unknown);
@@ -255,7 +259,7 @@ fn coordinators(to: &mut Family<'_>, of: &Snapshot) -> fmt::Result {
     let refused = names.iter().zip(of).flat_map(|(name, each)| {
         let reasons = each.refused.iter();
         reasons.map(move |(reason, count)| {
-            let labels = vec![("host", name.as_str()), ("reason", reason.as_str())];
+            let labels = [labels(name, each), vec![("reason", reason.as_str())]].concat();
             (labels, *count)
         })
     });

@@ -34,7 +34,7 @@ mod snapshot;
 
 pub use bridge::StationCounters;
 pub use buckets::Buckets;
-pub use channel::{Coordination, Position};
+pub use channel::{Coordination, Level, Position};
 pub(crate) use channel::{LONGEST_MESSAGE, STRANGER};
 pub use config::{
     Classify, FidelityConfig, Forwarding, PortPlan, STATIONS_PER_PORT, SampleConfig, SwitchConfig,

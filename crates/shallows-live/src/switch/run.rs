@@ -88,6 +88,7 @@ impl Switch {
     pub fn coordinate(&mut self, coordination: Coordination) -> Result<(), SwitchError> {
         let Coordination {
             host,
+            level,
             coordinator,
             position,
             destinations,
@@ -101,7 +102,7 @@ impl Switch {
         };
         let link = link.ok_or(SwitchError::NoLink(position))?;
         self.engine
-            .coordinate(link, (host, coordinator), destinations, control_port);
+            .coordinate(link, (host, level, coordinator), destinations, control_port);
         Ok(self.channels.add(socket, controllers)?)
     }
 

@@ -8,7 +8,7 @@ use shallows_core::xco::coordinator::Coordinator;
 use shallows_core::xco::message::{MessageCounters, Refused, Standing};
 
 use super::engine::{Engine, Link};
-use super::{Buckets, Fidelity, IngressCounters, Lateness, StationCounters, Verdict};
+use super::{Buckets, Fidelity, IngressCounters, Lateness, Level, StationCounters, Verdict};
 use crate::frame::Frame;
 
 /// All that a switch has counted, at one moment.
@@ -88,6 +88,9 @@ pub struct QueueSnapshot {
 pub struct CoordinatorSnapshot {
     /// Its host.
     pub host: u32,
+    /// Its part of a hierarchy, where hosts have numbers of their own.
+    #[serde(default)]
+    pub level: Level,
     /// Coordinated, uncoordinated or leaving.
     pub mode: String,
     /// The term of leadership that it follows.
@@ -125,11 +128,12 @@ pub struct CoordinatorSnapshot {
 }
 
 impl CoordinatorSnapshot {
-    pub(super) fn new(host: u32, of: &Coordinator<Frame>, now: Time) -> Self {
+    pub(super) fn new((host, level): (u32, Level), of: &Coordinator<Frame>, now: Time) -> Self {
         let counters = of.counters();
         let permits = of.permits(now);
         Self {
             host,
+            level,
             mode: standing_name(of.standing()).to_owned(),
             epoch: of.epoch().counter,
             leader: of.epoch().leader,
@@ -353,9 +357,14 @@ impl Display for CoordinatorSnapshot {
             returned,
             ..
         } = self;
+        let place = match self.level {
+            Level::Cluster => "",
+            Level::Pod => " of its pod",
+            Level::Root => " under the root",
+        };
         writeln!(
             f,
-            "host {host} is {mode}, term {epoch} of controller {leader}, {held} frames held"
+            "host {host}{place} is {mode}, term {epoch} of controller {leader}, {held} frames held"
         )?;
         for (to, rate) in &self.permits {
             writeln!(f, "  may send to host {to} at {}", Rate::from_bps(*rate))?;

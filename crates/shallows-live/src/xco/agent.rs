@@ -6,17 +6,18 @@
 //! ```
 //!
 //! Frames between devices of one host do not pass the coordinator. Control messages are datagrams
-//! of the machine itself: frames to the NIC's own address are left to it.
+//! of the machine itself: frames to the NIC's own address are left to it. In a hierarchy there are two
+//! coordinators before the NIC, one for the host's pod and one for all beyond.
 
 use std::net::UdpSocket;
 
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::{Bytes, Length, Rate, Time};
-use shallows_core::xco::message::Key;
 use thiserror::Error;
 
 use super::cluster::{Cluster, ClusterError, HostPlan};
 use super::controller::ControllerError;
+use super::key::HostKeys;
 use crate::switch::{
     Classify, Coordination, FidelityConfig, Forwarding, PortPlan, Position, STATIONS_PER_PORT,
     Switch, SwitchConfig, SwitchError,
@@ -54,25 +55,29 @@ pub enum AgentError {
 pub fn open(
     cluster: &Cluster,
     host: usize,
-    key: Key,
+    keys: &HostKeys,
     incarnation: u64,
 ) -> Result<Switch, AgentError> {
     let plan = &cluster.hosts[host];
     let mut switch = Switch::open(&config(cluster, plan)?)?;
     switch.keep_own(NIC)?;
-    let address = plan.address;
-    let failed = |error| ControllerError::Socket { address, error };
-    let socket = UdpSocket::bind(address).map_err(failed)?;
-    socket.set_nonblocking(true).map_err(failed)?;
-    switch.coordinate(Coordination {
-        host: host as u32,
-        coordinator: cluster.make_coordinator(host, key, incarnation, Time::ZERO)?,
-        position: Position::Egress(NIC),
-        destinations: cluster.destinations()?,
-        socket,
-        controllers: cluster.controller_addresses(),
-        control_port: None,
-    })?;
+    for domain in cluster.domains_of_host(host) {
+        let address = domain.host_address(plan);
+        let failed = |error| ControllerError::Socket { address, error };
+        let socket = UdpSocket::bind(address).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let key = keys.of(domain.level).clone();
+        switch.coordinate(Coordination {
+            host: domain.number(host).unwrap_or_default(),
+            level: domain.level,
+            coordinator: cluster.make_coordinator(&domain, host, key, incarnation, Time::ZERO)?,
+            position: Position::Egress(NIC),
+            destinations: domain.destinations(cluster)?,
+            socket,
+            controllers: domain.controller_addresses(cluster),
+            control_port: None,
+        })?;
+    }
     Ok(switch)
 }
 

@@ -1,6 +1,6 @@
 //! The file that controllers and agents of a cluster share.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +10,15 @@ use shallows_core::port::Framing;
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
 use shallows_core::xco::controller::{Controller, ControllerConfig, MOST_WEIGHT};
-use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig, SmallBudget};
-use shallows_core::xco::fabric::{Fabric, FabricError};
+use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
+use shallows_core::xco::fabric::FabricError;
+use shallows_core::xco::hierarchy::HierarchyError;
 use shallows_core::xco::message::{ClusterKey, Key};
 use shallows_model::Directives;
 use thiserror::Error;
 
 use super::Tree;
+use super::hierarchy::{ClusterHierarchy, Domain, Paths};
 use crate::frame::Frame;
 use crate::io::IoKind;
 use crate::switch::{Destinations, Wait};
@@ -82,6 +84,9 @@ pub struct Cluster {
     /// learned counts more than `stations`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_places: bool,
+    /// Controllers of pods under a root; those of pods have the key `pod`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hierarchy: Option<ClusterHierarchy>,
     /// Configuration of the agents' gates.
     #[serde(default)]
     pub gate: GateConfig,
@@ -107,6 +112,9 @@ pub struct ControllerPlan {
     pub name: String,
     /// UDP address of its messages.
     pub address: SocketAddr,
+    /// The pod that it schedules, in a hierarchy; the root has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
     /// Address that serves `/metrics` and `/status`, to everybody who reaches it.
     pub metrics: Option<SocketAddr>,
     /// Poll or sleep.
@@ -127,6 +135,12 @@ pub struct HostPlan {
     /// The switch that it is at, by any name.
     #[serde(default)]
     pub switch: String,
+    /// The pod that it belongs to, in a hierarchy; its switch unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// UDP address at which its agent takes messages of the pod's controllers, in a hierarchy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_address: Option<SocketAddr>,
     /// Factor of its slots' length, 1 to 16.
     #[serde(default = "one")]
     pub weight: u32,
@@ -176,7 +190,7 @@ pub struct ClusterTrunk {
 }
 
 /// The most hosts of a cluster.
-const MOST_HOSTS: u32 = 1_000_000;
+pub(super) const MOST_HOSTS: u32 = 1_000_000;
 
 fn default_slot() -> Time {
     ControllerConfig::default().slot
@@ -276,6 +290,29 @@ pub enum ClusterError {
     /// An agent needs devices.
     #[error("host {0} has no {1}, so that its agent has nothing to do")]
     NoDevice(String, &'static str),
+    /// A part of a hierarchy that is not there.
+    #[error(
+        "{0} has a pod, and the file no [hierarchy]: add one, or leave pod and pod-address out"
+    )]
+    NoHierarchy(String),
+    /// Keys that a hierarchy does not have.
+    #[error("{0} does not work with a [hierarchy]: leave one of them out")]
+    NotInHierarchy(&'static str),
+    /// A controller of nobody.
+    #[error("no host is in pod {0:?}, which has a controller: give hosts pod or switch = {0:?}")]
+    NoSuchPod(String),
+    /// Nobody decides inside a pod.
+    #[error("pod {0:?} has no controller: write [[controller]] with pod = {0:?}")]
+    NoPodController(String),
+    /// Nobody decides between pods.
+    #[error("the hierarchy has no root: write [[controller]] without a pod")]
+    NoRoot,
+    /// The pod's controllers cannot reach a host.
+    #[error("host {0} has no pod-address, where its agent takes messages of its pod's controllers")]
+    NoPodAddress(String),
+    /// Pods and their parts of links.
+    #[error(transparent)]
+    Hierarchy(#[from] HierarchyError),
     /// The settings as such.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -319,11 +356,14 @@ impl Cluster {
             }
         }
         self.tree()?;
+        self.check_hierarchy()?;
         self.destinations()?;
         // What the core refuses.
         let key = ClusterKey::new([0; 16]);
         self.make_controller(0, &key, 1, Time::ZERO)?;
-        self.make_coordinator(0, key.host(0), 1, Time::ZERO)?;
+        for domain in self.domains_of_host(0) {
+            self.make_coordinator(&domain, 0, key.host(0), 1, Time::ZERO)?;
+        }
         Ok(())
     }
 
@@ -331,6 +371,11 @@ impl Cluster {
         let controllers = self.controllers.iter().map(|of| (&of.name, of.address));
         let hosts = self.hosts.iter().map(|of| (&of.name, of.address));
         let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
+        for address in self.hosts.iter().filter_map(|of| of.pod_address) {
+            if !addresses.insert(address) {
+                return Err(ClusterError::TwiceTheAddress(address));
+            }
+        }
         for (name, address) in controllers.chain(hosts) {
             if !is_name(name) {
                 return Err(ClusterError::Name(name.clone()));
@@ -357,49 +402,14 @@ impl Cluster {
         place("host", name, names)
     }
 
-    /// The protocol's address of a controller. Hosts have their numbers as addresses, which end
-    /// before.
-    pub fn controller_address(&self, place: usize) -> u32 {
-        MOST_HOSTS + place as u32
-    }
-
     /// The key of a host, which is that of its name: places in the file can change.
     pub fn host_key(&self, key: &ClusterKey, host: usize) -> Key {
         key.named_host(&self.hosts[host].name)
     }
 
-    /// Controllers by the address that the protocol has for them.
-    pub fn controller_addresses(&self) -> Vec<(u32, SocketAddr)> {
-        let places = self.controllers.iter().enumerate();
-        places
-            .map(|(place, of)| (self.controller_address(place), of.address))
-            .collect()
-    }
-
-    /// Whom frames are for.
+    /// Whom frames are for, by the hosts' places in the file.
     pub fn destinations(&self) -> Result<Arc<Destinations>, ClusterError> {
-        let mut destinations = Destinations::default();
-        for (number, host) in (0..).zip(&self.hosts).filter(|(_, host)| !host.gone) {
-            let wrong = |problem| ClusterError::Station {
-                host: host.name.clone(),
-                problem,
-            };
-            let twice = |address: &String| ClusterError::TwiceTheStation {
-                host: host.name.clone(),
-                address: address.clone(),
-            };
-            for station in &host.stations {
-                if !destinations.add_station(station.parse().map_err(wrong)?, number) {
-                    return Err(twice(station));
-                }
-            }
-            for network in &host.networks {
-                if !destinations.add_network(network.parse().map_err(wrong)?, number) {
-                    return Err(twice(network));
-                }
-            }
-        }
-        Ok(Arc::new(destinations))
+        self.whole().destinations(self)
     }
 
     pub(super) fn tree(&self) -> Result<Tree, ClusterError> {
@@ -417,38 +427,36 @@ impl Cluster {
         Tree::new(hosts, &trunks).ok_or(ClusterError::NoTree { switches })
     }
 
-    /// The controller at this place of the file.
+    /// The controller at this place of the file. `key` is that of its domain: the cluster's, or the
+    /// pod's for a controller of one.
     pub fn make_controller(
         &self,
         place: usize,
         key: &ClusterKey,
         incarnation: u64,
         now: Time,
-    ) -> Result<Controller<Tree>, ClusterError> {
-        let address = self.controller_address(place);
-        let all = (0..self.controllers.len()).map(|place| self.controller_address(place));
+    ) -> Result<Controller<Paths>, ClusterError> {
+        let domain = self.domain_of_controller(place);
+        let address = domain.controller_number(place).unwrap_or(MOST_HOSTS);
         let config = ControllerConfig {
             address,
-            peers: all.filter(|&peer| peer != address).collect(),
+            peers: domain
+                .controller_numbers()
+                .filter(|&peer| peer != address)
+                .collect(),
             incarnation,
             strategy: self.directives.strategy(),
-            slot: self.slot,
+            slot: domain.slot(self.slot),
             preempt_after: self.preempt_after,
             patience: self.patience,
-            weights: self.weights(),
+            weights: domain.weights(self),
             small_share: self.gate.small_share,
             protocol: self.protocol,
             on_demand: self.on_demand,
         };
-        let controller = Controller::new(config, self.fabric()?, key, now)?;
-        Ok(controller.with_host_keys(self.host_keys(key)))
-    }
-
-    /// Hosts and links, as a controller knows them.
-    pub(super) fn fabric(&self) -> Result<Fabric<Tree>, ClusterError> {
-        let rates: Vec<Rate> = self.hosts.iter().map(|host| host.rate).collect();
-        let links = self.link_rates();
-        Ok(Fabric::new(rates, links, self.tree()?)?)
+        let fabric = self.domain_fabric(&domain)?;
+        let keys = domain.hosts().iter().map(|&host| self.host_key(key, host));
+        Ok(Controller::new(config, fabric, key, now)?.with_host_keys(keys.collect()))
     }
 
     /// The rate of each link of the [`Tree`].
@@ -458,41 +466,28 @@ impl Cluster {
         links.flat_map(|rate| [rate; 2]).collect()
     }
 
-    /// Hosts whose slots are longer.
-    pub(super) fn weights(&self) -> BTreeMap<u32, u32> {
-        let hosts = (0..).zip(&self.hosts).filter(|(_, host)| host.weight > 1);
-        hosts.map(|(number, host)| (number, host.weight)).collect()
-    }
-
     pub(super) fn host_keys(&self, key: &ClusterKey) -> Vec<Key> {
         let hosts = 0..self.hosts.len();
         hosts.map(|host| self.host_key(key, host)).collect()
     }
 
-    /// Budget of small frames to each host, which need no permission.
-    pub(crate) fn budget(&self) -> SmallBudget {
-        let slowest = self.hosts.iter().map(|host| host.rate).min();
-        let slowest = slowest.unwrap_or(Rate::from_bps(0));
-        self.gate.budget(slowest, self.hosts.len() as u32)
-    }
-
     /// The coordinator of a host.
     pub fn make_coordinator(
         &self,
+        domain: &Domain,
         host: usize,
         key: Key,
         incarnation: u64,
         now: Time,
     ) -> Result<Coordinator<Frame>, ClusterError> {
-        let controllers = self.controller_addresses();
         let config = CoordinatorConfig {
-            host: host as u32,
-            controllers: controllers.into_iter().map(|(number, _)| number).collect(),
+            host: domain.number(host).unwrap_or(MOST_HOSTS),
+            controllers: domain.controller_numbers().collect(),
             incarnation,
-            rate: self.hosts[host].rate,
+            rate: domain.part(self.hosts[host].rate),
             framing: self.framing,
             gate: self.gate,
-            budget: self.budget(),
+            budget: domain.budget(self),
             protocol: self.protocol,
             on_demand: self.on_demand,
         };

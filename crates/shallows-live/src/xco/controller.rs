@@ -15,8 +15,9 @@ use shallows_core::xco::controller::{Controller, Role};
 use shallows_core::xco::message::ClusterKey;
 use thiserror::Error;
 
+use super::ControllerSnapshot;
 use super::cluster::{Cluster, ClusterError};
-use super::{ControllerSnapshot, Tree};
+use super::hierarchy::Paths;
 use crate::switch::{Buckets, Control, LONGEST_MESSAGE, STRANGER, Wait, refused};
 
 /// Most sleep, so that requests from other threads are seen.
@@ -50,7 +51,7 @@ pub struct ControllerDaemon {
     name: String,
     cluster: Cluster,
     key: ClusterKey,
-    controller: Controller<Tree>,
+    controller: Controller<Paths>,
     socket: UdpSocket,
     /// Agents by where their messages come from, and the other way.
     numbers: FxHashMap<SocketAddr, u32>,
@@ -99,7 +100,8 @@ impl ControllerDaemon {
         let failed = |error| ControllerError::Socket { address, error };
         let socket = UdpSocket::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        let addresses: FxHashMap<u32, SocketAddr> = addresses(cluster).collect();
+        let domain = cluster.domain_of_controller(place);
+        let addresses: FxHashMap<u32, SocketAddr> = domain.addresses(cluster).into_iter().collect();
         Ok(Self {
             name: plan.name.clone(),
             cluster: cluster.clone(),
@@ -155,10 +157,15 @@ impl ControllerDaemon {
         let begun = Instant::now();
         let now = self.now();
         // Both were tried when the file was read.
-        let (Ok(fabric), Ok(tree)) = (cluster.fabric(), cluster.tree()) else {
+        let whole = cluster.whole();
+        let (Ok(fabric), Ok(tree)) = (cluster.domain_fabric(&whole), cluster.tree()) else {
             return;
         };
         let before = &self.cluster;
+        // A hierarchy takes no change over.
+        if before.hierarchy.is_some() {
+            return;
+        }
         let is_same = before.hosts == cluster.hosts && before.trunks.len() == cluster.trunks.len();
         if is_same {
             // Slots go on; only what crosses a trunk can change.
@@ -167,14 +174,14 @@ impl ControllerDaemon {
                 self.controller.set_capacity(now, link, rate);
             }
             if before.tree().ok().as_ref() != Some(&tree) {
-                self.controller.set_routes(now, tree);
+                self.controller.set_routes(now, Paths::All(tree));
             }
         } else {
             let keys = cluster.host_keys(&self.key);
-            let weights = cluster.weights();
+            let weights = whole.weights(&cluster);
             self.controller.replace_fabric(now, fabric, weights, keys);
         }
-        self.addresses = addresses(&cluster).collect();
+        self.addresses = whole.addresses(&cluster).into_iter().collect();
         self.numbers = self.addresses.iter().map(|(&of, &at)| (at, of)).collect();
         self.cluster = cluster;
         self.send(begun);
@@ -270,10 +277,4 @@ impl ControllerDaemon {
             latency_buckets: Buckets::of(&self.latency),
         }
     }
-}
-
-/// The UDP addresses of hosts and controllers, by what the protocol calls them.
-fn addresses(cluster: &Cluster) -> impl Iterator<Item = (u32, SocketAddr)> + '_ {
-    let hosts = (0..).zip(cluster.hosts.iter().map(|host| host.address));
-    hosts.chain(cluster.controller_addresses())
 }

@@ -1,11 +1,13 @@
 //! Files with keys.
 //!
 //! Controllers have the cluster's key. A host has its own, which is derived from that, so that
-//! whoever breaks into a host can speak for that host only.
+//! whoever breaks into a host can speak for that host only. In a hierarchy the controllers of a pod
+//! have a key derived from the cluster's, and a host has two: one for the root, one for its pod.
 //!
 //! ```text
 //! shallows-xco cluster 000102030405060708090a0b0c0d0e0f
 //! shallows-xco host h3 0f0e0d0c0b0a09080706050403020100
+//! shallows-xco pod rack0 00112233445566778899aabbccddeeff
 //! ```
 
 use std::fmt::{self, Write as _};
@@ -18,6 +20,8 @@ use nix::unistd::geteuid;
 use shallows_core::xco::message::{ClusterKey, Key};
 use thiserror::Error;
 
+use crate::switch::Level;
+
 /// First word of a key file.
 const MAGIC: &str = "shallows-xco";
 
@@ -26,12 +30,21 @@ const MAGIC: &str = "shallows-xco";
 pub enum KeyFile {
     /// The controllers'.
     Cluster([u8; 16]),
+    /// The controllers' of a pod, in a hierarchy.
+    Pod {
+        /// The pod's name.
+        name: String,
+        /// The key.
+        key: [u8; 16],
+    },
     /// A host's.
     Host {
         /// Its name.
         name: String,
         /// The key.
         key: [u8; 16],
+        /// The key in its pod, where the cluster has a hierarchy.
+        pod: Option<[u8; 16]>,
     },
 }
 
@@ -91,6 +104,18 @@ pub enum KeyError {
          `shallows controller key --config FILE --host {1}`"
     )]
     NotHost(PathBuf, String),
+    /// A pod's controller with another key.
+    #[error(
+        "{0} is not the key of pod {1}, which its controllers need: make it with `shallows \
+         controller key --config FILE --pod {1}` where the cluster's key is"
+    )]
+    NotPod(PathBuf, String),
+    /// A host of a hierarchy without its second key.
+    #[error(
+        "{0} has no key for the pod of {1}: make it again with `shallows controller key --config \
+         FILE --host {1}`"
+    )]
+    NoPodKey(PathBuf, String),
     /// An agent with another's key.
     #[error("{path} is the key of {found}, and this is {name}")]
     OtherHost {
@@ -101,6 +126,40 @@ pub enum KeyError {
         /// Expected owner.
         name: String,
     },
+}
+
+/// The keys of a host.
+#[derive(Clone, Debug)]
+pub struct HostKeys {
+    /// For the cluster, or the root of its hierarchy.
+    own: Key,
+    /// For its pod.
+    pod: Option<Key>,
+}
+
+impl From<Key> for HostKeys {
+    /// The keys of a host of a cluster without a hierarchy.
+    fn from(own: Key) -> Self {
+        Self { own, pod: None }
+    }
+}
+
+impl HostKeys {
+    /// Refuses keys without that of a pod, for a host of a hierarchy.
+    pub fn with_pod(self, path: &Path, name: &str) -> Result<Self, KeyError> {
+        match self.pod {
+            Some(_) => Ok(self),
+            None => Err(KeyError::NoPodKey(path.to_owned(), name.to_owned())),
+        }
+    }
+
+    /// The key of a level.
+    pub fn of(&self, level: Level) -> &Key {
+        match level {
+            Level::Cluster | Level::Root => &self.own,
+            Level::Pod => self.pod.as_ref().unwrap_or(&self.own),
+        }
+    }
 }
 
 impl KeyFile {
@@ -154,20 +213,37 @@ impl KeyFile {
     pub fn cluster(&self, path: &Path) -> Result<ClusterKey, KeyError> {
         match self {
             Self::Cluster(key) => Ok(ClusterKey::new(*key)),
-            Self::Host { .. } => Err(KeyError::NotCluster(path.to_owned())),
+            Self::Pod { .. } | Self::Host { .. } => Err(KeyError::NotCluster(path.to_owned())),
+        }
+    }
+
+    /// The key of a pod's controllers.
+    pub fn pod(&self, path: &Path, name: &str) -> Result<ClusterKey, KeyError> {
+        match self {
+            Self::Pod { name: found, key } if found == name => Ok(ClusterKey::new(*key)),
+            _ => Err(KeyError::NotPod(path.to_owned(), name.to_owned())),
         }
     }
 
     /// The key of the host of this name.
-    pub fn host(&self, path: &Path, name: &str) -> Result<Key, KeyError> {
+    pub fn host(&self, path: &Path, name: &str) -> Result<HostKeys, KeyError> {
         match self {
-            Self::Host { name: found, key } if found == name => Ok(Key::new(*key)),
+            Self::Host {
+                name: found,
+                key,
+                pod,
+            } if found == name => Ok(HostKeys {
+                own: Key::new(*key),
+                pod: pod.map(Key::new),
+            }),
             Self::Host { name: found, .. } => Err(KeyError::OtherHost {
                 path: path.to_owned(),
                 found: found.clone(),
                 name: name.to_owned(),
             }),
-            Self::Cluster(_) => Err(KeyError::NotHost(path.to_owned(), name.to_owned())),
+            Self::Cluster(_) | Self::Pod { .. } => {
+                Err(KeyError::NotHost(path.to_owned(), name.to_owned()))
+            }
         }
     }
 
@@ -179,27 +255,48 @@ impl KeyFile {
         let kind = words.next()?;
         let name = match kind {
             "cluster" => None,
-            "host" => Some(words.next()?.to_owned()),
+            "host" | "pod" => Some(words.next()?.to_owned()),
             _ => return None,
         };
-        let digits = words.next().filter(|word| word.len() == 32)?;
-        let key = u128::from_str_radix(digits, 16).ok()?.to_be_bytes();
+        let digits = |word: &str| {
+            let number = u128::from_str_radix(word, 16).ok()?;
+            (word.len() == 32).then(|| number.to_be_bytes())
+        };
+        let key = digits(words.next()?)?;
+        let pod = words.next().map(digits);
         if words.next().is_some() {
             return None;
         }
-        Some(match name {
-            Some(name) => Self::Host { name, key },
-            None => Self::Cluster(key),
-        })
+        match (kind, name, pod) {
+            ("host", Some(name), None) => Some(Self::Host {
+                name,
+                key,
+                pod: None,
+            }),
+            ("host", Some(name), Some(pod)) => Some(Self::Host {
+                name,
+                key,
+                pod: Some(pod?),
+            }),
+            ("pod", Some(name), None) => Some(Self::Pod { name, key }),
+            ("cluster", None, None) => Some(Self::Cluster(key)),
+            _ => None,
+        }
     }
 
     fn text(&self) -> String {
-        let (mut text, key) = match self {
-            Self::Cluster(key) => (format!("{MAGIC} cluster "), key),
-            Self::Host { name, key } => (format!("{MAGIC} host {name} "), key),
+        let (mut text, keys) = match self {
+            Self::Cluster(key) => (format!("{MAGIC} cluster"), [Some(key), None]),
+            Self::Pod { name, key } => (format!("{MAGIC} pod {name}"), [Some(key), None]),
+            Self::Host { name, key, pod } => {
+                (format!("{MAGIC} host {name}"), [Some(key), pod.as_ref()])
+            }
         };
-        for byte in key {
-            write!(text, "{byte:02x}").expect("a text takes any line");
+        for key in keys.into_iter().flatten() {
+            text.push(' ');
+            for byte in key {
+                write!(text, "{byte:02x}").expect("a text takes any line");
+            }
         }
         text.push('\n');
         text
@@ -226,9 +323,10 @@ mod tests {
         let host = KeyFile::Host {
             name: "h3".to_owned(),
             key: derived,
+            pod: None,
         };
         assert_eq!(KeyFile::parse(&host.text()), Some(host.clone()));
-        assert_eq!(host.host(&path, "h3").unwrap().bytes(), derived);
+        assert_eq!(host.host(&path, "h3").unwrap().own.bytes(), derived);
         for error in [
             host.host(&path, "h4").err().unwrap(),
             host.cluster(&path).err().unwrap(),

@@ -138,6 +138,7 @@ impl XcoLab {
         };
         let key = ClusterKey::new(key);
         let destinations = plan.cluster.destinations()?;
+        let whole = plan.cluster.whole();
         let mut coordinations = Vec::new();
         for (host, of) in plan.cluster.hosts.iter().enumerate() {
             let (number, address) = (host as u32, of.address);
@@ -149,7 +150,9 @@ impl XcoLab {
             let cluster = &plan.cluster;
             coordinations.push(Coordination {
                 host: number,
+                level: whole.level,
                 coordinator: cluster.make_coordinator(
+                    &whole,
                     host,
                     cluster.host_key(&key, host),
                     incarnation(),
@@ -158,7 +161,7 @@ impl XcoLab {
                 position: Position::Uplink(host),
                 destinations: destinations.clone(),
                 socket: socket.map_err(failed(host))?,
-                controllers: cluster.controller_addresses(),
+                controllers: whole.controller_addresses(cluster),
                 control_port: Some(CONTROLLER_PORT),
             });
         }
@@ -350,7 +353,7 @@ fn open_forger(
         SocketAddr::V4(address) => address,
         SocketAddr::V6(_) => SocketAddrV4::new([0; 4].into(), 0),
     };
-    let (controller, address) = cluster.controller_addresses()[0];
+    let (controller, address) = cluster.whole().controller_addresses(cluster)[0];
     let victim = cluster.hosts[host].address;
     let open = || {
         let victim = (plan.victim, v4(victim));

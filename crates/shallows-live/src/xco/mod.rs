@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`cluster`] | the file that all machines share: controllers, hosts, links |
+//! | [`hierarchy`] | controllers of pods under a root |
 //! | [`key`] | the files with keys |
 //! | [`controller`] | the controller's loop over UDP |
 //! | [`agent`] | a switch with a coordinator before its NIC |
@@ -16,6 +17,7 @@ pub mod agent;
 pub mod cluster;
 pub mod controller;
 pub mod forge;
+pub mod hierarchy;
 pub mod key;
 pub mod lab;
 pub mod reload;

@@ -27,6 +27,12 @@ pub enum ReloadError {
         "{0} has changed, which a running cluster cannot take over: restart controllers and agents"
     )]
     Setting(&'static str),
+    /// Parts of links that all controllers and agents must change together.
+    #[error(
+        "a hierarchy takes no change of hosts or trunks over: restart controllers and agents with \
+         the new file"
+    )]
+    Hierarchy,
     /// A host with another number.
     #[error(
         "host {name} is the file's number {before} and would become {after}: add hosts at the end, \
@@ -84,6 +90,10 @@ impl Cluster {
     /// Differences of a new file, or the reason why it cannot be adopted.
     pub fn changes(&self, new: &Self, reader: Reader) -> Result<Changes, ReloadError> {
         self.check_settings(new)?;
+        let is_same = self.hosts == new.hosts && self.trunks == new.trunks;
+        if self.hierarchy.is_some() && !is_same {
+            return Err(ReloadError::Hierarchy);
+        }
         let mut changes = Changes {
             trunks: self.trunks != new.trunks,
             ..Changes::default()
@@ -126,6 +136,7 @@ impl Cluster {
             (self.protocol == new.protocol, "protocol"),
             (self.on_demand == new.on_demand, "on-demand"),
             (self.learn_places == new.learn_places, "learn-places"),
+            (self.hierarchy == new.hierarchy, "hierarchy"),
             (self.gate == new.gate, "gate"),
             (self.framing == new.framing, "framing"),
             (self.key_file == new.key_file, "key-file"),

@@ -44,6 +44,8 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
         rate: RATE,
         address: address(number, AGENT_PORT),
         switch: String::new(),
+        pod: None,
+        pod_address: None,
         weight: 1,
         stations: vec![lab::station(number).to_string()],
         networks: Vec::new(),
@@ -57,6 +59,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
     let controller = |place: usize| ControllerPlan {
         name: format!("c{place}"),
         address: address(hosts + place, CONTROLLER_PORT),
+        pod: None,
         metrics: None,
         wait: Wait::Block,
     };
@@ -69,6 +72,7 @@ fn cluster(hosts: usize, controllers: usize) -> Cluster {
         protocol: XcoProtocol::default(),
         on_demand: None,
         learn_places: false,
+        hierarchy: None,
         gate: GateConfig::default(),
         framing: Framing::ETHERNET,
         controllers: (0..controllers).map(controller).collect(),
@@ -278,7 +282,7 @@ fn start_agent(lab: &Lab, cluster: &Cluster, key: &ClusterKey) -> Running {
     let inside = control.clone();
     let thread = thread::spawn(move || {
         namespace.join().unwrap();
-        let switch = agent::open(&cluster, 0, key, 1).unwrap();
+        let switch = agent::open(&cluster, 0, &key.into(), 1).unwrap();
         switch.run(&inside).unwrap()
     });
     let agent = Running { control, thread };

@@ -13,7 +13,7 @@ use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPla
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
 use shallows_model::topology::Node;
 use shallows_model::{Outage, XcoConfig};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
 use crate::failure::Failure;
 use crate::plan::RunPlan;
@@ -160,6 +160,8 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
             rate: up.rate,
             address: address(lab_host, AGENT_PORT),
             switch: switch(up.to),
+            pod: None,
+            pod_address: None,
             weight: weight(number),
             stations: vec![lab::station(lab_host).to_string()],
             networks: Vec::new(),
@@ -190,12 +192,14 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
         on_demand: *on_demand,
         // Hosts of a scenario have one station each, which stays.
         learn_places: false,
+        hierarchy: None,
         gate: *gate,
         framing: plan.ports.hosts.framing,
         controllers: controllers
             .map(|(place, &host)| ControllerPlan {
                 name: format!("c{place}"),
                 address: address(host, CONTROLLER_PORT),
+                pod: None,
                 metrics: None,
                 wait: Wait::Block,
             })
@@ -278,6 +282,7 @@ pub(super) fn write(out: &Path, seen: &XcoObserved) -> Result<(), Failure> {
 fn timeline(seen: &XcoObserved) -> Figure {
     let samples = &seen.samples;
     let over_time = |label: &str, style: usize, value: &dyn Fn(&XcoSample) -> f64| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points: samples
@@ -355,6 +360,7 @@ fn throughput(samples: &[XcoSample]) -> Curve {
         Point::new(after.time.as_secs_f64(), bits / seconds / 1e6)
     });
     Curve {
+        origin: Origin::Simulated,
         label: "all hosts".to_owned(),
         style: 0,
         points: rates.collect(),

@@ -5,6 +5,7 @@
 mod agent;
 mod cc;
 mod exec;
+mod hierarchy;
 mod runs;
 #[path = "../support/mod.rs"]
 mod support;

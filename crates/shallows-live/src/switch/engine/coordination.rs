@@ -10,8 +10,8 @@ use shallows_core::xco::message::Station;
 
 use super::Engine;
 use crate::frame::{Frame, Header, Mac, Network};
-use crate::switch::Destinations;
 use crate::switch::snapshot::CoordinatorSnapshot;
+use crate::switch::{Destinations, Level};
 use crate::xco::cluster::Cluster;
 
 /// A message of a coordinator that the driver has to send.
@@ -29,6 +29,7 @@ pub(in crate::switch) struct Outgoing {
 #[derive(Debug)]
 pub(super) struct Addressing {
     host: u32,
+    level: Level,
     destinations: Arc<Destinations>,
     /// Frames to or from this UDP port are control messages.
     control_port: Option<u16>,
@@ -87,23 +88,29 @@ impl Addressing {
 }
 
 impl Engine {
-    /// Puts a coordinator before a link, behind the gates that are there, and says its number.
+    /// Puts a coordinator before a link, behind the gates that are there, and says its number. A
+    /// second coordinator of a link gets the frames to hosts that the first does not know.
     pub(in crate::switch) fn coordinate(
         &mut self,
         link: usize,
-        (host, coordinator): (u32, Coordinator<Frame>),
+        (host, level, coordinator): (u32, Level, Coordinator<Frame>),
         destinations: Arc<Destinations>,
         control_port: Option<u16>,
     ) -> usize {
-        let stack = self.stack_before(link);
+        let first = self.stack_before(link);
+        let stack = match self.stacks[first].addressing {
+            None => first,
+            Some(_) => self.stack_behind(first),
+        };
         if let Some(device) = self.links[link].host {
-            self.links[device].receiver = Some(stack);
+            self.links[device].receiver = Some(first);
         }
         let number = self.coordinators.len();
         self.coordinators.push(stack);
         let entry = &mut self.stacks[stack];
         entry.addressing = Some(Addressing {
             host,
+            level,
             destinations,
             control_port,
         });
@@ -116,6 +123,10 @@ impl Engine {
 
     /// Goes on with another file of the cluster, of which [`Cluster::changes`] has said that it can.
     pub(in crate::switch) fn take_over(&mut self, cluster: &Cluster) {
+        // A hierarchy takes no change over.
+        if cluster.hierarchy.is_some() {
+            return;
+        }
         // It was tried when the file was read.
         let Ok(destinations) = cluster.destinations() else {
             return;
@@ -126,7 +137,7 @@ impl Engine {
                 addressing.destinations = destinations.clone();
             }
             if let Some(coordinator) = entry.stack.gate_mut::<Coordinator<Frame>>() {
-                coordinator.set_budget(cluster.budget());
+                coordinator.set_budget(cluster.whole().budget(cluster));
             }
         }
     }
@@ -166,10 +177,14 @@ impl Engine {
     /// Tells a host's gates of a frame that the host has received.
     pub(super) fn note_received(&mut self, now: Time, number: usize, frame: &Frame) {
         let bytes = self.store.bytes(frame.slot, frame.length);
-        let entry = &mut self.stacks[number];
-        let addressing = entry.addressing.as_ref();
-        if let Some(from) = addressing.and_then(|of| of.source_of(&entry.stack, bytes)) {
-            entry.stack.received(now, frame.size(), from);
+        let mut next = Some(number);
+        while let Some(number) = next {
+            let entry = &mut self.stacks[number];
+            let addressing = entry.addressing.as_ref();
+            if let Some(from) = addressing.and_then(|of| of.source_of(&entry.stack, bytes)) {
+                return entry.stack.received(now, frame.size(), from);
+            }
+            next = entry.next;
         }
     }
 
@@ -177,9 +192,10 @@ impl Engine {
     pub(in crate::switch) fn coordinators(&self, now: Time) -> Vec<CoordinatorSnapshot> {
         let each = self.coordinators.iter().map(|&number| &self.stacks[number]);
         each.filter_map(|entry| {
-            let host = entry.addressing.as_ref()?.host;
+            let addressing = entry.addressing.as_ref()?;
             let coordinator = entry.stack.gate::<Coordinator<Frame>>()?;
-            Some(CoordinatorSnapshot::new(host, coordinator, now))
+            let who = (addressing.host, addressing.level);
+            Some(CoordinatorSnapshot::new(who, coordinator, now))
         })
         .collect()
     }

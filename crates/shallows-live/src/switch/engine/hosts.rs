@@ -17,21 +17,43 @@ use crate::switch::SwitchError;
 pub(super) struct LinkStack {
     pub(super) stack: HostStack<Frame>,
     link: usize,
+    /// The stack before the same link for frames to hosts that the coordinator of this one does not
+    /// know.
+    pub(super) next: Option<usize>,
     /// Destinations of frames, where a coordinator has to know them.
     pub(super) addressing: Option<Addressing>,
+}
+
+impl LinkStack {
+    fn before(link: usize) -> Self {
+        Self {
+            stack: HostStack::default(),
+            link,
+            next: None,
+            addressing: None,
+        }
+    }
 }
 
 impl Engine {
     /// The stack before a link, which is made if there is none.
     pub(super) fn stack_before(&mut self, link: usize) -> usize {
         *self.links[link].stack.get_or_insert_with(|| {
-            self.stacks.push(LinkStack {
-                stack: HostStack::default(),
-                link,
-                addressing: None,
-            });
+            self.stacks.push(LinkStack::before(link));
             self.stacks.len() - 1
         })
+    }
+
+    /// A new stack before the same link, behind those that are there.
+    pub(super) fn stack_behind(&mut self, first: usize) -> usize {
+        let mut last = first;
+        while let Some(next) = self.stacks[last].next {
+            last = next;
+        }
+        let (number, link) = (self.stacks.len(), self.stacks[first].link);
+        self.stacks[last].next = Some(number);
+        self.stacks.push(LinkStack::before(link));
+        number
     }
 
     /// Puts the gates of the host `name` before its link.
@@ -54,25 +76,29 @@ impl Engine {
 
     /// Lets a frame pass the gates before a link, now or later.
     pub(super) fn submit(&mut self, now: Time, link: usize, frame: Frame) {
-        let Some(number) = self.links[link].stack else {
+        let Some(mut number) = self.links[link].stack else {
             return self.offer(now, link, frame);
         };
-        let LinkStack {
-            stack, addressing, ..
-        } = &mut self.stacks[number];
-        let to = match addressing {
-            Some(addressing) => {
-                let bytes = self.store.bytes(frame.slot, frame.length);
-                match addressing.towards(stack, bytes) {
-                    // Control messages need no permission.
-                    Towards::Controller => return self.offer(now, link, frame),
-                    Towards::Host(to) => Some(to),
-                    Towards::Unknown => None,
-                }
+        let to = loop {
+            let LinkStack {
+                stack,
+                addressing: Some(addressing),
+                next,
+                ..
+            } = &mut self.stacks[number]
+            else {
+                break None;
+            };
+            let bytes = self.store.bytes(frame.slot, frame.length);
+            match (addressing.towards(stack, bytes), *next) {
+                // Control messages need no permission.
+                (Towards::Controller, _) => return self.offer(now, link, frame),
+                (Towards::Host(to), _) => break Some(to),
+                (Towards::Unknown, Some(next)) => number = next,
+                (Towards::Unknown, None) => break None,
             }
-            None => None,
         };
-        let turn = stack.offer(now, frame, to);
+        let turn = self.stacks[number].stack.offer(now, frame, to);
         self.drive(now, number, turn);
     }
 

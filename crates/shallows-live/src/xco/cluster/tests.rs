@@ -35,7 +35,8 @@ fn hosts_and_controllers_have_numbers() {
     let cluster = Cluster::parse(GOOD).unwrap();
     assert_eq!(cluster.host("h1").unwrap(), 1);
     assert_eq!(cluster.controller("c1").unwrap(), 1);
-    let addresses: Vec<u32> = cluster.controller_addresses().iter().map(|a| a.0).collect();
+    let addresses = cluster.whole().controller_addresses(&cluster);
+    let addresses: Vec<u32> = addresses.iter().map(|a| a.0).collect();
     assert_eq!(addresses, [1_000_000, 1_000_001]);
     let error = cluster.host("h7").unwrap_err().to_string();
     assert!(error.contains("it has h0, h1"), "{error}");

@@ -75,7 +75,10 @@ fn engine_with(
         };
         let coordinator = Coordinator::new(config, key.host(host), Time::ZERO).unwrap();
         let link = engine.uplink(host as usize).unwrap();
-        let (who, how) = ((host, prepare(coordinator)), destinations.clone());
+        let (who, how) = (
+            (host, Level::Cluster, prepare(coordinator)),
+            destinations.clone(),
+        );
         assert_eq!(engine.coordinate(link, who, how, Some(4783)), host as usize);
     }
     engine
