@@ -180,8 +180,13 @@ impl SendingEnd for Sender {
 
     fn deadline(&self) -> Option<Time> {
         let packet = self.next_packet();
-        // A faster rate lets a waiting packet go earlier; nothing else hangs on the rate's timers.
+        // A faster rate lets a waiting packet go earlier, but not before the NIC has room; nothing else
+        // hangs on the rate's timers.
         let change = packet.and_then(|_| self.law.next_change());
+        let change = match self.slot {
+            NicSlot::FreeAt(at) => change.map(|change| change.max(at)),
+            NicSlot::Free | NicSlot::Taken => change,
+        };
         [packet, change, self.timeout].into_iter().flatten().min()
     }
 
