@@ -50,6 +50,13 @@ class Study:
         return pyarrow.parquet.read_table(os.path.join(self.out, "runs.parquet"))
 
     @property
+    def claims(self) -> list[dict[str, Any]]:
+        """The claims of the study with their verdicts; none if it has none."""
+        with open(os.path.join(self.out, "study.json"), encoding="utf-8") as file:
+            claims: list[dict[str, Any]] = json.load(file).get("claims", [])
+        return claims
+
+    @property
     def figures(self) -> list[Figure]:
         """The figures of the study."""
         names = sorted(name for name in os.listdir(self.out) if name.endswith(".svg"))
@@ -143,9 +150,13 @@ def repro(
     return _json("repro", figures, options, set)
 
 
-def validate(runs: int | None = None, out: Path | None = None) -> Any:
-    """Compares with the results of MQ-ECN's own simulator, flow by flow."""
-    return _json("validate", [], {"--runs": runs, "--out": out})
+def validate(*simulators: str, runs: int | None = None, out: Path | None = None) -> Any:
+    """Compares with the results of published simulators, flow by flow.
+
+    The simulators are ``"mq-ecn"``, ``"ear"`` and ``"qjump"``, all if none is named. The list has
+    one entry for each.
+    """
+    return _json("validate", simulators, {"--runs": runs, "--out": out})
 
 
 def compare(

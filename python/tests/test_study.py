@@ -70,6 +70,7 @@ def test_a_study_is_kept_and_has_intervals(tmp_path):
     assert {"metric", "mean", "low", "high", "marking", "load"} <= set(points.columns)
     assert study.runs.num_rows == 3 * 3 * 2
     assert study._repr_svg_().startswith("<svg")
+    assert {"reproduced", "not-reproduced", "undecided"} & {claim["verdict"] for claim in study.claims}
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "study" / "runs").rglob("*") if path.is_file()}
     shallows.study("thresholds", tmp_path / "study", seeds=2, set=settings)
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
@@ -88,6 +89,11 @@ def test_what_is_wrong_with_a_study_is_said(tmp_path):
 def test_a_figure_of_a_paper(tmp_path):
     outcomes = shallows.repro("mq-ecn/fig2", quick=True, seeds=1, out=tmp_path)
     assert "verdict" in str(outcomes)
+
+
+def test_a_simulator_without_results_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="mq-ecn, ear, qjump"):
+        shallows.validate("ns-3", runs=1, out=tmp_path)
 
 
 def test_a_search(tmp_path):

@@ -1,7 +1,7 @@
 //! Figures and the report from outside.
 
 use shallows_results::figure::{
-    Axis, BoxRow, Curve, Extent, Figure, Panel, Plot, Point, Row, Width, Words,
+    Axis, BoxRow, Curve, Extent, Figure, Look, Origin, Panel, Plot, Point, Row, Width, Words,
 };
 use shallows_results::report::{
     self, ClaimOutcome, Deviation, FigureOutcome, LiveRuns, LiveValue, Paper, Reproduction, Size,
@@ -20,6 +20,7 @@ fn figure() -> Figure {
         high: y + 0.1,
     };
     let curve = |label: &str, style: usize, y: f64| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points: vec![point(10.0, y), point(90.0, y / 2.0)],
@@ -43,6 +44,8 @@ fn figure() -> Figure {
                     value: 0.8,
                     low: 0.7,
                     high: 0.9,
+                    origin: Origin::Simulated,
+                    paper: Some(0.75),
                 }]),
             },
         ],
@@ -171,6 +174,8 @@ fn rows_of_very_different_values_are_each_drawn_at_their_own_place() {
         value,
         low: value,
         high: value,
+        origin: Origin::Simulated,
+        paper: None,
     };
     let values = [487.0, 249.0, 132.0, 60.0, 30.0, 15.0];
     figure.panels = vec![Panel {
@@ -254,7 +259,7 @@ fn the_page_is_self_contained_and_escapes_what_it_quotes() {
     reproduction.write(directory.path()).unwrap();
     let read = report::read_all(directory.path()).unwrap();
     assert_eq!(read, [reproduction]);
-    let page = report::write(directory.path(), &read).unwrap();
+    let page = report::write(directory.path(), &read, Look::default()).unwrap();
     let page = std::fs::read_to_string(page).unwrap();
     assert!(!page.contains("<script"));
     assert!(page.contains("&lt;script&gt;"));
@@ -299,7 +304,7 @@ fn paper_simulated_and_live_are_side_by_side() {
     assert!(table.contains(row), "{table}");
     assert_eq!(table.matches("| fig1 |").count(), 2, "{table}");
     let directory = tempfile::tempdir().unwrap();
-    let page = report::write(directory.path(), &[with_a_live_figure()]).unwrap();
+    let page = report::write(directory.path(), &[with_a_live_figure()], Look::default()).unwrap();
     let page = std::fs::read_to_string(page).unwrap();
     for text in [
         "<th scope=\"col\">Live</th>",
@@ -310,4 +315,59 @@ fn paper_simulated_and_live_are_side_by_side() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+#[test]
+fn live_and_published_values_have_the_colour_of_their_scheme_and_marks_of_their_own() {
+    let mut figure = figure();
+    let Plot::Points(curves) = &mut figure.panels[0].plot else {
+        panic!("the first panel has curves")
+    };
+    let of = |curve: &Curve, label: &str, origin| Curve {
+        label: label.to_owned(),
+        origin,
+        ..curve.clone()
+    };
+    let (live, paper) = (
+        of(&curves[0], "One, live", Origin::Live),
+        of(&curves[1], "paper", Origin::Paper),
+    );
+    curves.extend([live, paper]);
+    let svg = figure.to_svg();
+    // Two points and the legend's sample.
+    assert_eq!(svg.matches("class=\"hollow c0\"").count(), 3);
+    assert_eq!(svg.matches("stroke-dasharray=\"5 3\"").count(), 2);
+    // Crosses are not joined, and the panel still needs no legend of its own.
+    assert_eq!(svg.matches(">paper</text>").count(), 1);
+    assert!(svg.contains("FCT; \u{d7} paper"));
+    assert!(!figure.to_pdf_with(&Words::default()).is_empty());
+}
+
+#[test]
+fn curves_that_span_decades_have_a_logarithmic_axis() {
+    let mut figure = figure();
+    figure.panels.truncate(1);
+    figure.panels[0].y = axis("FCT (ms)", Extent::Data);
+    let Plot::Points(curves) = &mut figure.panels[0].plot else {
+        panic!("the first panel has curves")
+    };
+    curves[0].points = vec![Point::new(10.0, 0.3), Point::new(90.0, 400.0)];
+    curves[1].points = vec![Point::new(10.0, 20.0), Point::new(90.0, 30.0)];
+    assert!(figure.to_svg().contains(">0.1</text>"));
+    // An axis that has to begin at zero cannot be one.
+    figure.panels[0].y.extent = Extent::FromZero;
+    assert!(!figure.to_svg().contains(">0.1</text>"));
+}
+
+#[test]
+fn a_long_title_makes_its_panel_wider() {
+    let width = |title: &str| {
+        let mut figure = figure();
+        figure.panels.truncate(1);
+        title.clone_into(&mut figure.panels[0].title);
+        let svg = figure.to_svg();
+        let (_, rest) = svg.split_once(" width=\"").unwrap();
+        rest.split_once('"').unwrap().0.parse::<f64>().unwrap()
+    };
+    assert!(width(&"A long title ".repeat(5)) > width("Short") + 100.0);
 }

@@ -170,7 +170,9 @@ fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
             .map(|host| first[&group(host)])
             .collect();
         let mut weights = vec![0u64; parts as usize];
-        hosts.iter().for_each(|&part| weights[part as usize] += 1);
+        for &part in &hosts {
+            weights[part as usize] += 1;
+        }
         let most = weights.into_iter().max().unwrap_or_default();
         if most * u64::from(parts) * 10 <= u64::from(fabric.hosts()) * 11 {
             return hosts;

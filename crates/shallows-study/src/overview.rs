@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
 use shallows_results::series::{Series, Values};
 use shallows_results::size_class::SizeClass;
 use shallows_run::Scenario;
@@ -115,6 +115,7 @@ fn class_curves(record: &RunRecord, points: impl Fn(&[f64]) -> Vec<Point>) -> Ve
             .collect();
         ms.sort_unstable_by(f64::total_cmp);
         (!ms.is_empty()).then(|| Curve {
+            origin: Origin::Simulated,
             label: label.to_owned(),
             style,
             points: points(&ms),
@@ -161,6 +162,7 @@ fn queue_panel(record: &RunRecord, table: &Series) -> Option<Panel> {
             Some(Point::new(time.as_secs_f64() * 1e3, longest(part)))
         });
         Curve {
+            origin: Origin::Simulated,
             label: name.map_or_else(|| format!("port {port}"), |port| port.name.clone()),
             style: 3 + style,
             points: points.collect(),

@@ -11,7 +11,7 @@ use shallows_core::registry::Registry;
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::figure::{
-    Axis, Curve, Extent, Figure, Heat, HeatRow, Panel, Plot, Point, Words,
+    Axis, Curve, Extent, Figure, Heat, HeatRow, Origin, Panel, Plot, Point, Words,
 };
 use shallows_results::frame::{Cells, Frame};
 use shallows_results::interval::Interval;
@@ -282,12 +282,14 @@ fn queues(name: &str, link: i64, table: &Series) -> Option<Panel> {
         };
         let of_threshold = thinned(|sample| sample.2);
         curves.push(Curve {
+            origin: Origin::Simulated,
             label: label.clone(),
             style: 2 * index,
             points: thinned(|sample| sample.1),
         });
         if !of_threshold.is_empty() {
             curves.push(Curve {
+                origin: Origin::Simulated,
                 label: format!("threshold of {label}"),
                 style: 2 * index + 1,
                 points: of_threshold,
@@ -312,6 +314,7 @@ fn windows(flows: &[u32], table: &Series) -> Option<Panel> {
             .collect();
         let part = points.len().div_ceil(STEPS).max(1);
         Curve {
+            origin: Origin::Simulated,
             label: format!("flow {number}"),
             style,
             points: points.into_iter().step_by(part).collect(),
@@ -387,6 +390,7 @@ pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words),
             .into_iter()
             .filter_map(|(x, values)| Some(Point::of(x, Interval::of(&values)?)));
         Curve {
+            origin: Origin::Simulated,
             label,
             style,
             points: points.collect(),

@@ -107,8 +107,8 @@ pub(crate) enum Command {
     },
     /// Bundle runs and sweeps with scenarios, inputs and hashes for others to check.
     Artifact(ArtifactArgs),
-    /// Run the flows of MQ-ECN's authors and compare with the results of their simulator.
-    Validate(ValidateArgs),
+    /// Run the flows of published simulators and compare with the results of their authors' code.
+    Validate(crate::validate::ValidateArgs),
     /// List the built-in scenarios and studies.
     Examples,
     /// List the metrics of runs: names, units and needs.
@@ -167,6 +167,12 @@ pub(crate) struct RunArgs {
     /// With --vary, a metric to compare, such as small.p99 or drops.
     #[arg(long, value_name = "METRIC", requires = "vary")]
     pub(crate) metric: Vec<String>,
+    /// With --vary, the width of figures: of a screen, or of one or two columns of a paper.
+    #[arg(long, value_enum, value_name = "WIDTH", requires = "vary")]
+    pub(crate) width: Option<crate::plot::FigureWidth>,
+    /// With --vary, leave out title and note of figures, for those that have a caption.
+    #[arg(long, requires = "vary")]
+    pub(crate) no_title: bool,
     /// List of flows that replaces the scenario's workload (columns start_s, src, dst, bytes,
     /// service).
     #[arg(long, value_name = "FILE.csv")]
@@ -437,6 +443,8 @@ pub(crate) struct ReproArgs {
     pub(crate) show: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) look: crate::plot::LookArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -490,17 +498,4 @@ pub(crate) enum ArtifactCommand {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ValidateArgs {
-    /// Runs per scheme; after the first, each flow's start moves by up to 1 us.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Directory of the figure and of the table as JSON.
-    #[arg(long, value_name = "DIR", default_value = "out/validate")]
-    pub(crate) out: PathBuf,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use shallows_core::registry::Registry;
-use shallows_results::figure::Width;
+use shallows_results::figure::{Look, Width};
 use shallows_run::Interrupt;
 use shallows_study::plot::{RunPlot, SweepPlot, plot_run, plot_sweep};
 
@@ -59,6 +59,15 @@ pub(crate) struct LookArgs {
     pub(crate) no_title: bool,
 }
 
+impl LookArgs {
+    pub(crate) fn look(self) -> Look {
+        Look {
+            width: self.width.width(),
+            no_title: self.no_title,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FigureWidth {
     #[default]
@@ -80,7 +89,7 @@ impl FigureWidth {
 pub(crate) fn plot(args: &PlotArgs, registry: &Registry) -> Result<(), Failure> {
     check_results(&args.results)?;
     let is_sweep = args.results.join("runs.parquet").is_file();
-    let (figure, mut words) = match (&args.metric, &args.x) {
+    let (figure, words) = match (&args.metric, &args.x) {
         (Some(metric), Some(x)) => {
             let asked = SweepPlot {
                 metric: metric.clone(),
@@ -96,10 +105,7 @@ pub(crate) fn plot(args: &PlotArgs, registry: &Registry) -> Result<(), Failure> 
         }
         _ => of_run(args, registry)?,
     };
-    words.width = args.look.width.width();
-    if args.look.no_title {
-        (words.title, words.note) = (String::new(), String::new());
-    }
+    let words = args.look.look().applied(words);
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| args.results.join("plots"));
     std::fs::create_dir_all(&out)

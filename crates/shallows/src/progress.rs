@@ -58,7 +58,7 @@ impl Observer for ProgressLine {
             self.bar.set_message(message());
         } else if elapsed >= self.printed + EVERY {
             let (done, flows) = (progress.done, self.flows);
-            output::note(&format!("{done}/{flows} flows, {}", message()));
+            output::note(format!("{done}/{flows} flows, {}", message()));
             self.printed = elapsed;
         }
     }

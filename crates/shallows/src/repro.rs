@@ -5,6 +5,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_results::report::{FigureOutcome, Size, Verdict, counts};
 use shallows_study::repro::{self, Listed, ListedSizes, Request};
 
@@ -17,7 +18,7 @@ use crate::overall::Overall;
 pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure> {
     if args.list || args.targets.is_empty() {
         let listed = repro::list(args.from.as_deref())?;
-        return Ok(output::print(&list(&listed, args.from.is_none()))?);
+        return Ok(output::print(&list(&listed))?);
     }
     let request = Request {
         targets: args.targets.clone(),
@@ -37,6 +38,7 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         cluster: args.cluster.cluster(),
         registry: registry.clone(),
         record: args.record.clone(),
+        look: args.look.look(),
     };
     let (outcomes, page) = if args.show {
         repro::show(&request)?
@@ -63,10 +65,10 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
 /// Counts of the verdicts, their tolerance, and the size if it is not the paper's.
 fn legend(outcomes: &[FigureOutcome]) -> String {
     let claims = || outcomes.iter().flat_map(|outcome| &outcome.claims);
-    let mut text = String::new();
     let counts = counts(claims().map(|claim| (claim.verdict, !claim.marks.is_empty())));
+    let mut text = String::new();
     if claims().any(|claim| claim.verdict != Verdict::NotMeasured) {
-        text += &format!(
+        text = format!(
             "\n{counts}\n\
              reproduced: within 25% of the paper's effect, or within 5% of a plain value; a bound \
              has no slack (docs/verdicts.md)\n"
@@ -79,43 +81,28 @@ fn legend(outcomes: &[FigureOutcome]) -> String {
     text
 }
 
-/// CPU seconds of `shallows repro FIGURE --quick --threads 1`, as measured.
-const SECONDS: &str = include_str!("../data/repro-seconds.csv");
-
-/// Papers and figures in columns: runs of each size, CPU time of the quick one, and live figures.
-fn list(listed: &[Listed], is_built_in: bool) -> String {
-    let seconds = |id: &str| {
-        let mut rows = SECONDS.lines().filter_map(|line| line.split_once(','));
-        let found = rows
-            .find(|(figure, _)| *figure == id)
-            .filter(|_| is_built_in);
-        found.map_or_else(String::new, |(_, seconds)| format!("{seconds} s"))
-    };
+/// Papers and figures in columns: number of runs of each size, and live figures.
+fn list(listed: &[Listed]) -> String {
     let width = listed.iter().map(|of| of.id.len()).max().unwrap_or(0);
-    let mut text = format!(
-        "{:width$}  {:>5}  {:>6}  {:>5}  {:4}  title\n",
-        "", "quick", "CPU", "full", "live"
-    );
+    let line = |id: &str, quick: &str, full: &str, live: &str, title: &str| {
+        format!("{id:width$}  {quick:>5}  {full:>5}  {live:4}  {title}\n")
+    };
+    let mut text = line("", "quick", "full", "live", "title");
     for Listed { id, title, sizes } in listed {
-        let line = match sizes {
-            None => format!(
-                "{id:width$}  {:>5}  {:>6}  {:>5}  {:4}  {title}",
-                "", "", "", ""
-            ),
+        text += &match sizes {
+            None => line(id, "", "", "", title),
             Some(ListedSizes { quick, full, live }) => {
-                let (time, live) = (seconds(id), if *live { "yes" } else { "" });
-                format!("{id:width$}  {quick:>5}  {time:>6}  {full:>5}  {live:4}  {title}")
+                let live = if *live { "yes" } else { "" };
+                line(id, &quick.to_string(), &full.to_string(), live, title)
             }
         };
-        text += &(line + "\n");
     }
-    text + "\nquick, full: number of runs with --quick and at the paper's size; CPU: time of \
-            --quick on one core; live: runs with --live too\n"
+    text + "\nquick, full: number of runs with --quick and at the paper's size; live: runs with --live too\n"
 }
 
 /// `shallows report`: the page of what is in a directory.
 pub(crate) fn report_on(directory: &Path) -> Result<(), Failure> {
-    let page = repro::write_report(directory)?;
+    let page = repro::write_report(directory, Look::default())?;
     Ok(output::print(&format!("report: {}\n", page.display()))?)
 }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_results::report::Size;
 use shallows_study::slurm::{self, Cluster};
-use shallows_study::sweep::{self, Look, OnTop, Outcome, Request, Study};
+use shallows_study::sweep::{self, OnTop, Outcome, Request, Study};
 
 use crate::cli::{RunArgs, StudyArgs, SweepArgs, SweepCommand};
 use crate::failure::Failure;
@@ -110,7 +111,10 @@ pub(crate) fn vary(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
         out,
         threads: args.threads.map_or_else(cores, |threads| threads as usize),
         fresh: false,
-        look: Look::default(),
+        look: Look {
+            width: args.width.unwrap_or_default().width(),
+            no_title: args.no_title,
+        },
     };
     perform(&study, &request, args.json)
 }
@@ -123,13 +127,8 @@ fn perform(study: &Study, request: &Request, json: bool) -> Result<(), Failure> 
 
 fn show(outcome: &Outcome, json: bool, what: &str) -> Result<(), Failure> {
     if json {
-        let points = outcome.points.to_json();
-        let json = match &outcome.claims[..] {
-            [] => points,
-            claims => serde_json::json!({ "points": points, "claims": claims }),
-        };
-        let json = serde_json::to_string_pretty(&json);
-        output::print(&(json.context("points are plain data")? + "\n"))?;
+        let points = serde_json::to_string_pretty(&outcome.points.to_json());
+        output::print(&(points.context("points are plain data")? + "\n"))?;
     } else {
         output::print(&words(outcome))?;
     }

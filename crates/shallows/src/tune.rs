@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::interrupt::watch_for_ctrl_c;
 use crate::output;
 use crate::overall::Overall;
+use crate::plot::LookArgs;
 use crate::repro::cores;
 use crate::run;
 
@@ -71,6 +72,8 @@ pub(crate) struct TuneArgs {
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    look: LookArgs,
 }
 
 pub(crate) fn tune(args: &TuneArgs, registry: &Registry) -> Result<(), Failure> {
@@ -99,6 +102,7 @@ pub(crate) fn tune(args: &TuneArgs, registry: &Registry) -> Result<(), Failure> 
         fresh: args.fresh,
         cluster: args.cluster.cluster(),
         registry: registry.clone(),
+        look: args.look.look(),
     };
     let outcome = tune::tune(&request, &*watch_for_ctrl_c()?, &Overall::default())?;
     let text = if args.json {

@@ -40,7 +40,10 @@ pub enum StageCount {
 /// Stages, as written in a scenario: the thresholds alone, or a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "stages are a list of sizes such as [\"20KB\", \"1MB\"], or a table with thresholds"
+)]
 pub enum StagesConfig {
     /// α_1 < ... < α_{K-1}, of each flow; ACKs have the first stage.
     Thresholds(Vec<Bytes>),

@@ -36,7 +36,7 @@ impl Segment {
 /// An acknowledgement. On the wire it has one header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Kind of ACK; TCP has only one.
+    /// Kind of answer; TCP has one.
     pub kind: AckKind,
     /// The next byte that the receiver expects.
     pub ack: u64,

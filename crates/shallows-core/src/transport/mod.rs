@@ -21,7 +21,7 @@
 //!     while !sender.is_done() {
 //!         while let Some(segment) = sender.poll_packet(now) {
 //!             let size = Bytes::new(u64::from(segment.len + config.header));
-//!             sender.departs(now + line_rate.transmission_time(size));
+//!             sender.departs(now, now + line_rate.transmission_time(size));
 //!             for ack in receiver.handle_packet(now, &segment, Ecn::Ect0) {
 //!                 sender.handle_packet(now, &ack);
 //!             }
@@ -86,7 +86,7 @@ pub trait SendingEnd {
     }
 
     /// The last bit of the packet polled before leaves the host at `at`, which may be to come.
-    fn departs(&mut self, _at: Time) {}
+    fn departs(&mut self, _now: Time, _at: Time) {}
 
     /// Time at which [`on_deadline`](Self::on_deadline) has something to do: a timeout, or the pace
     /// allows the next packet.
@@ -151,6 +151,10 @@ pub trait ReceivingEnd {
 /// of its own: one hidden in a field would have to be decoded at every dispatch.
 #[derive(Debug)]
 #[repr(u8)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "drivers box senders, and TCP's hot path saves a pointer"
+)]
 pub enum Sender {
     /// TCP.
     Tcp(tcp::Sender),
@@ -225,8 +229,8 @@ impl SendingEnd for Sender {
         each!(Sender, self, end => end.take(now, ack))
     }
 
-    fn departs(&mut self, at: Time) {
-        each!(Sender, self, end => end.departs(at));
+    fn departs(&mut self, now: Time, at: Time) {
+        each!(Sender, self, end => end.departs(now, at));
     }
 
     #[inline]

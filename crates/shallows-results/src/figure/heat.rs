@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::svg::{TOP, escape, short};
+use super::frame::TOP;
+use super::words::{escape, short, text_width};
 
 /// Height of a row, and least width of a column.
 const ROW: f64 = 18.0;
@@ -13,8 +14,9 @@ const COLUMN: f64 = 4.0;
 /// Columns up to which cells show their values.
 const MOST_WITH_VALUES: usize = 14;
 
-/// Width of a cell with its value.
+/// Least width of a cell with its value, and room between the labels of two columns.
 const WITH_VALUE: f64 = 44.0;
+const GAP: f64 = 10.0;
 
 /// Room below the cells for labels, the name of the x axis and the bar of shades.
 pub(super) const BELOW: f64 = 74.0;
@@ -47,7 +49,8 @@ impl Heat {
     pub(super) fn cells(&self) -> (f64, f64) {
         let count = self.columns.len().max(1) as f64;
         let width = if self.columns.len() <= MOST_WITH_VALUES {
-            WITH_VALUE * count
+            let labels = self.columns.iter().map(|label| text_width(label) + GAP);
+            labels.fold(WITH_VALUE, f64::max) * count
         } else {
             (COLUMN * count).max(240.0)
         };

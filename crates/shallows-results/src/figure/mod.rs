@@ -10,8 +10,11 @@
 //! for the few hundred lines here.
 
 mod csv;
+mod curves;
 mod font;
+mod frame;
 mod heat;
+mod legend;
 mod pdf;
 mod png;
 mod rows;
@@ -19,7 +22,9 @@ mod scale;
 mod shapes;
 mod style;
 mod svg;
+mod words;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -51,6 +56,24 @@ pub struct Words {
     pub note: String,
     /// Width of the figure.
     pub width: Width,
+}
+
+/// Look of figures that a command writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Width.
+    pub width: Width,
+    /// True if title and note are left out.
+    pub no_title: bool,
+}
+
+impl Look {
+    /// Words around a figure with this look.
+    pub fn applied(self, words: Words) -> Words {
+        let Self { width, no_title } = self;
+        let words = if no_title { Words::default() } else { words };
+        Words { width, ..words }
+    }
 }
 
 /// Width of a figure in print.
@@ -184,6 +207,32 @@ pub struct Curve {
     pub style: usize,
     /// In the order in which they are joined.
     pub points: Vec<Point>,
+    /// Origin of its values.
+    #[serde(default, skip_serializing_if = "Origin::is_simulated")]
+    pub origin: Origin,
+}
+
+/// Origin of values. Values of one scheme have one colour, whatever their origin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A simulation: a solid line with filled marks.
+    #[default]
+    Simulated,
+    /// A live run: a dashed line with hollow marks.
+    Live,
+    /// A published paper: crosses.
+    Paper,
+}
+
+impl Origin {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_simulated(&self) -> bool {
+        *self == Self::Simulated
+    }
 }
 
 /// A value, such as a mean over seeds, and its confidence interval.
@@ -232,6 +281,12 @@ pub struct Row {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
+    /// Origin of the value.
+    #[serde(default, skip_serializing_if = "Origin::is_simulated")]
+    pub origin: Origin,
+    /// The paper's value, if it gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<f64>,
 }
 
 impl Row {
@@ -242,6 +297,8 @@ impl Row {
             value: interval.mean,
             low: interval.low,
             high: interval.high,
+            origin: Origin::Simulated,
+            paper: None,
         }
     }
 }
@@ -280,12 +337,12 @@ impl BoxRow {
 }
 
 impl Figure {
-    /// The labels of all curves with their styles, each once.
-    pub fn legend(&self) -> Vec<(&str, usize)> {
-        let mut legend: Vec<(&str, usize)> = Vec::new();
+    /// The curves of a legend: the first with each label.
+    pub fn legend(&self) -> Vec<&Curve> {
+        let mut legend: Vec<&Curve> = Vec::new();
         for curve in self.panels.iter().flat_map(Panel::curves) {
-            if legend.iter().all(|(label, _)| *label != curve.label) {
-                legend.push((&curve.label, curve.style));
+            if legend.iter().all(|of| of.label != curve.label) {
+                legend.push(curve);
             }
         }
         legend
@@ -294,11 +351,19 @@ impl Figure {
     /// Panels have legends of their own where curves of different names look the same.
     fn has_own_legends(&self) -> bool {
         let legend = self.legend();
-        let (count, mut styles) = (legend.len(), Vec::new());
-        styles.extend(legend.into_iter().map(|(_, style)| style));
-        styles.sort_unstable();
-        styles.dedup();
-        self.panels.len() > 1 && styles.len() < count
+        let looks = legend.iter().map(|curve| match curve.origin {
+            Origin::Simulated => (0, curve.style),
+            Origin::Live => (1, curve.style),
+            Origin::Paper => (2, 0),
+        });
+        let looks: BTreeSet<(usize, usize)> = looks.collect();
+        self.panels.len() > 1 && looks.len() < legend.len()
+    }
+
+    /// Returns whether it has live curves.
+    fn has_live(&self) -> bool {
+        let mut curves = self.panels.iter().flat_map(Panel::curves);
+        curves.any(|curve| curve.origin == Origin::Live)
     }
 
     /// The figure as a file of its own, for print.
@@ -315,7 +380,7 @@ impl Figure {
     pub fn to_inline_svg(&self) -> (Vec<String>, String) {
         let panels = self.panels.iter().enumerate();
         let panels = panels.map(|(index, panel)| svg::inline_panel(self, index, panel));
-        (panels.collect(), svg::inline_legend(self))
+        (panels.collect(), legend::inline(self))
     }
 
     /// Writes the figure as SVG, PDF and PNG, and its data as CSV. Answers with the paths.

@@ -119,28 +119,21 @@ fn content(drawing: &Drawing, scale: f32) -> String {
                     _ => "S\n",
                 };
             }
-            Shape::Text {
-                at,
-                upwards,
-                size,
-                bold,
-                colour,
-                anchor,
-                text,
-            } => {
-                let font = font(*bold);
-                let before = anchor * font.width(text, *size);
+            Shape::Text(text) => {
+                let font = font(text.bold);
                 let mut glyphs = String::new();
-                for character in text.chars() {
+                for character in text.text.chars() {
                     let _ = write!(glyphs, "{:04x}", font.glyph(character));
                 }
-                let (x, y) = at;
-                let matrix = match upwards {
-                    true => format!("0 -1 -1 0 {:.2} {:.2}", x, y + before),
-                    false => format!("1 0 0 -1 {:.2} {:.2}", x - before, y),
+                let (x, y) = text.start();
+                let turn = if text.upwards {
+                    "0 -1 -1 0"
+                } else {
+                    "1 0 0 -1"
                 };
-                let name = u8::from(*bold);
-                let shade = shade(*colour);
+                let (name, size) = (u8::from(text.bold), text.size);
+                let shade = shade(text.colour);
+                let matrix = format!("{turn} {x:.2} {y:.2}");
                 let _ = writeln!(
                     out,
                     "BT {shade} rg /F{name} {size} Tf {matrix} Tm <{glyphs}> Tj ET"

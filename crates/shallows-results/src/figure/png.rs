@@ -46,23 +46,11 @@ pub(super) fn render(drawing: &Drawing) -> Vec<u8> {
                     image.stroke_path(&path, &paint, &pen, transform, None);
                 }
             }
-            Shape::Text {
-                at,
-                upwards,
-                size,
-                bold,
-                colour,
-                anchor,
-                text,
-            } => {
-                let font = font(*bold);
-                let before = anchor * font.width(text, *size);
-                let at = match upwards {
-                    true => (at.0, at.1 + before),
-                    false => (at.0 - before, at.1),
-                };
-                if let Some(path) = path(&font.outline(text, *size, at, *upwards)) {
-                    let paint = paint(*colour, 1.0);
+            Shape::Text(text) => {
+                let font = font(text.bold);
+                let outline = font.outline(&text.text, text.size, text.start(), text.upwards);
+                if let Some(path) = path(&outline) {
+                    let paint = paint(text.colour, 1.0);
                     image.fill_path(&path, &paint, FillRule::Winding, transform, None);
                 }
             }

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::svg::{Frame, VALUES, escape, mark, short};
-use super::{Axis, BoxRow, Extent, Row, Spacing};
+use super::curves::mark;
+use super::frame::{Frame, VALUES};
+use super::words::{escape, short};
+use super::{Axis, BoxRow, Extent, Origin, Row, Spacing};
 
 /// Ratio of the largest to the smallest row above which the axis becomes logarithmic.
 const WIDE: f64 = 10.0;
@@ -53,7 +55,10 @@ pub(super) fn draw_rows(rows: &[Row], frame: &Frame, out: &mut String) {
                 y - 3.0
             );
         }
-        *out += &mark(0, frame.x(row.value), y);
+        *out += &mark(0, row.origin, frame.x(row.value), y);
+        if let Some(paper) = row.paper {
+            *out += &mark(1, Origin::Paper, frame.x(paper), y);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Figures are drawn as SVG once (`svg.rs`). This reads that drawing back: it knows the elements,
 //! path commands and classes that we write, and nothing else of SVG.
 
+use super::font::font;
 use super::style::{ON_LIGHT, dash_lengths};
 
 /// A drawing in its own units, y downwards.
@@ -21,18 +22,35 @@ pub(super) enum Shape {
         fill: Option<Colour>,
         stroke: Option<Stroke>,
     },
-    Text {
-        /// Position of the anchor on the baseline.
-        at: (f32, f32),
-        /// True if it runs upwards.
-        upwards: bool,
-        size: f32,
-        bold: bool,
-        colour: Colour,
-        /// Share of the text's width to the left of the anchor.
-        anchor: f32,
-        text: String,
-    },
+    Text(Text),
+}
+
+/// A line of text.
+#[derive(Debug)]
+pub(super) struct Text {
+    /// Position of the anchor on the baseline.
+    at: (f32, f32),
+    /// Share of the text's width to the left of the anchor.
+    anchor: f32,
+    /// True if it runs upwards.
+    pub(super) upwards: bool,
+    pub(super) size: f32,
+    pub(super) bold: bool,
+    pub(super) colour: Colour,
+    pub(super) text: String,
+}
+
+impl Text {
+    /// The position at which the text begins.
+    pub(super) fn start(&self) -> (f32, f32) {
+        let before = self.anchor * font(self.bold).width(&self.text, self.size);
+        let (x, y) = self.at;
+        if self.upwards {
+            (x, y + before)
+        } else {
+            (x - before, y)
+        }
+    }
 }
 
 /// A step of a path.
@@ -161,6 +179,7 @@ fn path(tag: &str, offset: (f32, f32)) -> Option<Shape> {
         "curve" => (1.8, of_kind('c'), Vec::new()),
         "bar" => (1.1, of_kind('c'), Vec::new()),
         "dots" => (2.2, of_kind('c'), Vec::new()),
+        "hollow" => (1.4, of_kind('c'), Vec::new()),
         "mark" => (1.0, Some([255, 255, 255]), Vec::new()),
         "axis" => (1.0, Some([0x40, 0x40, 0x40]), Vec::new()),
         "grid" => (0.7, Some([0xe2, 0xe2, 0xe2]), Vec::new()),
@@ -173,7 +192,11 @@ fn path(tag: &str, offset: (f32, f32)) -> Option<Shape> {
     let is_dots = classes.starts_with("dots");
     Some(Shape::Path {
         steps: steps(attribute(tag, "d")?, offset),
-        fill: of_kind('m'),
+        fill: if classes.starts_with("hollow") {
+            Some([255, 255, 255])
+        } else {
+            of_kind('m')
+        },
         stroke: line.map(|colour| Stroke {
             colour,
             width,
@@ -196,7 +219,7 @@ fn text(tag: &str, content: &str, (dx, dy): (f32, f32)) -> Shape {
     let (tx, ty) = translation(tag);
     let at = (dx + tx + number(tag, "x"), dy + ty + number(tag, "y"));
     let content = content.replace("&lt;", "<").replace("&gt;", ">");
-    Shape::Text {
+    Shape::Text(Text {
         at,
         upwards: tag.contains("rotate(-90)"),
         size,
@@ -208,7 +231,7 @@ fn text(tag: &str, content: &str, (dx, dy): (f32, f32)) -> Shape {
             _ => 0.0,
         },
         text: content.replace("&quot;", "\"").replace("&amp;", "&"),
-    }
+    })
 }
 
 /// The steps of a path with the commands M, L, H, V, h, v, a (half a circle) and Z.

@@ -15,6 +15,9 @@ const ON_DARK: [&str; 8] = [
 /// Dashes of curves without markers.
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 4"];
 
+/// Dashes of live curves, which have the colours of the simulated ones.
+pub(super) const LIVE_DASH: &str = "5 3";
+
 /// Dashes of a curve without markers.
 pub(super) fn dash(style: usize) -> &'static str {
     DASHES[style % DASHES.len()]
@@ -61,6 +64,7 @@ const SHAPES: &str = "\
 .fig .title{font-size:12px;font-weight:bold}\
 .fig .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}\
 .fig .mark{stroke-width:1}\
+.fig .hollow{stroke-width:1.4}\
 .fig .bar{stroke-width:1.1;fill:none}\
 .fig .dots{fill:none;stroke-width:2.2;stroke-linecap:round;stroke-opacity:.45}\
 .fig .axis{fill:none;stroke-width:1}\
@@ -71,7 +75,8 @@ const SHAPES: &str = "\
 pub(super) fn file_style() -> String {
     let mut style = SHAPES.to_owned();
     style += ".fig text{fill:#1a1a1a}.fig .tick{fill:#404040}.fig .axis{stroke:#404040}\
-              .fig .grid{stroke:#e2e2e2}.fig .reference{stroke:#808080}.fig .mark{stroke:#ffffff}";
+              .fig .grid{stroke:#e2e2e2}.fig .reference{stroke:#808080}.fig .mark{stroke:#ffffff}\
+              .fig .hollow{fill:#ffffff}";
     for (index, colour) in ON_LIGHT.iter().enumerate() {
         let _ = write!(
             style,
@@ -87,7 +92,7 @@ pub fn page_style() -> String {
     let mut style = SHAPES.to_owned();
     style += ".fig text{fill:var(--ink)}.fig .tick{fill:var(--soft)}.fig .axis{stroke:var(--soft)}\
               .fig .grid{stroke:var(--line)}.fig .reference{stroke:var(--soft)}\
-              .fig .mark{stroke:var(--paper)}";
+              .fig .mark{stroke:var(--paper)}.fig .hollow{fill:var(--paper)}";
     for index in 0..ON_LIGHT.len() {
         let _ = write!(
             style,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::figure::{Figure, Words};
+use crate::figure::{Figure, Look, Words};
 use crate::{ResultsError, read_text, write_text};
 
 /// Outcome of a paper's reproduction.
@@ -204,6 +204,21 @@ pub struct ClaimOutcome {
     /// The same on a machine, where it was run on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveValue>,
+}
+
+impl FigureOutcome {
+    /// Words around the figure where it is shown without a page.
+    fn words(&self) -> Words {
+        let seeds = match self.seeds {
+            1 => "One seed".to_owned(),
+            seeds => format!("Means over {seeds} seeds, bars are 95% confidence intervals"),
+        };
+        Words {
+            title: self.title.clone(),
+            note: format!("{seeds}; {} size.", self.size),
+            ..Words::default()
+        }
+    }
 }
 
 impl ClaimOutcome {
@@ -471,7 +486,11 @@ pub fn read_all(directory: &Path) -> Result<Vec<Reproduction>, ReportError> {
 
 /// Writes `report.html`, and beside it the files of each figure, and the
 /// claims as `<paper>-claims.md`. Answers with the path of the page.
-pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf, ReportError> {
+pub fn write(
+    directory: &Path,
+    reproductions: &[Reproduction],
+    look: Look,
+) -> Result<PathBuf, ReportError> {
     let figures = directory.join("figures");
     fs::create_dir_all(&figures).map_err(|error| ReportError::Unreadable {
         path: figures.clone(),
@@ -480,7 +499,8 @@ pub fn write(directory: &Path, reproductions: &[Reproduction]) -> Result<PathBuf
     for reproduction in reproductions {
         for outcome in &reproduction.figures {
             let figure = &outcome.figure;
-            figure.write(&figures, &figure.name, &Words::default())?;
+            let words = look.applied(outcome.words());
+            figure.write(&figures, &figure.name, &words)?;
         }
         let claims = directory.join(format!("{}-claims.md", reproduction.paper.id));
         write_text(&claims, &reproduction.to_markdown())?;

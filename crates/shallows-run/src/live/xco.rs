@@ -13,7 +13,7 @@ use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPla
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
 use shallows_model::topology::Node;
 use shallows_model::{Outage, XcoConfig};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
 use crate::failure::Failure;
 use crate::plan::RunPlan;
@@ -282,6 +282,7 @@ pub(super) fn write(out: &Path, seen: &XcoObserved) -> Result<(), Failure> {
 fn timeline(seen: &XcoObserved) -> Figure {
     let samples = &seen.samples;
     let over_time = |label: &str, style: usize, value: &dyn Fn(&XcoSample) -> f64| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points: samples
@@ -359,6 +360,7 @@ fn throughput(samples: &[XcoSample]) -> Curve {
         Point::new(after.time.as_secs_f64(), bits / seconds / 1e6)
     });
     Curve {
+        origin: Origin::Simulated,
         label: "all hosts".to_owned(),
         style: 0,
         points: rates.collect(),

@@ -81,11 +81,14 @@ impl Scenario {
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
         self.check_measure(&workload)?;
-        let size_classes =
-            SizeClasses::new(report.small_max, report.medium_max).map_err(|error| {
-                let problem = error.to_string().replace("_max", "-max");
-                self.error("report.small-max", problem)
-            })?;
+        let (small, medium) = (report.small_max, report.medium_max);
+        let size_classes = SizeClasses::new(small, medium).map_err(|_| {
+            let problem = format!(
+                "size classes must grow: small-max is {small} and medium-max {medium}; write for \
+                 example small-max = \"100KB\" and medium-max = \"10MB\""
+            );
+            self.error("report.small-max", problem)
+        })?;
         let Faults { faults, changes } = self.faults(&fabric)?;
         let model = Model {
             overrides: self.overrides(&fabric)?,

@@ -173,7 +173,9 @@ pub(super) fn run_alone<S: Windowed>(parts: &mut [S], limit: Limit) -> (Outcome,
         let quiet = parts.iter().zip(&counts);
         let earliest = quiet.map(|(part, &count)| part.quiet_until(count)).min();
         let earliest = earliest.unwrap_or(Time::MAX).min(limit.end);
-        parts.iter_mut().for_each(|part| part.end_window(earliest));
+        for part in parts.iter_mut() {
+            part.end_window(earliest);
+        }
         handled += counts.iter().sum::<u64>();
     }
     (Outcome::Stopped, turns)

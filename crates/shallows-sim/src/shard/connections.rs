@@ -182,7 +182,7 @@ fn earlier_timer(timer: &mut Option<Time>, deadline: Time) -> Option<Time> {
 fn warm_up(sender: &mut Sender, config: &TcpConfig, [one_way_delay, back]: [Time; 2]) {
     sender.write(Time::ZERO, u64::from(config.segment));
     while let Some(segment) = sender.poll_packet(Time::ZERO) {
-        sender.departs(Time::ZERO);
+        sender.departs(Time::ZERO, Time::ZERO);
         let ack = Ack {
             kind: AckKind::Ack,
             ack: segment.end(),
@@ -498,7 +498,7 @@ impl Shard {
     /// The last bit of a packet with data leaves its host at `at`.
     pub(super) fn depart_data(&mut self, connection: u32, at: Time) {
         if let Some(source) = &mut self.connections.sources[connection as usize] {
-            source.sender.departs(at);
+            source.sender.departs(self.now, at);
             self.await_sender(connection);
         }
     }

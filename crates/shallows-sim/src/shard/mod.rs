@@ -295,8 +295,9 @@ impl Shard {
             self.now = event.time;
             self.arrive(event.packet, event.port);
         } else if event.key.is(Class::PortReady) {
-            if self.pauses.is_some() {
-                // What leaves a switch may let another port go on.
+            if self.pauses.is_some() || !self.observer.watched.is_empty() {
+                // What leaves a switch may let another port go on, and what leaves a host its
+                // sender.
                 self.now = event.time;
             }
             self.serve(event.port, event.time);

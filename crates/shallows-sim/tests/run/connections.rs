@@ -199,8 +199,8 @@ fn many_small_pieces_on_threads_do_not_matter() {
         .collect();
     let run = |engine, threads, most| {
         let world = World {
-            engine,
             threads,
+            engine,
             ..World::new(LEAF_SPINE, TRANSPORT, flows.clone())
         };
         let mut run = world.start();

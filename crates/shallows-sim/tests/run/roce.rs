@@ -129,8 +129,8 @@ fn marks_keep_the_queue_short_and_share_the_link() {
 #[test]
 fn any_number_of_threads_gives_the_same() {
     let outcomes = |controller: &str, threads| {
-        let far = |src| flow(Time::ZERO, src, (src + 31) % 144, 40);
-        let near = |src| flow(Time::from_us(50), src, src / 12 * 12 + (src + 5) % 12, 10);
+        let far = |src| flow(Time::ZERO, src, (src + 31) % 144, 200);
+        let near = |src| flow(Time::from_us(20), src, src / 12 * 12 + (src + 5) % 12, 50);
         let flows = (0..144).map(far).chain((0..144).map(near)).collect();
         let mut world = World::new(LEAF_SPINE, &transport(controller), flows);
         world.switches = marking("100KB");

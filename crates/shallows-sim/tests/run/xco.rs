@@ -13,14 +13,14 @@ use crate::udp::{RACKS, drops, workload};
 use crate::world::{Run, World, flow};
 
 /// [`incast_at`] a time after a slot, with which coordination begins.
-fn incast(xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
+fn incast(xco: Option<&XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
     incast_at(Time::from_ms(5), xco, threads)
 }
 
 /// Twelve hosts of three racks send 200 packets each to host 0, whose port has room for 40. Several
 /// threads run it by events and in layers.
-fn incast_at(start: Time, xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
-    let run = |engine| incast_on(engine, start, xco.clone(), threads);
+fn incast_at(start: Time, xco: Option<&XcoConfig>, threads: u32) -> (Vec<FlowOutcome>, Tally) {
+    let run = |engine| incast_on(engine, start, xco, threads);
     if threads == 1 {
         return run(EngineChoice::Automatic);
     }
@@ -32,7 +32,7 @@ fn incast_at(start: Time, xco: Option<XcoConfig>, threads: u32) -> (Vec<FlowOutc
 fn incast_on(
     engine: EngineChoice,
     start: Time,
-    xco: Option<XcoConfig>,
+    xco: Option<&XcoConfig>,
     threads: u32,
 ) -> (Vec<FlowOutcome>, Tally) {
     let flows = (4..16).map(|src| flow(start, src, 0, 200)).collect();
@@ -40,7 +40,7 @@ fn incast_on(
     world.switches = PortConfig::fifo(BufferConfig::Shared {
         size: "60KB".parse().unwrap(),
     });
-    world.setup.xco = xco;
+    world.setup.xco = xco.cloned();
     (world.engine, world.threads) = (engine, threads);
     let mut run = world.start();
     assert_eq!(run.threads(), threads as usize);
@@ -64,7 +64,7 @@ fn timeslices_prevent_the_drops_of_an_incast() {
         ..XcoConfig::default()
     };
     for xco in [XcoConfig::default(), in_the_fabric] {
-        let (outcomes, dropped) = incast(Some(xco), 1);
+        let (outcomes, dropped) = incast(Some(&xco), 1);
         assert_eq!(dropped, Tally::default());
         // One after the other: the last byte cannot be there before all have crossed the last link.
         let last = outcomes.iter().filter_map(|outcome| outcome.fct).max();
@@ -88,9 +88,9 @@ fn coordinated_runs_are_the_same_on_any_number_of_threads() {
                 controller,
                 ..XcoConfig::default()
             };
-            let one = incast(Some(xco.clone()), 1);
-            assert!(one == incast(Some(xco.clone()), 2), "{xco:?}");
-            assert!(one == incast(Some(xco.clone()), 4), "{xco:?}");
+            let one = incast(Some(&xco), 1);
+            assert!(one == incast(Some(&xco), 2), "{xco:?}");
+            assert!(one == incast(Some(&xco), 4), "{xco:?}");
         }
     }
 }
@@ -239,8 +239,8 @@ fn traffic_outlives_its_controllers() {
             outages,
             ..hasty()
         };
-        let one = incast(Some(xco.clone()), 1);
-        assert!(one == incast(Some(xco), 2));
+        let one = incast(Some(&xco), 1);
+        assert!(one == incast(Some(&xco), 2));
         one.1.packets
     };
     assert_eq!(with(true, vec![]), 0);
@@ -266,13 +266,13 @@ fn controllers_of_racks_and_one_above_prevent_the_drops_too() {
             }),
             ..XcoConfig::default()
         };
-        let one = incast(Some(xco.clone()), 1);
+        let one = incast(Some(&xco), 1);
         assert_eq!(one.1, Tally::default());
         // All comes from other racks, which have half of the last link.
         let last = one.0.iter().filter_map(|outcome| outcome.fct).max();
         assert!(last > Some(Time::from_ns(2_400) * (12 * 200)), "{last:?}");
-        assert!(one == incast(Some(xco.clone()), 2));
-        assert!(one == incast(Some(xco), 4));
+        assert!(one == incast(Some(&xco), 2));
+        assert!(one == incast(Some(&xco), 4));
     }
 }
 
@@ -292,7 +292,7 @@ fn hosts_send_uncoordinated_until_the_first_slot_of_a_hierarchy() {
         (XcoConfig::default(), Time::from_ms(2)),
         (hierarchy, Time::from_ms(4)),
     ] {
-        let drops = |start| incast_at(start, Some(xco.clone()), 1).1.packets;
+        let drops = |start| incast_at(start, Some(&xco), 1).1.packets;
         assert!(drops(first - Time::from_ms(1)) > 0, "{xco:?}");
         assert_eq!(drops(first + Time::from_ms(1)), 0, "{xco:?}");
     }
@@ -308,9 +308,9 @@ fn on_demand_an_incast_is_noticed_after_it_has_begun() {
         }),
         ..XcoConfig::default()
     };
-    let one = incast(Some(xco.clone()), 1);
+    let one = incast(Some(&xco), 1);
     let (some, all) = (one.1.packets, without.packets);
     assert!(0 < some && some < all, "{some} of {all} drops");
-    assert!(one == incast(Some(xco.clone()), 2));
-    assert!(one == incast(Some(xco), 4));
+    assert!(one == incast(Some(&xco), 2));
+    assert!(one == incast(Some(&xco), 4));
 }

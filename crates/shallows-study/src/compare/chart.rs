@@ -1,7 +1,7 @@
 //! The two worlds as a figure.
 
 use shallows_core::units::Time;
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
 
 use super::Side;
 use crate::study::chart::cumulative;
@@ -48,6 +48,7 @@ fn axis(label: &str, extent: Extent) -> Axis {
 /// Of all services together.
 fn goodput(worlds: &[(&str, &Side)]) -> Panel {
     let curve = |(style, (label, world)): (usize, &(&str, &Side))| Curve {
+        origin: Origin::Simulated,
         label: (*label).to_owned(),
         style,
         points: rates(world),
@@ -108,6 +109,7 @@ fn distribution(
     values: impl Fn(&Side) -> Vec<f64>,
 ) -> Panel {
     let curve = |(style, (label, world)): (usize, &(&str, &Side))| Curve {
+        origin: Origin::Simulated,
         label: (*label).to_owned(),
         style,
         points: cumulative(&values(world), LAST_STEP),

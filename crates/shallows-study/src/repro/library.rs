@@ -142,8 +142,6 @@ impl Library {
 
 #[cfg(test)]
 mod tests {
-    use shallows_core::registry::Registry;
-
     use super::super::plan::{Plan, Wanted};
     use super::*;
 
@@ -164,14 +162,7 @@ mod tests {
             let (paper, figures) = library.paper(&paper).unwrap();
             for figure in figures {
                 for size in [Size::Quick, Size::Full, Size::Live] {
-                    let wanted = Wanted {
-                        size,
-                        seeds: None,
-                        at: Vec::new(),
-                        set: Vec::new(),
-                        registry: Registry::default(),
-                    };
-                    let plan = Plan::without_runs(&library, &paper, &figure, &wanted);
+                    let plan = Plan::without_runs(&library, &paper, &figure, &Wanted::all(size));
                     plan.unwrap_or_else(|error| panic!("{}/{figure}: {error}", paper.id));
                 }
             }

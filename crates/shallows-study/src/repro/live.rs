@@ -17,7 +17,7 @@ use shallows_live::experiment::Observed;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_model::workload::{FlowSpec, HostSet};
-use shallows_results::figure::{Extent, Panel, Plot};
+use shallows_results::figure::{Curve, Extent, Origin, Panel, Plot, Row};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::{Format, write_text};
@@ -328,13 +328,6 @@ impl LiveResults {
         for (claim, value) in outcome.claims.iter_mut().zip(values) {
             claim.live = Some(value);
         }
-        let named = |panels: Vec<Panel>, world: &str| {
-            let named = panels.into_iter().map(|panel| Panel {
-                title: format!("{}, {world}", panel.title),
-                ..panel
-            });
-            named.collect::<Vec<_>>()
-        };
         let figure = &mut outcome.figure;
         let simulated = std::mem::take(&mut figure.panels);
         figure.name += LIVE;
@@ -343,8 +336,8 @@ impl LiveResults {
             figure.panels = drawn.panels;
             outcome.title += ", live";
         } else {
-            figure.panels = named(simulated, "simulated");
-            figure.panels.extend(named(drawn.panels, "live"));
+            let pairs = simulated.into_iter().zip(drawn.panels);
+            figure.panels = pairs.flat_map(|(one, other)| beside(one, other)).collect();
             let note = outcome.note.get_or_insert_default();
             *note += " Live, pings are ICMP.";
             outcome.title += ", simulated and live";
@@ -352,6 +345,46 @@ impl LiveResults {
         outcome.live = Some(facts);
         outcome
     }
+}
+
+/// The live values of a panel beside the simulated ones: in the same panel but for grids.
+fn beside(simulated: Panel, live: Panel) -> Vec<Panel> {
+    let is_ours = |curve: &Curve| curve.origin != Origin::Paper;
+    let as_live = |curve: Curve| Curve {
+        label: format!("{}, live", curve.label),
+        origin: Origin::Live,
+        ..curve
+    };
+    let mut panel = simulated;
+    match (&mut panel.plot, live.plot) {
+        (Plot::Points(curves), Plot::Points(others))
+        | (Plot::Lines(curves), Plot::Lines(others)) => {
+            curves.extend(others.into_iter().filter(is_ours).map(as_live));
+        }
+        (Plot::Rows(rows), Plot::Rows(others)) => {
+            for other in others {
+                let after = rows.iter().rposition(|row| row.label == other.label);
+                let row = Row {
+                    label: format!("{}, live", other.label),
+                    origin: Origin::Live,
+                    paper: None,
+                    ..other
+                };
+                rows.insert(after.map_or(rows.len(), |after| after + 1), row);
+            }
+        }
+        (_, plot) => {
+            let title = format!("{}, live", panel.title);
+            let live = Panel {
+                title,
+                plot,
+                ..live
+            };
+            panel.title += ", simulated";
+            return vec![panel, live];
+        }
+    }
+    vec![panel]
 }
 
 /// Leaves out the last points of distributions: a single ping that met a busy machine would flatten
@@ -407,12 +440,54 @@ pub fn three_ways(outcomes: &[FigureOutcome]) -> String {
 mod tests {
     use std::path::Path;
 
+    use shallows_results::figure::Axis;
     use shallows_results::report::Size;
 
     use shallows_run::Scenario;
 
     use super::*;
     use crate::repro::plan::Wanted;
+
+    #[test]
+    fn live_values_stand_in_the_panel_of_the_simulated_ones() {
+        let curve = |label: &str, origin| Curve {
+            label: label.to_owned(),
+            style: 0,
+            points: Vec::new(),
+            origin,
+        };
+        let row = |label: &str, value: f64| Row {
+            label: label.to_owned(),
+            value,
+            low: value,
+            high: value,
+            origin: Origin::Simulated,
+            paper: Some(2.0),
+        };
+        let panel = |plot: Plot| Panel {
+            title: String::new(),
+            x: Axis::new("", Extent::Data),
+            y: Axis::new("", Extent::Data),
+            plot,
+        };
+        let curves = || vec![curve("a", Origin::Simulated), curve("paper", Origin::Paper)];
+        let both = beside(panel(Plot::Points(curves())), panel(Plot::Points(curves())));
+        let labels = both[0].curves().iter().map(|of| (&*of.label, of.origin));
+        let expected = [
+            ("a", Origin::Simulated),
+            ("paper", Origin::Paper),
+            ("a, live", Origin::Live),
+        ];
+        assert_eq!(labels.collect::<Vec<_>>(), expected);
+        let rows = |value| Plot::Rows(vec![row("a", value), row("b", value)]);
+        let both = beside(panel(rows(1.0)), panel(rows(3.0)));
+        let Plot::Rows(rows) = &both[0].plot else {
+            panic!("{both:?}")
+        };
+        let labels: Vec<&str> = rows.iter().map(|row| &*row.label).collect();
+        assert_eq!(labels, ["a", "a, live", "b", "b, live"]);
+        assert_eq!((rows[1].value, rows[1].paper), (3.0, None));
+    }
 
     #[test]
     fn goodput_is_shown_at_the_scale_of_the_scenario() {

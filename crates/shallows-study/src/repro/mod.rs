@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow, bail};
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_results::report::{self, FigureOutcome, Paper, Reproduction, Size};
 use shallows_run::Failure;
 
@@ -60,6 +61,8 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that settings may name.
     pub registry: Registry,
+    /// Look of the figures.
+    pub look: Look,
     /// Directory of the papers in which the results are recorded, if they are to be.
     pub record: Option<PathBuf>,
 }
@@ -122,7 +125,7 @@ pub fn reproduce(
         let path = recorded::write(directory, &paper, request.size, recorded, &order)?;
         observer.note(&format!("recorded in {}", path.display()));
     }
-    let page = publish(out, paper, &outcomes, &library)?;
+    let page = publish(out, paper, &outcomes, &library, request.look)?;
     Ok((outcomes, page))
 }
 
@@ -132,10 +135,11 @@ fn publish(
     paper: Paper,
     outcomes: &[FigureOutcome],
     library: &Library,
+    look: Look,
 ) -> Result<PathBuf, Failure> {
     let reproduction = merged(out, paper, outcomes.to_vec(), library)?;
     reproduction.write(out).map_err(anyhow::Error::from)?;
-    write_report(out)
+    write_report(out, look)
 }
 
 /// Compares the paper's claims with recorded results, without a run, and writes the page. A figure
@@ -160,7 +164,7 @@ pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure>
     }
     let out = &request.out;
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let page = publish(out, paper, &outcomes, &library)?;
+    let page = publish(out, paper, &outcomes, &library, request.look)?;
     Ok((outcomes, page))
 }
 
@@ -286,8 +290,8 @@ fn figure_outcome(
 }
 
 /// Writes the page of what is in a directory, and tells where it is.
-pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
-    let write = || report::write(directory, &report::read_all(directory)?);
+pub fn write_report(directory: &Path, look: Look) -> Result<PathBuf, Failure> {
+    let write = || report::write(directory, &report::read_all(directory)?, look);
     Ok(write().map_err(anyhow::Error::from)?)
 }
 
@@ -325,15 +329,16 @@ pub fn list(from: Option<&Path>) -> Result<Vec<Listed>, Failure> {
             sizes: None,
         });
         for figure in figures {
-            let study = library.figure(&id, &figure)?.content;
+            let plan = |size| Plan::without_runs(&library, &paper, &figure, &Wanted::all(size));
+            let full = plan(Size::Full)?;
             listed.push(Listed {
                 id: format!("{id}/{figure}"),
                 sizes: Some(ListedSizes {
-                    quick: study.runs(Size::Quick),
-                    full: study.runs(Size::Full),
-                    live: study.live.is_some(),
+                    quick: plan(Size::Quick)?.runs(),
+                    full: full.runs(),
+                    live: full.config().live.is_some(),
                 }),
-                title: study.title,
+                title: full.config().title.clone(),
             });
         }
     }

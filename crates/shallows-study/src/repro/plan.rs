@@ -14,7 +14,7 @@ use crate::study::axis::Axis;
 use crate::study::config::{SizeConfig, StudyConfig};
 use crate::study::{OnTop, ScenarioFile, Study};
 
-/// Choices of the user besides the figure.
+/// The user's options besides the figure.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) size: Size,
@@ -28,6 +28,19 @@ pub(super) struct Wanted {
     pub(super) registry: Registry,
 }
 
+impl Wanted {
+    /// The whole figure at a size.
+    pub(super) fn all(size: Size) -> Self {
+        Self {
+            size,
+            seeds: None,
+            at: Vec::new(),
+            set: Vec::new(),
+            registry: Registry::default(),
+        }
+    }
+}
+
 /// A figure and its runs.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -36,7 +49,7 @@ pub(super) struct Plan {
     /// Text of its scenario.
     pub(super) scenario: String,
     pub(super) size: Size,
-    /// Settings that were asked for on top.
+    /// The user's settings.
     pub(super) set: Vec<String>,
     /// By combination, then seed.
     pub(super) jobs: Vec<Job>,

@@ -1,4 +1,4 @@
-//! Axes: what is varied, point by point.
+//! Axes: keys that are varied, point by point.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub(crate) struct Point {
     pub(crate) number: Option<f64>,
     /// Settings, as `--set` takes them.
     pub(crate) set: Vec<String>,
-    /// Place in the file or the command; empty if unknown.
+    /// The place at which it is written, for people.
     pub(crate) place: String,
 }
 
@@ -147,7 +147,7 @@ impl Axis {
         self.points.iter().filter_map(|point| point.number)
     }
 
-    /// Where a point is drawn.
+    /// Position of a point in the figure.
     pub(crate) fn x(&self, point: usize) -> Option<f64> {
         Some(self.shown(self.points[point].number?))
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use shallows_core::units::Time;
 use shallows_results::figure::{
-    Axis, Curve, Extent, Figure, Heat, HeatRow, Panel, Plot, Point, Row, Spacing,
+    Axis, Curve, Extent, Figure, Heat, HeatRow, Origin, Panel, Plot, Point, Row, Spacing,
 };
 use shallows_results::interval::Interval;
 use shallows_results::latencies::Operation;
 use shallows_results::statistics::PercentileRule;
 
 use super::config::{CurveConfig, PanelConfig, PanelKind, shown};
+use super::published::{self, Place};
 use super::results::Results;
 use super::view::{Axes, View};
 use crate::measured::Measured;
@@ -115,7 +116,9 @@ fn draw(panel: &PanelConfig, results: &Results<'_>) -> Option<Panel> {
             if panel.logarithmic_x {
                 right.spacing = Spacing::Logarithmic;
             }
-            (right, values(), Plot::Points(chart.curves(x)))
+            let mut curves = chart.curves(x);
+            curves.extend(chart.published(x));
+            (right, values(), Plot::Points(curves))
         }
         Sort::OverTime => {
             let time = Axis::new("Time (s)", Extent::FromZero);
@@ -194,6 +197,7 @@ impl Chart<'_> {
                 Some(Point::of(axis.x(point)?, interval))
             });
             Curve {
+                origin: Origin::Simulated,
                 label: label.to_owned(),
                 style,
                 points: points.collect(),
@@ -213,11 +217,68 @@ impl Chart<'_> {
             .collect()
     }
 
+    /// The paper's value of a metric at a point of the axis of curves and one of x.
+    fn published_at(&self, metric: &Metric, x: Option<f64>, curve: usize) -> Option<f64> {
+        let study = self.results.study;
+        let axis = self.view.curves.or(study.curves_axis())?;
+        let fixed = self.view.fixed(study, axis);
+        let point = study.axes[axis].points.get(fixed.unwrap_or(curve))?;
+        let normalise = self.panel.normalise.as_ref().map(shown);
+        let place = Place {
+            metric,
+            names: [&point.id, &point.label],
+            x,
+            normalise: normalise.as_deref(),
+        };
+        published::value(&study.config.claim, &place)
+    }
+
+    /// The paper's values along an axis, by point of the axis of curves or by metric.
+    fn published(&self, x: usize) -> Vec<Curve> {
+        let axis = &self.results.study.axes[x];
+        let curve = |style: usize, metric: &Metric, curve: usize| {
+            let points = axis.numbers().filter_map(|number| {
+                let value = self.published_at(metric, Some(number), curve)?;
+                Some(Point::new(axis.shown(number), value))
+            });
+            let points: Vec<Point> = points.collect();
+            (!points.is_empty()).then(|| Curve {
+                origin: Origin::Paper,
+                label: "paper".to_owned(),
+                style,
+                points,
+            })
+        };
+        match &self.panel.metric {
+            Some(metric) => {
+                let points = self.points().into_iter();
+                points
+                    .filter_map(|(point, _)| curve(point, &metric.metric, point))
+                    .collect()
+            }
+            None => {
+                let curves = self.panel.curve.iter().enumerate();
+                curves
+                    .filter_map(|(index, of)| curve(OTHER_CURVES + index, &of.metric.metric, 0))
+                    .collect()
+            }
+        }
+    }
+
     fn rows(&self) -> Vec<Row> {
         let metric = self.panel.metric.as_ref();
+        let study = self.results.study;
+        let x = study.x_axis().filter(|x| self.view.curves != Some(*x));
+        let x = x.map(|x| {
+            let point = self.view.fixed(study, x).unwrap_or(0);
+            study.axes[x].points.get(point).and_then(|one| one.number)
+        });
         let row = |(point, label): (usize, &str)| {
-            let interval = self.interval(&metric?.metric, 0, point)?;
-            Some(Row::of(label, interval))
+            let metric = &metric?.metric;
+            let interval = self.interval(metric, 0, point)?;
+            let mut row = Row::of(label, interval);
+            row.paper = self.published_at(metric, x.flatten(), point);
+            Some(row)
         };
         self.points().into_iter().filter_map(row).collect()
     }
@@ -236,6 +297,7 @@ impl Chart<'_> {
             let curve = |(style, label): (usize, &str)| {
                 let run = self.first_run(style)?;
                 Some(Curve {
+                    origin: Origin::Simulated,
                     label: label.to_owned(),
                     style,
                     points: longest_over_time(&done(&*run.record()?, operation)?),
@@ -266,6 +328,7 @@ impl Chart<'_> {
             Some(points.collect())
         };
         let curve = |(index, spec): (usize, &CurveConfig)| Curve {
+            origin: Origin::Simulated,
             label: spec.label.clone(),
             style: OTHER_CURVES + index,
             points: match spec.metric.metric.latency() {
@@ -303,6 +366,7 @@ impl Chart<'_> {
             let mut values: Vec<f64> = runs.filter_map(|run| values(run)).flatten().collect();
             values.sort_unstable_by(f64::total_cmp);
             Curve {
+                origin: Origin::Simulated,
                 label: label.to_owned(),
                 style,
                 points: cumulative(&values, STEPS),

@@ -97,7 +97,7 @@ pub(crate) enum PaperValue {
     AtLeast(f64),
 }
 
-/// How two points are compared.
+/// A comparison of two points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
@@ -230,10 +230,11 @@ pub(crate) fn table(rows: &[(Option<&str>, &ClaimOutcome)], paper: &str) -> Stri
     let what = width("claim", &|claim| claim.what.chars().count());
     let given = width(paper, &|claim| claim.paper.chars().count());
     let our = width("ours", &|claim| ours(claim).chars().count());
-    let ids = rows.iter().filter_map(|(id, _)| *id);
-    let longest = ids.map(|id| id.chars().count()).max().unwrap_or_default();
-    let longest = longest.max("figure".len());
-    let figure = |id: Option<&str>| id.map_or_else(String::new, |id| format!("{id:longest$}  "));
+    let id = rows
+        .iter()
+        .filter_map(|(id, _)| Some(id.as_ref()?.chars().count()));
+    let id = id.max().unwrap_or_default().max("figure".len());
+    let figure = |of: Option<&str>| of.map_or_else(String::new, |of| format!("{of:id$}  "));
     let head = rows.first().and_then(|(id, _)| id.map(|_| "figure"));
     let mut text = format!(
         "{}{:what$}  {paper:>given$}  {:>our$}  verdict\n",
@@ -372,7 +373,7 @@ fn named(point: &str) -> &str {
     if point.is_empty() { "it" } else { point }
 }
 
-/// How values are written.
+/// Notation of values.
 pub(crate) struct Unit<'a> {
     after: &'a str,
 }

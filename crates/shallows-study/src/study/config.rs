@@ -7,8 +7,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use shallows_results::report::Size;
 
-use super::MOST_RUNS;
-use super::axis::Axis;
 use super::claim::ClaimConfig;
 use crate::measured::{GoodputSpec, Keep};
 use crate::metric::Metric;
@@ -34,7 +32,7 @@ pub(crate) struct StudyConfig {
     /// Settings of all runs, as `--set` takes them.
     #[serde(default)]
     pub(crate) set: Vec<String>,
-    /// What is varied; axes are crossed.
+    /// Axes, which are crossed.
     #[serde(default)]
     pub(crate) axis: Vec<AxisConfig>,
     #[serde(default)]
@@ -74,19 +72,6 @@ impl StudyConfig {
                 live.or(self.quick.as_ref())
             }
         }
-    }
-
-    /// Number of runs of a size.
-    pub(crate) fn runs(&self, size: Size) -> usize {
-        let whole = SizeConfig::WHOLE;
-        let size = self.size(size).unwrap_or(&whole);
-        let points = |axis: &AxisConfig| {
-            let Ok(axis) = Axis::new(axis) else { return 0 };
-            size.at.get(&axis.name).map_or(axis.points.len(), Vec::len)
-        };
-        let seeds = size.seeds.as_ref().unwrap_or(&self.seeds);
-        let seeds = seeds.list(MOST_RUNS).map_or(0, |seeds| seeds.len());
-        self.axis.iter().map(points).product::<usize>() * seeds
     }
 
     /// Returns whether it can only be run live.
@@ -228,7 +213,7 @@ pub(crate) fn sets_seed(assignment: &str) -> bool {
     key.trim().trim_matches(['"', '\'']) == "seed"
 }
 
-/// An axis: one key, several together, or whatever each point sets.
+/// An axis: one key, several together, or any settings of each point.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct AxisConfig {
@@ -310,7 +295,7 @@ pub(crate) struct PanelConfig {
     pub(crate) x: Option<String>,
     /// The axis with a curve or row for each point; the first other one if not given.
     pub(crate) curves: Option<String>,
-    /// The panel's place on the other axes, by name.
+    /// Position of the panel on the other axes, by name.
     #[serde(default)]
     pub(crate) at: BTreeMap<String, toml::Value>,
     /// The point of `curves` that all are divided by, seed by seed.

@@ -8,6 +8,7 @@ mod check;
 mod choice;
 pub(crate) mod claim;
 pub(crate) mod config;
+mod published;
 pub(crate) mod results;
 mod vary;
 pub(crate) mod verdict;
@@ -64,7 +65,7 @@ pub(crate) enum ScenarioFile {
     },
 }
 
-/// Choices of a command on top of a study.
+/// Settings of a command on top of a study.
 #[derive(Clone, Debug, Default)]
 pub struct OnTop {
     /// Settings of all runs, such as `ports.switch.queues=4`, or of those at one point, such as
@@ -186,7 +187,7 @@ impl Study {
         (0..self.declared.len()).find(|&axis| Some(axis) != x)
     }
 
-    /// How many combinations of points the axes have.
+    /// Number of combinations of the axes' points.
     pub(crate) fn combinations(&self) -> usize {
         let lengths = self.axes.iter().map(|axis| axis.points.len());
         lengths.fold(1, usize::saturating_mul)
@@ -235,15 +236,15 @@ impl Study {
                 let job = &jobs[self.combination(&points) * self.seeds.len()];
                 job.scenario
                     .build()
-                    .map_err(|error| self.at_point(error, axis, point))?;
+                    .map_err(|error| Self::at_point(error, axis, point))?;
             }
         }
         Ok(())
     }
 
     /// An error of a scenario, with the point of the study that it is about.
-    fn at_point(&self, error: Diagnostic, axis: &Axis, point: usize) -> Diagnostic {
-        if axis.points[point].place.is_empty() || axis.points.len() < 2 {
+    fn at_point(error: Diagnostic, axis: &Axis, point: usize) -> Diagnostic {
+        if axis.points.len() < 2 {
             return error;
         }
         let (label, name) = (&axis.points[point].label, &axis.name);
@@ -296,11 +297,13 @@ fn axes_of(document: &Document<StudyConfig>) -> Result<Vec<Axis>, Diagnostic> {
             return Err(document.error(&at, problem));
         }
         for (number, point) in built.points.iter_mut().enumerate() {
-            point.place = if axis.point.is_empty() {
-                document.place(&format!("{at}.values"))
+            let of_values = axis.point.is_empty();
+            let key = if of_values {
+                "values".to_owned()
             } else {
-                document.place(&format!("{at}.point.{number}"))
+                format!("point.{number}")
             };
+            point.place = document.place(&format!("{at}.{key}"));
         }
         axes.push(built);
     }

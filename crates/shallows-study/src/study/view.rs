@@ -127,6 +127,11 @@ impl View {
         Some(study.combination(&points))
     }
 
+    /// The point that is fixed on an axis, if it is run.
+    pub(super) fn fixed(&self, study: &Study, axis: usize) -> Option<usize> {
+        study.axes[axis].find(self.fixed[axis].as_ref()?)
+    }
+
     /// The combination of a point of the curves, by name, at a number of x.
     pub(super) fn combination_named(&self, study: &Study, curve: &str, x: f64) -> Option<usize> {
         let curve = match self.curves {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use shallows_results::figure::{Figure, Width, Words};
 
-use super::Look;
 use super::results::Shown;
 use crate::study::axis::Axis;
 use crate::study::chart;
 use crate::study::config::{NamedMetric, PanelConfig};
+
+/// Ratio of the largest to the least value above which an axis does not begin at zero.
+const WIDE: f64 = 50.0;
 
 /// Panels of a figure that the study does not describe.
 const USUAL_PANELS: usize = 3;
@@ -77,24 +79,22 @@ impl Shown<'_> {
         });
         let at: BTreeMap<String, toml::Value> = at.collect();
         let shown = self.shown.iter().take(USUAL_PANELS);
-        let panel = |metric: &NamedMetric| PanelConfig {
+        let panel = |metric: &NamedMetric, values: &[Option<f64>]| PanelConfig {
             title: metric.name.clone(),
             metric: Some(metric.clone()),
             x: name(x),
             curves: name(curves),
             at: at.clone(),
-            from_zero: true,
+            from_zero: !span_decades(values),
             ..PanelConfig::default()
         };
-        shown.map(|(metric, _)| panel(metric)).collect()
+        shown.map(|(of, values)| panel(of, values)).collect()
     }
 }
 
-impl Look {
-    /// The words as this look has them.
-    pub fn applied(self, words: Words) -> Words {
-        let Self { width, no_title } = self;
-        let words = if no_title { Words::default() } else { words };
-        Words { width, ..words }
-    }
+/// Returns whether values are too far apart for an axis from zero.
+fn span_decades(values: &[Option<f64>]) -> bool {
+    let values = || values.iter().flatten().copied();
+    let least = values().fold(f64::INFINITY, f64::min);
+    least > 0.0 && values().fold(0.0, f64::max) > WIDE * least
 }

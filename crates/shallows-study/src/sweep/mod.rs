@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
-use shallows_results::figure::Width;
+use shallows_results::figure::Look;
 use shallows_results::frame::Frame;
 use shallows_results::report::ClaimOutcome;
 use shallows_results::write_text;
@@ -40,15 +40,6 @@ pub struct Request {
     pub fresh: bool,
     /// Look of the figures.
     pub look: Look,
-}
-
-/// Look of figures.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Look {
-    /// Width.
-    pub width: Width,
-    /// True if title and note are left out.
-    pub no_title: bool,
 }
 
 /// Outcome of a study.

@@ -13,7 +13,7 @@ use crate::study::Study;
 use crate::study::config::NamedMetric;
 use crate::study::results::{Results, mean, ratio};
 
-/// Metrics of a study that asks for nothing in particular.
+/// Metrics of a study that names none.
 const USUAL: [&str; 7] = [
     "all.mean",
     "small.p99",

@@ -1,6 +1,8 @@
 //! The Pareto front: the goal against the first bounded metric.
 
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Width, Words};
+use shallows_results::figure::{
+    Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Width, Words,
+};
 
 use super::goal::Side;
 use super::report::{Report, Tried};
@@ -53,6 +55,7 @@ impl Report<'_> {
         let chosen = self.tried.iter().find(|of| self.is_chosen(of));
         let chosen = chosen.and_then(|of| point(&of.standing));
         let curve = |(style, (label, points)): (usize, (&str, Vec<Point>))| Curve {
+            origin: Origin::Simulated,
             label: label.to_owned(),
             style,
             points,

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use shallows_core::registry::Registry;
+use shallows_results::figure::Look;
 use shallows_run::scenario::Setting;
 use shallows_run::{Diagnostic, Failure};
 
@@ -68,6 +69,8 @@ pub struct Request {
     pub cluster: Option<Cluster>,
     /// Schemes of other crates that scenarios and knobs may name.
     pub registry: Registry,
+    /// Look of the figure.
+    pub look: Look,
 }
 
 /// The result of a search.

@@ -88,7 +88,7 @@ pub(super) fn report(
     report.candidates().write(&files[0])?;
     write_text(&files[1], &format!("{json:#}\n"))?;
     if let Some((figure, words)) = report.figure(&front) {
-        files.extend(figure.write(&request.out, &figure.name, &words)?);
+        files.extend(figure.write(&request.out, &figure.name, &request.look.applied(words))?);
     }
     Ok(Outcome {
         sentence,

@@ -14,7 +14,7 @@ use shallows_core::host::qjump::{
 use shallows_core::port::{Framing, SchedulerConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_model::workload::{Cdf, SizeUnit};
-use shallows_results::figure::{Axis, Curve, Extent, Figure, Panel, Plot, Point, Words};
+use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 use shallows_results::write_text;
 use shallows_run::{Scenario, read_file};
 
@@ -507,6 +507,7 @@ fn figure(plan: &Plan) -> Figure {
         .enumerate()
         .filter(|(_, (_, points))| !points.is_empty());
     let curves = curves.map(|(style, (label, points))| Curve {
+        origin: Origin::Simulated,
         label: label.to_owned(),
         style,
         points,

@@ -345,6 +345,22 @@ error: unknown name "mine"
 }
 
 #[test]
+fn stages_that_are_no_list() {
+    refused(
+        "[topology",
+        "[hosts]\nstages = \"20KB\"\n\n[topology",
+        str![[r#"
+error: stages are a list of sizes such as ["20KB", "1MB"], or a table with thresholds
+ --> tiny.toml:4:10
+  |
+4 | stages = "20KB"
+  |          ^^^^^^
+
+"#]],
+    );
+}
+
+#[test]
 fn flows_without_an_end() {
     let workload = TINY.split_once("[workload").unwrap().1;
     let long_lived = ".long-lived]]\nsrc = 0\ndst = 1\n";

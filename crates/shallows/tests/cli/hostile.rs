@@ -296,7 +296,7 @@ fn names_are_names() {
         let (code, _, error) = run(&directory, &["tiny.toml", "--set", &name]);
         assert_eq!(code, 2, "{name}");
         assert!(
-            error.contains("no name for a directory of results"),
+            error.contains("not a valid name of a directory of results"),
             "{name}: {error}"
         );
     }

@@ -72,3 +72,12 @@ fn two_threads_of_the_event_queue_have_the_same_outcome() {
     let engines: Vec<&str> = of_a.map(|line| &line[28..39]).collect();
     assert_eq!(engines, ["layers     ", "event queue"], "{printed}");
 }
+
+#[test]
+fn a_simulator_without_results_is_refused() {
+    let validate = ["validate", "ns-3"];
+    let output = shallows(&directory()).args(validate).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("values: mq-ecn, ear, qjump"), "{error}");
+}

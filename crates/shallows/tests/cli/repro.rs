@@ -150,6 +150,14 @@ fn built_in_figures_are_listed() {
     ] {
         assert!(text.contains(figure), "{figure} in {text}");
     }
+    let lines: Vec<&str> = text.lines().collect();
+    let title = lines[0].find("title").unwrap();
+    // All titles begin in one column, with the numbers of runs before them.
+    let fig9 = lines.iter().find(|line| line.starts_with("mq-ecn/fig9 "));
+    let (numbers, words) = fig9.unwrap().split_at(title);
+    assert!(words.starts_with("Figure 9"), "{words}");
+    let numbers: Vec<&str> = numbers.split_whitespace().skip(1).collect();
+    assert!(numbers[0].parse::<u32>().unwrap() < numbers[1].parse().unwrap());
 }
 
 #[test]

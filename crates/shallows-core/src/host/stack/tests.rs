@@ -14,13 +14,13 @@ struct Turnstile {
 }
 
 impl Turnstile {
-    fn new(epoch: u64) -> Box<Self> {
+    fn new(epoch: u64) -> Self {
         let epoch = Time::from_us(epoch);
-        Box::new(Self {
+        Self {
             epoch,
             free: epoch,
             held: VecDeque::new(),
-        })
+        }
     }
 }
 
@@ -85,8 +85,8 @@ fn wake(us: u64) -> Step<Descriptor> {
 #[test]
 fn gates_in_a_row_share_one_timer() {
     let mut host = HostStack::default();
-    host.add_gate(Turnstile::new(10));
-    host.add_gate(Turnstile::new(15));
+    host.add_gate(Box::new(Turnstile::new(10)));
+    host.add_gate(Box::new(Turnstile::new(15)));
     assert_eq!(offered(&mut host, 0, 1), [wake(10)]);
     assert_eq!(offered(&mut host, 1, 2), [], "the timer is set");
     assert_eq!(timed_out(&mut host, 5), [], "not due");
@@ -100,7 +100,7 @@ fn gates_in_a_row_share_one_timer() {
 #[test]
 fn what_is_due_when_the_timer_expires_leaves_in_its_order() {
     let mut host = HostStack::default();
-    host.add_gate(Turnstile::new(10));
+    host.add_gate(Box::new(Turnstile::new(10)));
     assert_eq!(offered(&mut host, 0, 1), [wake(10)]);
     // The packet comes before the timeout of the same instant, and must not overtake it.
     assert_eq!(offered(&mut host, 10, 2), []);
@@ -110,7 +110,7 @@ fn what_is_due_when_the_timer_expires_leaves_in_its_order() {
 #[test]
 fn drops_are_counted_by_reason() {
     let mut host = HostStack::default();
-    host.add_gate(Turnstile::new(10));
+    host.add_gate(Box::new(Turnstile::new(10)));
     for tag in 0..2 {
         offered(&mut host, 0, tag);
     }
@@ -128,7 +128,7 @@ fn drops_are_counted_by_reason() {
 #[test]
 fn connections_that_waited_for_room_go_on_until_it_is_used_up() {
     let mut host = HostStack::default();
-    host.add_gate(Turnstile::new(10));
+    host.add_gate(Box::new(Turnstile::new(10)));
     for tag in 0..2 {
         offered(&mut host, 0, tag);
     }

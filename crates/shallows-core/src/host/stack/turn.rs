@@ -178,16 +178,11 @@ impl<P: Packet> HostStack<P> {
                     turn.go(Phase::Resume(None));
                     self.arm_agents(now)
                 }
-                Phase::Resume(before) => match self.next_blocked(before) {
-                    Some(connection) => {
-                        turn.phase = Phase::Resume(Some(connection));
-                        Some(Step::Resume(connection))
-                    }
-                    None => {
-                        turn.go(Phase::Done);
-                        None
-                    }
-                },
+                Phase::Resume(before) => {
+                    let next = self.next_blocked(before);
+                    turn.phase = next.map_or(Phase::Done, |next| Phase::Resume(Some(next)));
+                    next.map(Step::Resume)
+                }
                 Phase::Done => return None,
             };
             if step.is_some() {

@@ -235,9 +235,13 @@ impl ControllerConfig {
     /// The echo that the controller is made for.
     pub fn native_echo(&self) -> EcnEcho {
         match self {
-            Self::Reno {} | Self::Cubic(_) | Self::DelayDctcp(_) | Self::Pfabric(_) => EcnEcho::Off,
-            // DCQCN's receivers notify instead.
-            Self::Dcqcn(_) | Self::Timely(_) => EcnEcho::Off,
+            // The receivers of DCQCN notify instead of an echo.
+            Self::Reno {}
+            | Self::Cubic(_)
+            | Self::DelayDctcp(_)
+            | Self::Pfabric(_)
+            | Self::Dcqcn(_)
+            | Self::Timely(_) => EcnEcho::Off,
             Self::EcnStar {} => EcnEcho::Classic,
             Self::Dctcp(_) | Self::Ear(_) => EcnEcho::Precise,
             Self::Custom(custom) => custom

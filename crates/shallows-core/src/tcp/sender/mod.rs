@@ -107,11 +107,11 @@ pub struct SenderStats {
     pub retransmits: u64,
     /// Expiries of the retransmission timer, those of a SYN included.
     pub timeouts: u64,
-    /// Times that fast recovery began.
+    /// Times that fast recovery began; of RoCE, that a NAK sent the sender back.
     pub fast_recoveries: u64,
-    /// ACKs of new data that were congestion signals: marked, or late.
+    /// ACKs of new data that were congestion signals: marked, or late; of RoCE, CNPs.
     pub marked_acks: u64,
-    /// Reductions of the window for such signals.
+    /// Reductions of the window for such signals; of RoCE, of the rate.
     pub reductions: u64,
 }
 

@@ -13,7 +13,7 @@
 //! A flow starts at the line rate (§3.1, no slow start), and packets in order are assumed, so losses
 //! are repaired by going back ([`super`]).
 //!
-//! What the paper leaves open:
+//! Choices where the paper is silent:
 //! - Figure 7 has max(T, BC) < F and min(T, BC) > F. The F-th count is fast recovery here, so that
 //!   there are F of them, as the text says.
 //! - Hyper increase is not given as an equation: the target grows by i x R_HI with

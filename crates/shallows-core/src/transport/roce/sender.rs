@@ -122,10 +122,10 @@ impl SendingEnd for Sender {
     }
 
     fn poll_packet(&mut self, now: Time) -> Option<Segment> {
+        self.law.advance(now);
         if self.next_packet().is_none_or(|at| now < at) {
             return None;
         }
-        self.law.advance(now);
         let (seq, retransmission) = (self.next, self.next < self.max);
         let len = u64::from(self.segment).min(self.written - seq);
         self.next += len;
@@ -171,7 +171,8 @@ impl SendingEnd for Sender {
         }
     }
 
-    fn departs(&mut self, at: Time) {
+    fn departs(&mut self, now: Time, at: Time) {
+        self.law.advance(now);
         if self.slot == NicSlot::Taken {
             self.slot = NicSlot::FreeAt(at);
         }

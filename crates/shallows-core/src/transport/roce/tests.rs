@@ -24,7 +24,7 @@ fn ends(controller: &str) -> (Sender, Receiver) {
 fn send(sender: &mut Sender, now: Time) -> Segment {
     let segment = sender.poll_packet(now).expect("a packet may go");
     assert_eq!(sender.poll_packet(now), None, "one packet is in the NIC");
-    sender.departs(now + US(1));
+    sender.departs(now, now + US(1));
     segment
 }
 
@@ -67,7 +67,7 @@ fn a_packet_waits_for_the_one_before_to_leave_the_nic() {
     // Paused: neither the time nor the pace lets another go.
     assert_eq!(sender.poll_packet(US(40)), None);
     assert_eq!(sender.deadline(), Some(Time::from_ms(10)));
-    sender.departs(US(50));
+    sender.departs(US(45), US(50));
     assert_eq!(sender.deadline(), Some(US(50)));
     assert_eq!(sender.poll_packet(US(49)), None);
     assert!(sender.poll_packet(US(50)).is_some());
@@ -107,6 +107,20 @@ fn a_rising_rate_lets_a_waiting_packet_go_earlier() {
     sender.on_deadline(NS(10_500));
     assert_eq!(sender.poll_packet(NS(10_500)), None);
     assert_eq!(sender.deadline(), Some(NS(20_500)));
+}
+
+#[test]
+fn the_time_in_the_nic_counts_for_the_rate() {
+    let (mut sender, mut receiver) = ends("'dcqcn'");
+    sender.write(Time::ZERO, 9_000);
+    let segment = send(&mut sender, Time::ZERO);
+    answer((&mut sender, &mut receiver), US(1), &segment, Ecn::Ce);
+    // 4 Gbps after the cut. The second packet is held in the NIC for three ticks of 55 us: 6, 7 and
+    // 7.5 Gbps, so that only the NIC defers the third.
+    sender.poll_packet(US(2)).expect("a packet may go");
+    sender.departs(US(180), US(181));
+    assert_eq!(sender.deadline(), Some(US(181)));
+    assert!(sender.poll_packet(US(181)).is_some());
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //!   positive one reduces it by beta times the gradient.
 //! - §4.4: N is 5 after five such increases in a row (hyperactive increase), else 1.
 //!
-//! What the paper leaves open, or is different here:
+//! Differences, and choices where the paper is silent:
 //! - Its segments are 16 to 64 KB, sent at line rate with gaps between them. Here packets are spaced
 //!   evenly, and an update comes with the ACK of the last of each `completion` bytes.
 //! - Algorithm 1 names no alpha; 0.875 is that of Zhu et al. (CoNEXT 2016, Table 2), who have the
