@@ -93,6 +93,7 @@ impl ClusterKey {
     }
 
     /// The key of the cluster that a pod is in a hierarchy.
+    #[must_use]
     pub fn named_pod(&self, name: &str) -> Self {
         Self(self.derive(b"xco  pod", name.as_bytes()).0)
     }
