@@ -190,7 +190,7 @@ pub(crate) fn plan_of(scenario: &crate::Scenario) -> Result<String, crate::Diagn
     let latencies: Vec<_> = commands.map(|of| of.latencies).collect();
     Ok(format!(
         "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?} {:?}",
-        plan.probes, plan.size_classes, config.report.percentiles, config.name
+        plan.probes, plan.size_classes, config.report, config.name
     ))
 }
 

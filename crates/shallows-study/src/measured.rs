@@ -1,5 +1,6 @@
 //! One run and what is kept of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +50,9 @@ pub(crate) struct Measured {
     pub(crate) rtt_us: Vec<f64>,
     /// Goodput over time.
     pub(crate) goodput: Vec<Sample>,
+    /// Numbers of services by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) services: BTreeMap<String, u16>,
     /// Fidelity of a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fidelity: Option<RunFidelity>,
@@ -181,6 +185,7 @@ impl Measured {
                 mice_percent: None,
                 rtt_us: Vec::new(),
                 goodput: Vec::new(),
+                services: scenario.config.report.services.clone(),
                 fidelity: None,
                 kept: Kept::Nowhere,
             });
@@ -207,6 +212,7 @@ impl Measured {
             mice_percent: scenario.and_then(|of| mice_percent(&record.flows, of, classes)),
             rtt_us: scenario.map_or_else(Vec::new, |of| rtt_us(&record.flows, of)),
             goodput: Vec::new(),
+            services: scenario.map_or_else(BTreeMap::new, |of| of.config.report.services.clone()),
             fidelity: None,
             kept: Kept::Memory(Arc::new(record)),
         }

@@ -80,7 +80,7 @@ fn simulated(scenario: &Scenario) -> Result<String, Diagnostic> {
     let config = &scenario.config;
     Ok(format!(
         "{model:?} {settings:?} {probes:?} {size_classes:?} {:?} {:?} {:?}",
-        config.report.percentiles, config.name, config.measure
+        config.report, config.name, config.measure
     ))
 }
 

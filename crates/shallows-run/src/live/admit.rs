@@ -31,7 +31,7 @@ pub(super) fn refuse(plan: &RunPlan, scale: Option<f64>) -> Result<(), Diagnosti
     refuse_topology(plan)?;
     refuse_what_is_simulated_only(plan)?;
     refuse_streams(plan)?;
-    refuse_intervals(plan)?;
+    refuse_intervals(plan, scale.unwrap_or(1.0))?;
     let fabric = &plan.fabric;
     xco::refuse(plan)?;
     Wishes::of(plan)?;
@@ -179,7 +179,7 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
 }
 
 /// Refuses probes that would hold up the switch or the receivers.
-fn refuse_intervals(plan: &RunPlan) -> Result<(), Diagnostic> {
+fn refuse_intervals(plan: &RunPlan, scale: f64) -> Result<(), Diagnostic> {
     let Probes {
         queues,
         throughput,
@@ -194,11 +194,12 @@ fn refuse_intervals(plan: &RunPlan) -> Result<(), Diagnostic> {
         ("goodput", goodput, SHORTEST_GOODPUT),
     ];
     for (name, probe, shortest) in probes {
-        if let Some(probe) = probe.as_ref().filter(|of| of.interval < shortest) {
+        let Some(probe) = probe else { continue };
+        let live = Time::from_ps((probe.interval.ps() as f64 / scale) as u64);
+        if live < shortest {
             let key = format!("probes.{name}.interval");
             let problem = format!(
-                "{key} is {}, and a live run samples {name} every {shortest} at most",
-                probe.interval
+                "{key} is {live} in a live run, which samples {name} every {shortest} at most"
             );
             return Err(plan.scenario.error(&key, problem));
         }

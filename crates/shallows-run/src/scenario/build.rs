@@ -19,7 +19,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::Control;
 
 use super::{
-    Diagnostic, Faults, HostPort, Scenario, ScenarioConfig, TransportFor, link_name, value,
+    Diagnostic, Faults, HostPort, Report, Scenario, ScenarioConfig, TransportFor, link_name, value,
 };
 use crate::failure::Failure;
 use crate::plan::RunPlan;
@@ -89,6 +89,7 @@ impl Scenario {
             );
             self.error("report.small-max", problem)
         })?;
+        self.check_services(report)?;
         let Faults { faults, changes } = self.faults(&fabric)?;
         let model = Model {
             overrides: self.overrides(&fabric)?,
@@ -115,6 +116,23 @@ impl Scenario {
     }
 
     /// Checks QJUMP's limits.
+    /// Refuses names of services that no metric could have.
+    fn check_services(&self, report: &Report) -> Result<(), Diagnostic> {
+        for name in report.services.keys() {
+            let is_word =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            let is_name = name.starts_with(|first: char| first.is_ascii_lowercase());
+            if !is_name || !name.bytes().all(is_word) {
+                let problem = format!(
+                    "{name:?} cannot be the name of a service: names have small letters, digits and \
+                     hyphens, and begin with a letter"
+                );
+                return Err(self.error("report.services", problem));
+            }
+        }
+        Ok(())
+    }
+
     fn check_qjump(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
         let Some(qjump) = &self.config.hosts.qjump else {
             return Ok(());

@@ -16,6 +16,7 @@ mod source;
 pub(crate) mod value;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::{self, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,7 +187,7 @@ pub struct TransportFor {
 pub struct Workloads(pub Vec<WorkloadConfig>);
 
 /// Settings of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Report {
     /// The largest small flow.
@@ -195,6 +196,9 @@ pub struct Report {
     pub medium_max: Bytes,
     /// Definition of percentiles.
     pub percentiles: PercentileRule,
+    /// Names of services, for metrics such as `service.storage.p99`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub services: BTreeMap<String, u16>,
 }
 
 /// A scenario and where each of its keys comes from.
@@ -649,6 +653,7 @@ impl Default for Report {
             small_max: classes.small_max(),
             medium_max: classes.medium_max(),
             percentiles: PercentileRule::default(),
+            services: BTreeMap::new(),
         }
     }
 }

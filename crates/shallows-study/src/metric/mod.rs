@@ -70,7 +70,7 @@ impl Metric {
     /// Its value in a run, if the run has one.
     pub(crate) fn of(&self, run: &Measured) -> Option<f64> {
         match self {
-            Self::Of(row, arguments) => (row.value)(arguments, run),
+            Self::Of(row, arguments) => (row.value)(&*arguments.resolved(&run.services)?, run),
             Self::Sum(metrics) => metrics.iter().map(|metric| metric.of(run)).sum(),
         }
     }
@@ -82,7 +82,10 @@ impl Metric {
             return Some(Bounded::exact(value));
         }
         match self {
-            Self::Of(row, arguments) => (row.bound?)(arguments, run).map(Bounded::at_least),
+            Self::Of(row, arguments) => {
+                let arguments = arguments.resolved(&run.services)?;
+                (row.bound?)(&arguments, run).map(Bounded::at_least)
+            }
             Self::Sum(_) => None,
         }
     }
@@ -98,6 +101,9 @@ impl Metric {
     /// Requirement on a run; empty if every run has it.
     pub(crate) fn needs(&self) -> &'static str {
         match self {
+            Self::Of(_, arguments) if arguments.service.is_some() => {
+                "the name of the service in report.services"
+            }
             Self::Of(row, _) => row.needs,
             Self::Sum(metrics) => metrics.first().map_or("", Self::needs),
         }

@@ -1,8 +1,10 @@
 //! Names of metrics: patterns of words and arguments.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use shallows_core::units::Bytes;
+use shallows_core::units::{Bytes, Time};
 use shallows_results::latencies::Operation;
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClass};
@@ -13,6 +15,8 @@ use shallows_results::summary::Summary;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arguments {
     pub(crate) class: Class,
+    /// Name of the service, if the class is a service by name.
+    pub(crate) service: Option<String>,
     pub(crate) statistic: Statistic,
     /// A number, from 0.
     pub(crate) number: Option<u64>,
@@ -27,8 +31,23 @@ pub(crate) enum Class {
     #[default]
     All,
     Only(SizeClass),
+    /// Flows without end.
+    LongLived,
     /// The number that the scenario has for it.
     Service(u16),
+}
+
+impl Arguments {
+    /// The same with the number of the service that it names, if the scenario has the name.
+    pub(super) fn resolved(&self, services: &BTreeMap<String, u16>) -> Option<Cow<'_, Self>> {
+        let Some(name) = &self.service else {
+            return Some(Cow::Borrowed(self));
+        };
+        Some(Cow::Owned(Self {
+            class: Class::Service(*services.get(name)?),
+            ..self.clone()
+        }))
+    }
 }
 
 /// A statistic of values.
@@ -45,7 +64,7 @@ pub(crate) enum Statistic {
 ///
 /// | argument | text |
 /// |---|---|
-/// | `CLASS` | `all`, `small`, `medium`, `large` or `service.26` |
+/// | `CLASS` | `all`, `small`, `medium`, `large`, `long-lived`, `service.26` or `service.storage` |
 /// | `STATISTIC` | `mean`, `max`, `rms` or a percentile; the last part |
 /// | `NUMBER` | a number from 0 |
 /// | `ORDINAL` | a number from 1 |
@@ -77,7 +96,15 @@ pub(super) fn read(pattern: &str, name: &str) -> Option<Arguments> {
                     Some((number, after)) => (number, Some(after)),
                     None => (after?, None),
                 };
-                arguments.class = Class::Service(number.parse().ok()?);
+                match number.parse() {
+                    Ok(number) => arguments.class = Class::Service(number),
+                    Err(_) if is_name(number) => {
+                        // Until the run says which one it is.
+                        arguments.class = Class::Service(u16::MAX);
+                        arguments.service = Some(number.to_owned());
+                    }
+                    Err(_) => return None,
+                }
                 rest = after;
             }
             "CLASS" => arguments.class = word.parse().ok()?,
@@ -113,6 +140,13 @@ pub(super) fn read(pattern: &str, name: &str) -> Option<Arguments> {
     rest.is_none().then_some(arguments)
 }
 
+/// Returns whether a service may have this name. Statistics are no names: `service.p99` lacks one.
+fn is_name(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let begins = text.starts_with(|first: char| first.is_ascii_lowercase());
+    begins && text.bytes().all(is_word) && text.parse::<Statistic>().is_err()
+}
+
 impl FromStr for Class {
     type Err = ();
 
@@ -122,6 +156,7 @@ impl FromStr for Class {
             "small" => Ok(Self::Only(SizeClass::Small)),
             "medium" => Ok(Self::Only(SizeClass::Medium)),
             "large" => Ok(Self::Only(SizeClass::Large)),
+            "long-lived" => Ok(Self::LongLived),
             _ => {
                 let number = name.strip_prefix("service.").ok_or(())?;
                 number.parse().map(Self::Service).map_err(|_| ())
@@ -158,6 +193,8 @@ impl Class {
         match self {
             Self::All => true,
             Self::Only(class) => summary.size_classes.class_of(flow.bytes) == class,
+            // A flow without end has no ideal time.
+            Self::LongLived => flow.ideal_fct == Time::ZERO,
             Self::Service(service) => flow.service == service,
         }
     }
@@ -169,7 +206,7 @@ impl Class {
             Self::Only(SizeClass::Small) => counts.small,
             Self::Only(SizeClass::Medium) => counts.medium,
             Self::Only(SizeClass::Large) => counts.large,
-            Self::Service(_) => return None,
+            Self::LongLived | Self::Service(_) => return None,
         };
         Some(count as f64)
     }

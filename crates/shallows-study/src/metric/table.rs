@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .in_summary(|of| match (of.class, of.statistic) {
-        (Class::Service(_), _) | (_, Statistic::Rms) => false,
+        (Class::LongLived | Class::Service(_), _) | (_, Statistic::Rms) => false,
         (_, Statistic::Mean | Statistic::Max) => true,
         (_, Statistic::Percentile(percentile)) => {
             use Percentile as P;
@@ -134,9 +134,15 @@ pub(super) const ROWS: &[Row] = &[
         "throughput.CLASS?",
         "throughput.large",
         "Mbps",
-        "mean of size over completion time of a class",
+        "mean of size over completion time of a class; of long-lived flows, what they got until the \
+         run ended",
         |of, run| {
-            let rate = |flow: &FlowRecord| mbps(flow.bytes, flow.fct?);
+            let end = run.summary.facts.simulated;
+            let rate = |flow: &FlowRecord| match (flow.fct, of.class) {
+                (Some(fct), _) => mbps(flow.bytes, fct),
+                (None, Class::LongLived) => mbps(flow.bytes, end.saturating_sub(flow.start)),
+                (None, _) => None,
+            };
             let values = of_flows(&*run.record()?, &run.summary, of.class, rate);
             Statistic::Mean.of(&values, run.summary.percentile_rule)
         },
@@ -303,7 +309,7 @@ pub(super) const ROWS: &[Row] = &[
             })
         },
     )
-    .in_summary(|of| !matches!(of.class, Class::Service(_))),
+    .in_summary(|of| matches!(of.class, Class::All | Class::Only(_))),
     row(
         "drops.CLASS?",
         "drops.small",

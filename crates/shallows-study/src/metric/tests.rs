@@ -164,6 +164,52 @@ fn metrics_are_functions_over_a_record() {
 }
 
 #[test]
+fn a_service_may_have_a_name() {
+    let mut run = Measured::of_record(record(), None);
+    let metric = |name: &str| Metric::try_from(name.to_owned()).unwrap();
+    assert_eq!(metric("service.storage.mean").of(&run), None);
+    assert!(
+        metric("service.storage.mean")
+            .needs()
+            .contains("report.services")
+    );
+    run.services.insert("storage".to_owned(), 3);
+    let by_number = metric("service.3.mean").of(&run);
+    assert!(by_number.is_some());
+    assert_eq!(metric("service.storage.mean").of(&run), by_number);
+    assert_eq!(metric("timeouts.service.storage").of(&run), Some(2.0));
+    assert_eq!(metric("service.web.mean").of(&run), None);
+}
+
+/// 5 MB from 10 ms to the end at 50 ms, beside the flows that end.
+#[test]
+fn long_lived_flows_are_a_class() {
+    let mut record = record();
+    let mut endless = record.flows[2].clone();
+    endless.id = 7;
+    endless.start = Time::from_ms(10);
+    endless.bytes = 5_000_000;
+    endless.fct = None;
+    endless.ideal_fct = Time::ZERO;
+    record.flows.push(endless);
+    let run = Measured::of_record(record, None);
+    let of = |name: &str| Metric::try_from(name.to_owned()).unwrap().of(&run);
+    for (name, expected) in [
+        ("throughput.long-lived", 1_000.0),
+        ("delivered.long-lived", 800.0),
+        ("fairness.long-lived", 1.0),
+        // Without the flow that has no end.
+        ("throughput.large", 8_000.0),
+    ] {
+        let value = of(name).unwrap_or_else(|| panic!("{name} has no value"));
+        assert!(
+            (value - expected).abs() < 1e-9 * expected,
+            "{name}: {value}"
+        );
+    }
+}
+
+#[test]
 fn names_that_mean_nothing_are_refused() {
     for name in [
         "",
@@ -182,7 +228,8 @@ fn names_that_mean_nothing_are_refused() {
         "mice.small",
         "service.p99",
         "service.3",
-        "service.x.p99",
+        "service.X.p99",
+        "service.storage",
         "rtt",
         "slowdown.mean",
     ] {

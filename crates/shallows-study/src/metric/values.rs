@@ -54,7 +54,7 @@ pub(super) fn fct_in_summary(summary: &Summary, class: Class, statistic: Statist
         Class::Only(SizeClass::Small) => &classes.small,
         Class::Only(SizeClass::Medium) => &classes.medium,
         Class::Only(SizeClass::Large) => &classes.large,
-        Class::Service(_) => return None,
+        Class::LongLived | Class::Service(_) => return None,
     };
     let fct = of_class.fct?.map(|time| time.as_secs_f64() * 1e3);
     match statistic {
