@@ -108,7 +108,8 @@ fn the_lists_are_in_the_order_of_their_starts() {
     }
 }
 
-/// Mean overall, mean and 99th percentile of small flows, as the authors' scripts print them.
+/// Mean overall, mean and 99th percentile of small flows of the authors' runs: MQ-ECN's as its
+/// scripts print them, the others computed from the output.
 type Printed = (f64, f64, f64);
 
 #[test]
