@@ -7,6 +7,7 @@ use shallows_sim::Observation;
 use super::{Begun, Probe, Table, TableDestination};
 use crate::plan::RunPlan;
 
+#[expect(clippy::unnecessary_wraps, reason = "all probes begin alike")]
 pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun<'a> {
     if plan.probes.watch.sojourn.is_empty() {
         return Ok(None);

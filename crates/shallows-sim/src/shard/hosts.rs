@@ -42,7 +42,7 @@ impl Shard {
 
     /// Wakes the hosts that do something of their own accord.
     pub(super) fn start_hosts(&mut self) {
-        self.at_all_hosts(|host| host.start());
+        self.at_all_hosts(HostStack::start);
     }
 
     /// Tells the agents here of a link that has gone down or come back at `now`.
@@ -52,7 +52,7 @@ impl Shard {
 
     /// The timer of a host has expired.
     pub(super) fn host_timer(&mut self, port: u32) {
-        self.at_host(port, |host, now| host.handle_timeout(now));
+        self.at_host(port, HostStack::handle_timeout);
     }
 
     /// Hands a packet of a host's transport to the gates of the host, if it has any.

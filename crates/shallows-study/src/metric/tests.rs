@@ -185,7 +185,7 @@ fn a_service_may_have_a_name() {
 #[test]
 fn long_lived_flows_are_a_class() {
     let mut record = record();
-    let mut endless = record.flows[2].clone();
+    let mut endless = record.flows[2];
     endless.id = 7;
     endless.start = Time::from_ms(10);
     endless.bytes = 5_000_000;

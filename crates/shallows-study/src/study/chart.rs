@@ -249,19 +249,16 @@ impl Chart<'_> {
                 points,
             })
         };
-        match &self.panel.metric {
-            Some(metric) => {
-                let points = self.points().into_iter();
-                points
-                    .filter_map(|(point, _)| curve(point, &metric.metric, point))
-                    .collect()
-            }
-            None => {
-                let curves = self.panel.curve.iter().enumerate();
-                curves
-                    .filter_map(|(index, of)| curve(OTHER_CURVES + index, &of.metric.metric, 0))
-                    .collect()
-            }
+        if let Some(metric) = &self.panel.metric {
+            let points = self.points().into_iter();
+            points
+                .filter_map(|(point, _)| curve(point, &metric.metric, point))
+                .collect()
+        } else {
+            let curves = self.panel.curve.iter().enumerate();
+            curves
+                .filter_map(|(index, of)| curve(OTHER_CURVES + index, &of.metric.metric, 0))
+                .collect()
         }
     }
 

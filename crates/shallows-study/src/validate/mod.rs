@@ -129,14 +129,14 @@ impl Simulator {
     /// Means and tails of the flows that finished in the authors' run.
     fn outcome(&self, reference: &Reference, sample: &Sample) -> Result<Outcome, Failure> {
         let scenario = self.scenario(reference, 0)?;
-        let report = scenario.config.report;
+        let report = &scenario.config.report;
         let column = self.column(reference)?;
         let flows = self.flows(&scenario)?;
         let finished = sample
             .of(&flows)
             .zip(column)
             .filter_map(|(flow, theirs)| theirs.map(|_| flow));
-        Ok(Outcome::of(finished, &report, self.timeout))
+        Ok(Outcome::of(finished, report, self.timeout))
     }
 
     /// One run of ours.

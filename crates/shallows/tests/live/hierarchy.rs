@@ -1,5 +1,6 @@
 //! XCo's controllers of two racks under a root: daemons, agents and guests in network namespaces.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -104,13 +105,15 @@ impl Racks {
              [[trunk]]\nbetween = [\"left\", \"right\"]\nrate = \"100Mbps\"\n",
         );
         for (number, (name, pod)) in CONTROLLERS.iter().enumerate() {
-            text += &format!(
+            let _ = write!(
+                text,
                 "[[controller]]\nname = \"{name}\"\naddress = \"127.0.0.1:478{number}\"\n"
             );
             text += &pod.map_or(String::new(), |pod| format!("pod = \"{pod}\"\n"));
         }
         for (host, rack) in RACKS.iter().enumerate() {
-            text += &format!(
+            let _ = write!(
+                text,
                 "[[host]]\nname = \"h{host}\"\nrate = \"100Mbps\"\nswitch = \"{rack}\"\n\
                  address = \"127.0.0.1:479{host}\"\npod-address = \"127.0.0.1:480{host}\"\n\
                  metrics = \"127.0.0.1:481{host}\"\nnic = \"nic{host}\"\n\

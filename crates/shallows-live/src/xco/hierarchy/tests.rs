@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::*;
 
 /// Two racks of two hosts, a controller for each, and a root with a standby.
@@ -11,12 +13,14 @@ fn racks() -> String {
     let mut text =
         String::from("key-file = \"key\"\nslot = \"2ms\"\nhierarchy = { root-share = 20 }\n");
     for (place, (name, pod)) in controllers.into_iter().enumerate() {
-        text += &format!(
+        let _ = write!(
+            text,
             "[[controller]]\nname = \"{name}\"\naddress = \"10.0.1.{place}:4783\"\n{pod}\n"
         );
     }
     for (host, switch) in ["left", "right", "left", "right"].into_iter().enumerate() {
-        text += &format!(
+        let _ = write!(
+            text,
             "[[host]]\nname = \"h{host}\"\nrate = \"1Gbps\"\naddress = \"10.0.0.{host}:4784\"\n\
              pod-address = \"10.0.0.{host}:4785\"\nswitch = \"{switch}\"\n\
              stations = [\"02:00:00:00:00:0{host}\"]\n"
