@@ -59,14 +59,21 @@ impl Slowdown {
         Ok(scaled)
     }
 
-    /// Some keys of a transport with every rate and time scaled. The other keys say what they mean.
+    /// Some keys of a transport with every rate and time scaled. Other values stay as they are
+    /// written.
     fn settings(self, usual: &TcpConfig, set: &toml::Table) -> anyhow::Result<toml::Table> {
         let mut keys = toml::Table::try_from(usual)?;
         keys.extend(set.clone());
         let transport: TcpConfig = value::read_table(&keys)?;
+        let plain = toml::Table::try_from(&transport)?;
         let scaled = toml::Table::try_from(self.scaled(&transport)?)?;
-        let is_set = |(key, _): &(String, toml::Value)| set.contains_key(key);
-        Ok(scaled.into_iter().filter(is_set).collect())
+        let value = |(key, written): (&String, &toml::Value)| {
+            let changed = scaled
+                .get(key)
+                .filter(|value| plain.get(key) != Some(value));
+            (key.clone(), changed.unwrap_or(written).clone())
+        };
+        Ok(set.iter().map(value).collect())
     }
 
     /// A part of a scenario with every rate and time scaled.

@@ -339,7 +339,7 @@ fn goodput_without_an_end_is_no_endless_run() {
     shallows(&directory).args(args).assert().success();
     write(&directory, "papers/toy/fig1.toml", &with("every = \"0s\""));
     let output = shallows(&directory).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("goodput.every is zero"), "{said}");
 }
