@@ -3,9 +3,9 @@
 //! - Congestion point (§3.1): the switch marks with a probability that rises from 0 at K_min to
 //!   P_max at K_max, and beyond K_max all. That is a marker of its port: `red`, or MQ-ECN's ramp for
 //!   several queues (MQ-ECN §3.4).
-//! - [Notification point](NotificationPoint) (§3.1, Fig. 6): the receiver answers a marked packet
+//! - Notification point (§3.1, Fig. 6): the receiver answers a marked packet
 //!   with a CNP at once, then sends at most one in N, at the end of an N in which a packet was marked.
-//! - [Reaction point](ReactionPoint) (§3.1, Fig. 7): a CNP cuts the rate by eq. 1; K without a CNP
+//! - Reaction point (§3.1, Fig. 7): a CNP cuts the rate by eq. 1; K without a CNP
 //!   decays alpha by eq. 2; a timer T and a byte counter B raise the rate: F times towards the rate
 //!   before the cut (fast recovery, eq. 3), then the target grows by R_AI (additive increase, eq. 4),
 //!   and where both counts are beyond F by more and more (hyper increase).
