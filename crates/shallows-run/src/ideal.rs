@@ -58,7 +58,12 @@ pub(crate) fn fcts(
             ports: &plan.ports,
             segment: transport.segment,
             header: transport.header,
-            handshake,
+            // RoCE has none.
+            handshake: if transport.is_paced() {
+                Handshake::None
+            } else {
+                handshake
+            },
             completion,
         };
         ideal.fct(number, flow)
