@@ -58,7 +58,7 @@ pub(crate) fn fcts(
             ports: &plan.ports,
             segment: transport.segment,
             header: transport.header,
-            // RoCE has none.
+            // A plan has one for all flows, and RoCE's connections have none.
             handshake: if transport.is_paced() {
                 Handshake::None
             } else {
@@ -203,6 +203,28 @@ mod tests {
 
     use super::*;
     use crate::Scenario;
+
+    #[test]
+    fn flows_of_roce_have_no_handshake() {
+        let text = r#"
+            topology.star = { hosts = 2, rate = "10Gbps", delay = "5us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            transports = [{ services = [1], set = { controller = "dcqcn" } }]
+            workload.flows = [
+                { start = "0s", src = 0, dst = 1, size = "1MB", service = 0 },
+                { start = "0s", src = 0, dst = 1, size = "1MB", service = 1 },
+            ]
+        "#;
+        let scenario: Scenario = text.parse().unwrap();
+        let plan = scenario.build().unwrap();
+        let fcts = |handshake| fcts(&plan, (handshake, Completion::Sender), Interrupt::Never);
+        let (without, with) = (
+            fcts(Handshake::None).unwrap(),
+            fcts(Handshake::Syn).unwrap(),
+        );
+        assert!(with[0] > without[0]);
+        assert_eq!(with[1], without[1]);
+    }
 
     /// Two hosts at 10 Gbps around a link of `uplink`; 1 us a link.
     fn ideal(uplink: Rate, framing: Framing, bytes: u64, completion: Completion) -> Time {

@@ -3,15 +3,17 @@
 //! - Congestion point (§3.1): the switch marks with a probability that rises from 0 at K_min to
 //!   P_max at K_max, and beyond K_max all. That is a marker of its port: `red`, or MQ-ECN's ramp for
 //!   several queues (MQ-ECN §3.4).
-//! - Notification point (§3.1, Fig. 6): the receiver answers a marked packet
-//!   with a CNP at once, then sends at most one in N, at the end of an N in which a packet was marked.
-//! - Reaction point (§3.1, Fig. 7): a CNP cuts the rate by eq. 1; K without a CNP
-//!   decays alpha by eq. 2; a timer T and a byte counter B raise the rate: F times towards the rate
+//! - Notification point (§3.1, Fig. 6): the receiver answers a marked packet with a CNP at once, then
+//!   sends at most one in N, at the end of an N in which a packet was marked.
+//! - Reaction point (§3.1, Fig. 7): a CNP cuts the rate by eq. 1; K without a CNP decays alpha by eq. 2; a timer T and a byte counter B raise the rate: F times towards the rate
 //!   before the cut (fast recovery, eq. 3), then the target grows by R_AI (additive increase, eq. 4),
 //!   and where both counts are beyond F by more and more (hyper increase).
 //!
 //! A flow starts at the line rate (§3.1, no slow start), and packets in order are assumed, so losses
 //! are repaired by going back ([`super`]).
+//!
+//! The numbers of sections, figures and equations, and the defaults, have not been checked against the
+//! paper yet.
 //!
 //! Choices where the paper is silent:
 //! - Figure 7 has max(T, BC) < F and min(T, BC) > F. The F-th count is fast recovery here, so that

@@ -8,6 +8,8 @@
 //!   positive one reduces it by beta times the gradient.
 //! - §4.4: N is 5 after five such increases in a row (hyperactive increase), else 1.
 //!
+//! The numbers of sections and the defaults have not been checked against the paper yet.
+//!
 //! Differences, and choices where the paper is silent:
 //! - Its segments are 16 to 64 KB, sent at line rate with gaps between them. Here packets are spaced
 //!   evenly, and an update comes with the ACK of the last of each `completion` bytes.
@@ -19,7 +21,8 @@
 //! - Several completions in a round-trip time tell of the same queue. As in the code that the authors
 //!   published, delta and beta count in proportion to the time since the last update, up to the least
 //!   round-trip time, and an update leaves at least half of the rate.
-//! - A rate never falls below `minimum-rate`, nor rises beyond the line rate.
+//! - A rate never falls below `minimum-rate`, nor rises beyond the line rate. The default of
+//!   `minimum-rate` is fitted: flows that start at the line rate collapse to it.
 
 use serde::{Deserialize, Serialize};
 
