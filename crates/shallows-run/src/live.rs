@@ -26,13 +26,14 @@ use shallows_results::summary::{RunFacts, Summary};
 
 use crate::driver::Observer;
 use crate::failure::Failure;
+use crate::measurements::Measurements;
 use crate::plan::RunPlan;
 use crate::run::{begin_output, nothing};
 use crate::scenario::{LiveCommand, ScenarioConfig};
 use crate::world::{Admitted, Options, Run, World};
 pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
-pub use record::{add_goodput, link_name, roles};
+pub use record::{add_tables, link_name, roles};
 pub use results::{facts, records};
 use scale::Slowdown;
 use transports::Controllers;
@@ -117,7 +118,8 @@ impl World for Live {
         }
         let facts = facts(&observed, plan, &records, wall);
         let mut record = summarized(plan, completeness, records, facts, &latencies)?;
-        record::add_tables(&mut record, &observed, plan)?;
+        let measurements = Measurements::of(&observed, &plan.fabric);
+        add_tables(&mut record, &measurements, plan)?;
         record.write(output.path(), format)?;
         let mut observed = observed;
         for command in &mut observed.commands {

@@ -109,6 +109,24 @@ impl Measurements {
         }
     }
 
+    /// The same with all times multiplied by a factor, as a run that was slower by it would have
+    /// been without.
+    #[must_use]
+    pub fn scaled(mut self, factor: f64) -> Self {
+        let scale = |time: &mut Time| *time = scaled(*time, factor);
+        self.goodput
+            .rows
+            .iter_mut()
+            .for_each(|(time, _)| scale(time));
+        self.queues.times.iter_mut().for_each(scale);
+        for ping in self.pings.iter_mut().flatten() {
+            scale(&mut ping.sent);
+            ping.rtt.iter_mut().for_each(scale);
+        }
+        scale(&mut self.duration);
+        self
+    }
+
     fn warm(&self) -> Time {
         Time::from_ps((self.duration.ps() as f64 * WARM_UP) as u64)
     }
@@ -215,6 +233,11 @@ impl Length {
             p99: at(&values, Percentile::P99)?,
         })
     }
+}
+
+/// A time multiplied by a factor.
+pub fn scaled(time: Time, factor: f64) -> Time {
+    Time::from_ps((time.ps() as f64 * factor).round() as u64)
 }
 
 fn at<T: Copy>(sorted: &[T], percentile: Percentile) -> Option<T> {

@@ -18,7 +18,7 @@ use shallows_model::workload::WorkloadConfig;
 use shallows_run::{BUILD_ID, Failure, Scenario};
 use shallows_sim::Progress;
 
-use crate::measured::{GoodputSpec, Keep, Kept, Measured};
+use crate::measured::{Keep, Kept, Measured};
 
 /// Weight of a run of long-lived flows, beside the number of flows of others.
 const LONG_LIVED: u64 = 200;
@@ -43,25 +43,19 @@ pub(crate) struct Job {
     /// Equal for equal runs, whatever figure they are for.
     pub(crate) key: String,
     pub(crate) scenario: Scenario,
-    pub(crate) goodput: Option<GoodputSpec>,
     pub(crate) keep: Keep,
     /// About how much work it is.
     pub(crate) weight: u64,
 }
 
 impl Job {
-    pub(crate) fn new(
-        scenario: Scenario,
-        goodput: Option<GoodputSpec>,
-        keep: Keep,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn new(scenario: Scenario, keep: Keep) -> Result<Self, Failure> {
         let (resolved, inputs) = scenario.config.resolved()?;
         let mut hash = Sha256::new();
         hash.update(&resolved);
         for input in inputs {
             hash.update(&input.content);
         }
-        hash.update(format!("{goodput:?}"));
         hash.update(BUILD_ID);
         if scenario.has_custom_schemes() {
             // The build id knows nothing of them.
@@ -75,7 +69,6 @@ impl Job {
             key,
             weight: weight(&scenario),
             scenario,
-            goodput,
             keep,
         })
     }
@@ -242,7 +235,6 @@ impl Executor<'_> {
         let half = HalfMade(self.half_made(job, worker));
         let measured = Measured::run(
             &job.scenario,
-            job.goodput,
             job.keep,
             &half.0,
             &mut of_run,

@@ -86,7 +86,7 @@ pub fn plot_run(
             let interval = every(COLUMNS);
             let sampled = |_: &Scenario, probes: &mut Probes| {
                 let of = hottest.clone();
-                probes.throughput = Some(Sampled { of, interval });
+                probes.throughput = Some(Sampled::new(of, interval));
                 Ok(())
             };
             let throughput = if hottest.is_empty() {
@@ -106,7 +106,7 @@ pub fn plot_run(
             let interval = every(SAMPLES);
             let sampled = |_: &Scenario, probes: &mut Probes| {
                 let of = vec![link as u32];
-                probes.queues = Some(Sampled { of, interval });
+                probes.queues = Some(Sampled::new(of, interval));
                 Ok(())
             };
             let again = again(&sampled, progress)?;
@@ -130,7 +130,7 @@ pub fn plot_run(
                 if let Some(flow) = unknown {
                     return Err(anyhow!("no flow {flow} started in this run"));
                 }
-                probes.flows = Some(Sampled { of, interval });
+                probes.flows = Some(Sampled::new(of, interval));
                 Ok(())
             };
             let again = again(&sampled, progress)?;

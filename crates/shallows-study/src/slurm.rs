@@ -22,7 +22,7 @@ use shallows_results::{write_bytes, write_text};
 use shallows_run::{BUILD_ID, Failure, Scenario};
 
 use crate::executor::{Executor, Job, Observer};
-use crate::measured::{GoodputSpec, Keep};
+use crate::measured::Keep;
 
 /// Tasks for each CPU of the partition: enough that CPUs come out even.
 const TASKS_PER_CPU: usize = 4;
@@ -110,7 +110,6 @@ struct Task {
     scenario: String,
     /// Directory of the files that the scenario reads, below that of the submission.
     inputs: Option<String>,
-    goodput: Option<GoodputSpec>,
     keep: Keep,
     weight: u64,
 }
@@ -245,7 +244,6 @@ impl Submission<'_> {
             key: job.key.clone(),
             scenario,
             inputs: directory,
-            goodput: job.goodput,
             keep: job.keep,
             weight: job.weight,
         })
@@ -381,7 +379,7 @@ pub fn run_task(
             .map_or_else(PathBuf::new, |inputs| directory.join(inputs));
         let name = PathBuf::from(format!("{}.toml", task.key));
         let scenario = Scenario::parse_in(&name, &task.scenario, &[], &base, registry)?;
-        let job = Job::new(scenario, task.goodput, task.keep)?;
+        let job = Job::new(scenario, task.keep)?;
         if job.key != task.key {
             let problem = "this program is another build than the one that submitted the run";
             return Err(anyhow::anyhow!("{}: {problem}", task.key).into());
@@ -549,7 +547,6 @@ mod tests {
             key: weight.to_string(),
             scenario: String::new(),
             inputs: None,
-            goodput: None,
             keep: Keep::All,
             weight,
         };

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use shallows_core::units::Time;
-use shallows_live::experiment::Observed;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::Goodput;
@@ -14,17 +13,16 @@ use shallows_results::probes::{
 };
 use shallows_results::{ResultsError, RunRecord};
 
-use crate::driver::Ticks;
 use crate::measurements::Measurements;
 use crate::plan::RunPlan;
 use crate::ports::{overhead, ports};
 use crate::scenario::{self, Probes};
 
 /// Adds the tables of the scenario's probes and of pings to the record, and the ports that they are
-/// about.
-pub(super) fn add_tables(
+/// about. Times of the measurements are those of the plan.
+pub fn add_tables(
     record: &mut RunRecord,
-    observed: &Observed,
+    measurements: &Measurements,
     plan: &RunPlan,
 ) -> Result<(), ResultsError> {
     record.ports = ports(&plan.fabric);
@@ -36,8 +34,7 @@ pub(super) fn add_tables(
         watch: _,
         flows: _,
     } = &plan.probes;
-    let samples = Measurements::of(observed, &plan.fabric).queues;
-    let sampled = |sampled| Sampled::new(&samples, sampled, (&plan.fabric, observed.duration));
+    let sampled = |sampled| Sampled::new(measurements, sampled, &plan.fabric);
     if let Some(probe) = queues {
         add(record, sampled(probe).queues())?;
     }
@@ -45,12 +42,12 @@ pub(super) fn add_tables(
         add(record, sampled(probe).throughput(plan))?;
     }
     if let Some(probe) = goodput {
-        let mut ticks = Ticks::new(probe.interval, probe.interval);
-        let mut goodput = observed.goodput.clone();
+        let mut ticks = probe.ticks();
+        let mut goodput = measurements.goodput.clone();
         goodput.rows.retain(|(time, _)| ticks.has_passed(*time));
         add_goodput(record, &goodput)?;
     }
-    let probes = (0..).zip(&observed.pings);
+    let probes = (0..).zip(&measurements.pings);
     let pings = probes.flat_map(|(probe, pings)| {
         pings.iter().map(move |ping| PingSample {
             time: ping.sent,
@@ -58,14 +55,14 @@ pub(super) fn add_tables(
             rtt: ping.rtt,
         })
     });
-    if !observed.pings.is_empty() {
+    if !measurements.pings.is_empty() {
         add(record, pings)?;
     }
     Ok(())
 }
 
 /// Adds bytes that arrived over time to the record.
-pub fn add_goodput(record: &mut RunRecord, goodput: &Goodput) -> Result<(), ResultsError> {
+fn add_goodput(record: &mut RunRecord, goodput: &Goodput) -> Result<(), ResultsError> {
     let rows = goodput.rows.iter();
     let samples = rows.flat_map(|(time, bytes)| {
         let services = goodput.dscps.iter().zip(bytes);
@@ -95,17 +92,16 @@ fn add<S: Sample>(
 /// The samples of a probe: the rows of the switch's at its interval, and the columns of its links.
 struct Sampled<'a> {
     samples: &'a Samples,
+    /// The first row of the first interval, if it does not begin with the run.
+    begin: Option<usize>,
     rows: Vec<usize>,
     /// Column, link and queue.
     columns: Vec<(usize, u32, u32)>,
 }
 
 impl<'a> Sampled<'a> {
-    fn new(
-        samples: &'a Samples,
-        probe: &scenario::Sampled,
-        (fabric, end): (&Fabric, Time),
-    ) -> Self {
+    fn new(measured: &'a Measurements, probe: &scenario::Sampled, fabric: &Fabric) -> Self {
+        let (samples, end) = (&measured.queues, measured.duration);
         let wanted = probe.of.iter().copied();
         let numbers: BTreeMap<String, u32> = wanted
             .map(|number| (link_name(fabric, number), number))
@@ -114,11 +110,13 @@ impl<'a> Sampled<'a> {
         let column = |(column, (link, queue)): (usize, &(String, usize))| {
             Some((column, *numbers.get(link)?, *queue as u32))
         };
-        let mut ticks = Ticks::new(probe.interval, probe.interval);
+        let mut ticks = probe.ticks();
+        let begin = samples.times.iter().position(|time| *time >= probe.start);
         let times = samples.times.iter().enumerate();
         let is_row = |(_, time): &(usize, &Time)| **time <= end && ticks.has_passed(**time);
         Self {
             samples,
+            begin: begin.filter(|_| probe.start > Time::ZERO),
             rows: times.filter(is_row).map(|(row, _)| row).collect(),
             columns: columns.filter_map(column).collect(),
         }
@@ -146,26 +144,25 @@ impl<'a> Sampled<'a> {
     /// Bytes on the wire from one row to the next, as the probe of a simulation counts them.
     fn throughput(self, plan: &RunPlan) -> impl Iterator<Item = ThroughputSample> {
         let (samples, width) = (self.samples, self.samples.columns.len());
-        let mut before = (Time::ZERO, vec![0; self.columns.len()]);
+        let sent = |row: usize, (column, port, _): (usize, u32, u32)| {
+            let config = plan.ports.config(&plan.fabric, port);
+            let cell = row * width + column;
+            samples.sent[cell] + samples.sent_packets[cell] * u64::from(overhead(config))
+        };
+        let mut before = self.begin;
         let mut all = Vec::new();
         for row in self.rows {
             let time = samples.times[row];
-            for (&(column, port, queue), before_bytes) in self.columns.iter().zip(&mut before.1) {
-                let config = plan.ports.config(&plan.fabric, port);
-                let cell = row * width + column;
-                let sent =
-                    samples.sent[cell] + samples.sent_packets[cell] * u64::from(overhead(config));
-                all.push(ThroughputSample {
-                    time,
-                    interval: time - before.0,
-                    port,
-                    queue,
-                    bytes: sent - *before_bytes,
-                    rate: plan.fabric.link(port).rate,
-                });
-                *before_bytes = sent;
-            }
-            before.0 = time;
+            let since = before.map_or(Time::ZERO, |before| samples.times[before]);
+            all.extend(self.columns.iter().map(|&of| ThroughputSample {
+                time,
+                interval: time - since,
+                port: of.1,
+                queue: of.2,
+                bytes: sent(row, of) - before.map_or(0, |before| sent(before, of)),
+                rate: plan.fabric.link(of.1).rate,
+            }));
+            before = Some(row);
         }
         all.into_iter()
     }
@@ -186,5 +183,46 @@ pub fn link_name(fabric: &Fabric, link: u32) -> String {
         (_, Node::Host(host)) => lab::port(host as usize),
         (Node::Switch(from), Node::Switch(to)) => format!("trunk {from}-{to}"),
         (Node::Host(host), Node::Switch(_)) => format!("{} uplink", lab::port(host as usize)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    /// 25 Mbps at a fifth of the rate for 1.2 s are 125 Mbps; another port has more.
+    #[test]
+    fn throughput_is_recorded_at_the_scale_of_the_scenario() {
+        let text = r#"
+            until = "240ms"
+            topology.star = { hosts = 2, rate = "1Gbps", delay = "5us" }
+            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+            workload.long-lived = [{ src = 0, dst = 1 }]
+            probes.throughput = { links = "*->h1", start = "40ms", interval = "50ms" }
+        "#;
+        let plan = text.parse::<Scenario>().unwrap().build().unwrap();
+        let column = |host| (lab::port(host), 0);
+        let measurements = Measurements {
+            queues: Samples {
+                columns: vec![column(1), column(0)],
+                times: (0..=1200).map(Time::from_ms).collect(),
+                sent: (0..=1200).flat_map(|ms| [3_125 * ms, 9_999 * ms]).collect(),
+                sent_packets: vec![0; 2402],
+                ..Samples::default()
+            },
+            duration: Time::from_ms(1200),
+            ..Measurements::default()
+        };
+        let scaled = measurements.scaled(0.2);
+        let probes = plan.probes.throughput.as_ref().unwrap();
+        let sampled = Sampled::new(&scaled, probes, &plan.fabric);
+        let samples: Vec<ThroughputSample> = sampled.throughput(&plan).collect();
+        // From 40 ms on: 90, 140, 190, 240.
+        let ends: Vec<Time> = samples.iter().map(|sample| sample.time).collect();
+        assert_eq!(ends, [90, 140, 190, 240].map(Time::from_ms));
+        for sample in samples {
+            assert_eq!(sample.throughput_bps(), 125e6, "{sample:?}");
+        }
     }
 }

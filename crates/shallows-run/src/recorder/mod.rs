@@ -177,7 +177,7 @@ impl<'a, S: Sample> Sampler<'a, S> {
     fn create(sampled: &'a Sampled, place: TableDestination<'_>) -> Result<Self, ResultsError> {
         Ok(Self {
             sampled,
-            ticks: Ticks::new(sampled.interval, sampled.interval),
+            ticks: sampled.ticks(),
             writer: place.writer()?,
         })
     }

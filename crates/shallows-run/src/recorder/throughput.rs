@@ -19,6 +19,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
         plan,
         sampler: Sampler::create(sampled, place)?,
         sent: sampled.of.iter().map(none).collect(),
+        start: (sampled.start > Time::ZERO).then_some(sampled.start),
     })))
 }
 
@@ -28,15 +29,20 @@ struct Throughput<'a> {
     sampler: Sampler<'a, ThroughputSample>,
     /// Bytes that the queues of the sampled ports had sent at the last sample.
     sent: Vec<Vec<u64>>,
+    /// Start of the first interval, if it is still to come.
+    start: Option<Time>,
 }
 
 impl Probe for Throughput<'_> {
     fn next_sample(&self) -> Option<Time> {
-        Some(self.sampler.ticks.next())
+        Some(self.start.unwrap_or(self.sampler.ticks.next()))
     }
 
     fn sample(&mut self, now: Time, simulation: &Simulation) -> Result<(), ResultsError> {
-        if !self.sampler.ticks.is_due(now) {
+        let begins = self.start == Some(now);
+        if begins {
+            self.start = None;
+        } else if !self.sampler.ticks.is_due(now) {
             return Ok(());
         }
         let Sampler {
@@ -46,15 +52,18 @@ impl Probe for Throughput<'_> {
             let config = self.plan.ports.config(&self.plan.fabric, port);
             for (queue, before) in before.iter_mut().enumerate() {
                 let sent = sent_bytes(simulation.port(port), config, queue);
+                let bytes = sent - std::mem::replace(before, sent);
+                if begins {
+                    continue;
+                }
                 writer.write(&ThroughputSample {
                     time: now,
                     interval: sampled.interval,
                     port,
                     queue: queue as u32,
-                    bytes: sent - *before,
+                    bytes,
                     rate: self.plan.fabric.link(port).rate,
                 })?;
-                *before = sent;
             }
         }
         Ok(())

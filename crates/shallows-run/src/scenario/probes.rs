@@ -14,6 +14,7 @@ use shallows_sim::Watch;
 
 use super::links::LinkNames;
 use super::{Diagnostic, Scenario};
+use crate::driver::Ticks;
 
 /// Time series to record; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,8 +50,16 @@ pub struct ServiceProbe {
 pub struct LinkProbe {
     /// Links by name.
     pub links: LinkNames,
+    /// Start of the first interval.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start: Time,
     /// Sampling interval.
     pub interval: Time,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(time: &Time) -> bool {
+    *time == Time::ZERO
 }
 
 /// Periodic samples of flows.
@@ -90,8 +99,26 @@ pub struct Probes {
 pub struct Sampled {
     /// Numbers of links or flows; none where it is all services.
     pub of: Vec<u32>,
+    /// Start of the first interval.
+    pub start: Time,
     /// Sampling interval.
     pub interval: Time,
+}
+
+impl Sampled {
+    /// From the beginning of the run.
+    pub fn new(of: Vec<u32>, interval: Time) -> Self {
+        Self {
+            of,
+            start: Time::ZERO,
+            interval,
+        }
+    }
+
+    /// The ends of the intervals.
+    pub(crate) fn ticks(&self) -> Ticks {
+        Ticks::new(self.start.saturating_add(self.interval), self.interval)
+    }
 }
 
 impl Scenario {
@@ -106,7 +133,11 @@ impl Scenario {
         let sampled = |path: &str, probe: &Option<LinkProbe>| {
             let Some(probe) = probe else { return Ok(None) };
             let of = links(&format!("{path}.links"), &probe.links)?;
-            self.sampled(path, of, probe.interval).map(Some)
+            let sampled = self.sampled(path, of, probe.interval)?;
+            Ok(Some(Sampled {
+                start: probe.start,
+                ..sampled
+            }))
         };
         let windows = match &config.flows {
             None => None,
@@ -145,7 +176,7 @@ impl Scenario {
             let path = format!("{path}.interval");
             return Err(self.error(&path, "the interval is zero; write one such as \"10us\""));
         }
-        Ok(Sampled { of, interval })
+        Ok(Sampled::new(of, interval))
     }
 }
 

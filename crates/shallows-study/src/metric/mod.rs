@@ -18,7 +18,7 @@ pub(crate) use pattern::Statistic;
 use pattern::{Arguments, read};
 pub use table::Row;
 use table::{GOODPUT, LATENCY, QUEUE};
-pub(crate) use values::{queue_kb, times};
+pub(crate) use values::{goodput, queue_kb, times};
 
 /// A number of a run, by the name that figures have for it: a row of the table and its arguments,
 /// or a sum.
@@ -135,14 +135,13 @@ impl Metric {
         Some(&self.arguments_of(QUEUE)?.port)
     }
 
-    /// Returns whether it is the goodput of a port.
+    /// Returns whether it is the goodput of ports.
     pub(crate) fn is_goodput(&self) -> bool {
         self.arguments_of(GOODPUT).is_some()
     }
 
     /// The queue that it is of; all if it names none.
-    pub(crate) fn queue_number(&self) -> Option<usize> {
-        let number = self.arguments_of(GOODPUT)?.number;
-        number.map(|queue| queue as usize)
+    pub(crate) fn queue_number(&self) -> Option<u64> {
+        self.arguments_of(GOODPUT)?.number
     }
 }

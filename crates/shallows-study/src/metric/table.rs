@@ -6,7 +6,8 @@ use shallows_results::statistics::{Percentile, PercentileRule, jain_index};
 
 use super::pattern::{Arguments, Class, Statistic};
 use super::values::{
-    fct_in_summary, levels, mbps, ms, of_flows, queue_kb, received, sum, times, total,
+    fct_in_summary, goodput, levels, longest_gap_ms, mbps, mean, ms, of_flows, queue_kb, received,
+    sum, times, total,
 };
 use crate::measured::Measured;
 use crate::operations;
@@ -220,10 +221,10 @@ pub(super) const ROWS: &[Row] = &[
         "goodput.gap",
         "goodput.gap",
         "ms",
-        "longest time that the port sent less than half of its mean",
-        |_, run| run.longest_gap_ms(),
+        "longest time in which the sampled ports sent less than half of their mean",
+        |_, run| longest_gap_ms(&goodput(run, None)?),
     )
-    .needs("[goodput] of a figure; `delivered` is the goodput of any run"),
+    .needs("probes.throughput; `delivered` is the goodput of any run"),
     row(
         "goodput.flow.NUMBER",
         "goodput.flow.0",
@@ -246,10 +247,10 @@ pub(super) const ROWS: &[Row] = &[
         GOODPUT,
         "goodput.1",
         "Mbps",
-        "payload that a port sent, of all its queues or of one, from 1",
-        |of, run| run.mean_goodput(of.number.map(|queue| queue as usize)),
+        "payload that the sampled ports sent, of all their queues or of one, from 1",
+        |of, run| mean(&goodput(run, of.number)?),
     )
-    .needs("[goodput] of a figure; `delivered` is the goodput of any run"),
+    .needs("probes.throughput; `delivered` is the goodput of any run"),
     row(
         "received.ORDINAL?",
         "received.1",

@@ -1,6 +1,6 @@
 use shallows_core::units::Rate;
 use shallows_results::ports::{LinkRole, PortRecord};
-use shallows_results::probes::{QueueSample, RttSample, SampleWriter};
+use shallows_results::probes::{QueueSample, RttSample, SampleWriter, ThroughputSample};
 use shallows_results::record::Completeness;
 use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::RunFacts;
@@ -95,6 +95,27 @@ fn record() -> RunRecord {
             .unwrap();
     }
     record.insert("goodput", goodput.finish().unwrap().unwrap());
+    // 125 and 62.5 KB in 1 ms, then 125 and 0 KB, then 12.5 and 0 KB.
+    let mut throughput = SampleWriter::in_memory();
+    for (ms, queue, bytes) in [
+        (1, 0, 125_000),
+        (1, 1, 62_500),
+        (2, 0, 125_000),
+        (2, 1, 0),
+        (3, 0, 12_500),
+        (3, 1, 0),
+    ] {
+        let sample = ThroughputSample {
+            time: Time::from_ms(ms),
+            interval: Time::from_ms(1),
+            port: 1,
+            queue,
+            bytes,
+            rate: Rate::from_gbps(1),
+        };
+        throughput.write(&sample).unwrap();
+    }
+    record.insert("throughput", throughput.finish().unwrap().unwrap());
     let port = |name: &str, role| PortRecord {
         name: name.to_owned(),
         role,
@@ -110,7 +131,11 @@ fn record() -> RunRecord {
 
 #[test]
 fn metrics_are_functions_over_a_record() {
-    let run = Measured::of_record(record(), None);
+    let mut run = Measured::of_record(record(), None);
+    // A scenario says what of a packet is payload.
+    let goodput = Metric::try_from("goodput".to_owned()).unwrap();
+    assert_eq!(goodput.of(&run), None);
+    run.payload_share = Some(0.5);
     for (name, expected) in [
         ("small.mean", 0.035),
         ("small.p99.9", 0.04),
@@ -141,6 +166,11 @@ fn metrics_are_functions_over_a_record() {
         ("fairness.small", 0.98),
         // 250 and 125 KB in 2 ms.
         ("received.1", 1_000.0),
+        // Half of 1,500, 1,000 and 100 Mbps; only the last is below half of the mean.
+        ("goodput", 1_300.0 / 3.0),
+        ("goodput.1", 350.0),
+        ("goodput.2", 250.0 / 3.0),
+        ("goodput.gap", 1.0),
         ("received.2", 500.0),
         ("received", 1_500.0),
         ("received.1+received.2+drops.small", 1_501.0),
@@ -154,7 +184,7 @@ fn metrics_are_functions_over_a_record() {
             "{name}: {value}"
         );
     }
-    for name in ["queue.nowhere.p99", "goodput.flow.9"] {
+    for name in ["queue.nowhere.p99", "goodput.flow.9", "goodput.3"] {
         assert_eq!(
             Metric::try_from(name.to_owned()).unwrap().of(&run),
             None,

@@ -2,7 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
-use shallows_results::probes::{GoodputSample, Sample as _};
+use shallows_results::probes::{GoodputSample, Sample as _, ThroughputSample};
 use shallows_results::record::FlowRecord;
 use shallows_results::series::{Series, Values};
 use shallows_results::size_class::SizeClass;
@@ -10,6 +10,7 @@ use shallows_results::statistics::Percentile;
 use shallows_results::summary::{LevelSummary, ReasonCounts, Summary};
 
 use super::pattern::{Class, Statistic};
+use crate::measured::Measured;
 
 /// Flow completion time in ms.
 pub(super) fn ms(flow: &FlowRecord) -> Option<f64> {
@@ -111,6 +112,56 @@ pub(super) fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> 
         u64::try_from(after - before).ok()?,
         end.saturating_sub(*start),
     )
+}
+
+/// Goodput of the sampled ports over time, in Mbps: of one queue or of all. What queues put on the
+/// wire counts as full packets.
+pub(crate) fn goodput(run: &Measured, queue: Option<u64>) -> Option<Vec<(Time, f64)>> {
+    let payload = run.payload_share?;
+    let table = run.record()?.table(ThroughputSample::FILE).ok()??;
+    let (ends, intervals) = (times(&table, "time_us")?, times(&table, "interval_us")?);
+    let (Values::Integers(queues), Values::Integers(bytes)) =
+        (table.column("queue")?, table.column("bytes")?)
+    else {
+        return None;
+    };
+    if let Some(queue) = queue {
+        let queue = i64::try_from(queue).ok()?;
+        queues.contains(&queue).then_some(())?;
+    }
+    let mut samples: Vec<(Time, f64)> = Vec::new();
+    let rows = ends.iter().zip(intervals).zip(queues.iter().zip(bytes));
+    for ((&end, interval), (&of, &bytes)) in rows {
+        let wanted = queue.is_none_or(|queue| u64::try_from(of) == Ok(queue));
+        let megabits = payload * 8.0 / 1e6 / interval.as_secs_f64();
+        let mbps = if wanted { bytes as f64 * megabits } else { 0.0 };
+        match samples.last_mut() {
+            Some((last, sum)) if *last == end => *sum += mbps,
+            _ => samples.push((end, mbps)),
+        }
+    }
+    Some(samples)
+}
+
+/// The mean over samples of equal length.
+pub(super) fn mean(samples: &[(Time, f64)]) -> Option<f64> {
+    let sum: f64 = samples.iter().map(|(_, value)| value).sum();
+    (!samples.is_empty()).then(|| sum / samples.len() as f64)
+}
+
+/// The longest time of samples below half of their mean, in ms.
+pub(super) fn longest_gap_ms(samples: &[(Time, f64)]) -> Option<f64> {
+    let half = mean(samples)? / 2.0;
+    let [(first, _), (second, _), ..] = samples else {
+        return None;
+    };
+    let every = second.as_secs_f64() - first.as_secs_f64();
+    let (mut gap, mut longest) = (0_u32, 0);
+    for (_, mbps) in samples {
+        gap = if *mbps < half { gap + 1 } else { 0 };
+        longest = longest.max(gap);
+    }
+    Some(f64::from(longest) * every * 1e3)
 }
 
 /// Lengths of a port's queues together, at each instant, sorted.

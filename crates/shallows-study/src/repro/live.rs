@@ -14,8 +14,6 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
-use shallows_live::lab;
-use shallows_live::switch::Samples;
 use shallows_model::workload::{FlowSpec, HostSet};
 use shallows_results::figure::{Curve, Extent, Origin, Panel, Plot, Row};
 use shallows_results::record::Completeness;
@@ -26,11 +24,11 @@ use super::LIVE;
 use super::library::Library;
 use super::plan::Plan;
 use crate::executor::{Executor, Job, Observer};
-use crate::measured::{GoodputSpec, Kept, Measured, RunFidelity, Sample, payload_share};
+use crate::measured::{Kept, Measured, RunFidelity};
 use crate::study::claim;
 use crate::study::results::Results;
-use shallows_run::live::{self, SAMPLE_EVERY};
-use shallows_run::measurements::Measurements;
+use shallows_run::live;
+use shallows_run::measurements::{Measurements, scaled};
 use shallows_run::scenario::Probe;
 use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
 
@@ -191,8 +189,8 @@ fn ping_in_place_of_flows(plan: &mut RunPlan) {
 fn rtts_of_pings(observed: &Observed, plan: &RunPlan, scale: f64) -> Option<Vec<f64>> {
     let settled = plan.workload.flows.get(observed.outcomes.len())?.start;
     let pings = observed.pings.first()?.iter();
-    let pings = pings.filter(|ping| shrunk(ping.sent, scale) >= settled);
-    let rtts = pings.filter_map(|ping| Some(shrunk(ping.rtt?, scale).as_secs_f64() * 1e6));
+    let pings = pings.filter(|ping| scaled(ping.sent, scale) >= settled);
+    let rtts = pings.filter_map(|ping| Some(scaled(ping.rtt?, scale).as_secs_f64() * 1e6));
     let mut rtts: Vec<f64> = rtts.collect();
     rtts.sort_by(f64::total_cmp);
     Some(rtts)
@@ -205,39 +203,24 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     let ideal = live::ideal_fcts(&plan)?;
     let mut records = live::records(observed, &plan, &ideal);
     let mut facts = live::facts(observed, &plan, &records, Duration::ZERO);
-    facts.simulated = shrunk(facts.simulated, scale);
+    facts.simulated = scaled(facts.simulated, scale);
     for record in &mut records {
-        record.start = shrunk(record.start, scale);
-        record.fct = record.fct.map(|fct| shrunk(fct, scale));
+        record.start = scaled(record.start, scale);
+        record.fct = record.fct.map(|fct| scaled(fct, scale));
     }
     let mut latencies = live::latencies(observed, scenario, &plan.fabric)?;
     for of in &mut latencies {
-        of.start = shrunk(of.start, scale);
-        of.latency = shrunk(of.latency, scale);
+        of.start = scaled(of.start, scale);
+        of.latency = scaled(of.latency, scale);
     }
     let complete = Completeness::Complete;
     let mut record = live::summarized(&plan, complete, records, facts, &latencies)?;
-    let mut received = observed.goodput.clone();
-    for (time, _) in &mut received.rows {
-        *time = shrunk(*time, scale);
-    }
-    live::add_goodput(&mut record, &received)?;
+    let measurements = Measurements::of(observed, &plan.fabric).scaled(scale);
+    live::add_tables(&mut record, &measurements, &plan)?;
     let of_flows = Measured::of_record(record, Some(scenario));
     let snapshot = &observed.report.snapshot;
     Ok(Measured {
         rtt_us: rtts_of_pings(observed, &plan, scale).unwrap_or(of_flows.rtt_us),
-        goodput: job.goodput.map_or_else(Vec::new, |spec| {
-            let port = lab::port(spec.to as usize);
-            let payload = payload_share(&plan);
-            let mut measurements = Measurements::of(observed, &plan.fabric);
-            // The switch ends after the flows.
-            let end = scenario.config.until;
-            let end = end.unwrap_or(shrunk(observed.duration, scale));
-            let rows = measurements.queues.times.iter();
-            let rows = rows.take_while(|time| shrunk(**time, scale) < end).count();
-            measurements.queues.times.truncate(rows);
-            goodput(spec, &measurements.queues, (&port, payload), scale)
-        }),
         fidelity: Some(RunFidelity {
             late_share: snapshot.verdict.late_share,
             late_p99_us: snapshot.lateness.p99_us,
@@ -245,46 +228,6 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
         }),
         ..of_flows
     })
-}
-
-/// A time of a scaled run in that of its scenario.
-fn shrunk(time: Time, scale: f64) -> Time {
-    Time::from_ps((time.ps() as f64 * scale).round() as u64)
-}
-
-/// Goodput of a port's queues, of which `payload` is payload, as for a simulated port.
-fn goodput(
-    spec: GoodputSpec,
-    queues: &Samples,
-    (port, payload): (&str, f64),
-    scale: f64,
-) -> Vec<Sample> {
-    // A sample that is taken a little early is still the next one.
-    let every = Time::from_ps((spec.every.ps() as f64 / scale) as u64) - SAMPLE_EVERY / 2;
-    let columns = queues.columns.iter().enumerate();
-    let columns = columns.filter(|(_, (link, _))| link == port);
-    let columns: Vec<usize> = columns.map(|(column, _)| column).collect();
-    let rows = queues.sent.chunks(queues.columns.len().max(1));
-    let mut samples = Vec::new();
-    let mut before: Option<(Time, &[u64])> = None;
-    for (&time, row) in queues.times.iter().zip(rows) {
-        let Some((since, had)) = before else {
-            before = (shrunk(time, scale) >= spec.after).then_some((time, row));
-            continue;
-        };
-        if time - since < every {
-            continue;
-        }
-        // Bits of scaled seconds, in millions.
-        let megabits = payload * 8.0 / 1e6 / (time - since).as_secs_f64() / scale;
-        let sent = columns.iter().map(|&of| (row[of] - had[of]) as f64);
-        samples.push(Sample {
-            at_s: shrunk(time, scale).as_secs_f64(),
-            mbps: sent.map(|bytes| bytes * megabits).collect(),
-        });
-        before = Some((time, row));
-    }
-    samples
 }
 
 impl LiveResults {
@@ -487,33 +430,6 @@ mod tests {
         let labels: Vec<&str> = rows.iter().map(|row| &*row.label).collect();
         assert_eq!(labels, ["a", "a, live", "b", "b, live"]);
         assert_eq!((rows[1].value, rows[1].paper), (3.0, None));
-    }
-
-    #[test]
-    fn goodput_is_shown_at_the_scale_of_the_scenario() {
-        // 25 Mbps and 12.5 Mbps of payload at a fifth of the rate, for 1.2 s; another port has more.
-        let column = |link: &str, queue| (link.to_owned(), queue);
-        let rows = (0..=1200u64).flat_map(|n| [3_125 * 2 * n, 9_999 * n, 1_562 * 2 * n + n]);
-        let queues = Samples {
-            columns: vec![column("p1", 0), column("p2", 0), column("p1", 1)],
-            times: (0..=1200).map(Time::from_ms).collect(),
-            sent: rows.collect(),
-            ..Samples::default()
-        };
-        let spec = GoodputSpec {
-            to: 1,
-            after: Time::from_ms(40),
-            every: Time::from_ms(50),
-        };
-        let samples = goodput(spec, &queues, ("p1", 0.5), 0.2);
-        // From 200 ms on, every 250 ms: 450, 700, 950, 1200.
-        assert_eq!(samples.len(), 4);
-        assert!((samples[0].at_s - 0.09).abs() < 1e-9);
-        for sample in &samples {
-            let expected = [125.0, 62.5];
-            let close = |(a, b): (&f64, f64)| (a - b).abs() < 1e-6;
-            assert!(sample.mbps.iter().zip(expected).all(close), "{sample:?}");
-        }
     }
 
     #[test]

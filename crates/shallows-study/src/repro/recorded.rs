@@ -163,7 +163,8 @@ pub(super) fn settings_hash(plan: &Plan) -> anyhow::Result<String> {
         hash.update(setting);
         hash.update([0]);
     }
-    hash.update(format!("{:?}", config.goodput));
+    // Where hashes of committed results have a table of figures that is no more.
+    hash.update("None");
     let mut text = String::new();
     for byte in hash.finalize().iter().take(4) {
         let _ = write!(text, "{byte:02x}");

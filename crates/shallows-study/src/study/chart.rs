@@ -15,7 +15,7 @@ use super::published::{self, Place};
 use super::results::Results;
 use super::view::{Axes, View};
 use crate::measured::Measured;
-use crate::metric::{Metric, Statistic, queue_kb};
+use crate::metric::{Metric, Statistic, goodput, queue_kb};
 use crate::operations::{done, latencies_by_window, latencies_us};
 
 /// Points of a distribution's curve.
@@ -305,15 +305,10 @@ impl Chart<'_> {
         let Some(run) = self.first_run(0) else {
             return Vec::new();
         };
-        let goodput = |queue: Option<usize>| {
-            let samples = run.goodput.iter().filter_map(|sample| {
-                let mbps = match queue {
-                    Some(queue) => *sample.mbps.get(queue)?,
-                    None => sample.mbps.iter().sum(),
-                };
-                Some(Point::new(sample.at_s, mbps))
-            });
-            samples.collect()
+        let goodput = |queue: Option<u64>| {
+            let samples = goodput(run, queue).unwrap_or_default();
+            let point = |(time, mbps): (Time, f64)| Point::new(time.as_secs_f64(), mbps);
+            samples.into_iter().map(point).collect()
         };
         let latency = |operation: &Operation, statistic: Statistic| {
             let record = run.record()?;

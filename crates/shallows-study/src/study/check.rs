@@ -1,6 +1,5 @@
 //! Refuses panels and claims that lead nowhere, before any run.
 
-use shallows_core::units::Time;
 use shallows_run::Diagnostic;
 use shallows_run::scenario::Document;
 
@@ -17,13 +16,6 @@ pub(super) fn check(document: &Document<StudyConfig>, study: &Study) -> Result<(
     let check = Check { document, study };
     for (index, metric) in config.metrics.iter().enumerate() {
         check.metric(&format!("metrics.{index}"), metric)?;
-    }
-    if config
-        .goodput
-        .is_some_and(|goodput| goodput.every == Time::ZERO)
-    {
-        let problem = "goodput.every is zero; write a time such as \"10ms\"";
-        return Err(document.error("goodput.every", problem));
     }
     for (number, figure) in config.figure.iter().enumerate() {
         let is_plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use shallows_results::report::Size;
 
 use super::claim::ClaimConfig;
-use crate::measured::{GoodputSpec, Keep};
+use crate::measured::Keep;
 use crate::metric::Metric;
 
 /// A study as it is written.
@@ -45,8 +45,6 @@ pub(crate) struct StudyConfig {
     pub(crate) quick: Option<SizeConfig>,
     /// The version that a machine carries live.
     pub(crate) live: Option<LiveConfig>,
-    /// The port whose goodput is measured.
-    pub(crate) goodput: Option<GoodputSpec>,
     /// Metrics of the table and of `points.parquet`.
     #[serde(default)]
     pub(crate) metrics: Vec<NamedMetric>,

@@ -220,7 +220,7 @@ impl Study {
             for seed in &self.seeds {
                 let settings = self.settings(combination, *seed);
                 let scenario = self.scenario.read(&settings, &self.registry)?;
-                jobs.push(Job::new(scenario, self.config.goodput, self.config.keep)?);
+                jobs.push(Job::new(scenario, self.config.keep)?);
             }
         }
         Ok(jobs)

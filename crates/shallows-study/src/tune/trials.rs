@@ -158,7 +158,7 @@ impl<'a> Trials<'a> {
                     let of = &self.cases[case];
                     let settings = self.settings(candidate.as_ref(), of, seed);
                     let scenario = Scenario::read_with(&of.scenario, &settings, self.registry)?;
-                    jobs.push((key, Job::new(scenario, None, keep)?));
+                    jobs.push((key, Job::new(scenario, keep)?));
                 }
             }
         }

@@ -68,6 +68,18 @@ fn files_of_probes_are_written_and_named() {
         .sum();
     assert!(to_h3 > 0.0 && to_h3 <= captured * 1500.0);
 
+    // From the third interval on the rows are the same: what was sent before does not count.
+    let later = r#"probes.throughput={ links = ["*->h3", "h0->switch0"], start = "200us", interval = "100us" }"#;
+    let run = ["run", "probes.toml", "--format", "csv", "--out", "later"];
+    let run = shallows(&directory).args(run).args(["--set", later]);
+    run.assert().success();
+    let later = rows(&directory, "later/throughput.csv");
+    let first = sent
+        .iter()
+        .position(|row| row[0] == 300.0)
+        .expect("there are more");
+    assert_eq!(later, sent[first..]);
+
     let windows = rows(&directory, "out/flows-cwnd.csv");
     assert!(windows.iter().all(|row| row[1] == 0.0 || row[1] == 5.0));
     assert!(windows.iter().all(|row| row[2] >= 1460.0));

@@ -323,27 +323,6 @@ fn settings_on_top_are_for_all_variants_or_one() {
     assert_eq!(repro("one", "low:ports.switch.marker.scheme=none"), 1);
 }
 
-#[test]
-fn goodput_without_an_end_is_no_endless_run() {
-    let directory = with_paper();
-    let with =
-        |goodput: &str| format!("{FIGURE}\n[goodput]\nto = 0\nafter = \"10us\"\n{goodput}\n");
-    let args = [
-        "repro", "toy", "--quick", "--from", "papers", "--at", "0.3", "--seeds", "1",
-    ];
-    write(
-        &directory,
-        "papers/toy/fig1.toml",
-        &with("every = \"10us\""),
-    );
-    shallows(&directory).args(args).assert().success();
-    write(&directory, "papers/toy/fig1.toml", &with("every = \"0s\""));
-    let output = shallows(&directory).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("goodput.every is zero"), "{said}");
-}
-
 /// Where a browser is, if there is one.
 fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
