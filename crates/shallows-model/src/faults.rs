@@ -3,6 +3,8 @@
 use shallows_core::control::LinkState;
 use shallows_core::units::Time;
 
+use crate::ids::LinkId;
+
 /// A fault of a link, to test TCP's recovery. Affected packets occupy the link for their time and
 /// do not arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -22,7 +24,7 @@ pub struct LinkChange {
     /// Time of the change.
     pub at: Time,
     /// Link that changes; the other direction of the cable is a separate link.
-    pub link: u32,
+    pub link: LinkId,
     /// New state of the link.
     pub state: LinkState,
 }

@@ -13,6 +13,7 @@
 //! | [`hosts`] | stage tags and QJUMP's limits |
 //! | [`xco`], [`control`] | XCo's configuration, and the transport of control messages |
 //! | [`faults`] | links that lose packets or go down |
+//! | [`ids`] | numbers of links and the like, each kind with a type of its own |
 //! | [`interrupt`] | requests to give up long work |
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod barriers;
 pub mod control;
 pub mod faults;
 pub mod hosts;
+pub mod ids;
 pub mod interrupt;
 pub mod model;
 pub mod ports;
@@ -36,6 +38,7 @@ pub use barriers::Barriers;
 pub use control::{Carriage, Channel, ControlError};
 pub use faults::{Fault, LinkChange};
 pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
+pub use ids::{Id, IdVec, LinkId};
 pub use interrupt::{Interrupt, Interrupted};
 pub use model::Model;
 pub use ports::PortSetup;

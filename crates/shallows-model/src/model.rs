@@ -9,6 +9,7 @@ use shallows_core::units::Time;
 use crate::applications::ApplicationSetup;
 use crate::faults::{Fault, LinkChange};
 use crate::hosts::HostSetup;
+use crate::ids::LinkId;
 use crate::ports::PortSetup;
 use crate::routing::Router;
 use crate::topology::Fabric;
@@ -39,7 +40,7 @@ pub struct Model {
     /// The flows. They are shared, because they can be most of the memory.
     pub workload: Arc<Workload>,
     /// Faults of links.
-    pub faults: BTreeMap<u32, Fault>,
+    pub faults: BTreeMap<LinkId, Fault>,
     /// Links that go down and come back, in the order of time.
     pub changes: Vec<LinkChange>,
     /// Seed of every random choice.
@@ -59,7 +60,7 @@ impl Model {
     }
 
     /// The links that may lose packets, each once.
-    pub fn faulty_links(&self) -> BTreeSet<u32> {
+    pub fn faulty_links(&self) -> BTreeSet<LinkId> {
         let changed = self.changes.iter().map(|change| change.link);
         self.faults.keys().copied().chain(changed).collect()
     }

@@ -6,6 +6,7 @@ use shallows_core::port::pause::PauseConfig;
 use shallows_core::port::{PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
 
+use crate::ids::LinkId;
 use crate::topology::{Fabric, Node};
 
 /// Configuration of the ports of a fabric.
@@ -16,7 +17,7 @@ pub struct PortSetup {
     /// Ports of hosts.
     pub hosts: PortConfig,
     /// Ports of specific links, which override `switch` and `host`.
-    pub special: BTreeMap<u32, PortConfig>,
+    pub special: BTreeMap<LinkId, PortConfig>,
     /// Memory that the ports of one switch share, if their buffers do.
     pub pool: Option<Bytes>,
     /// Pause frames of switches; none if not given.
@@ -28,7 +29,7 @@ pub struct PortSetup {
 
 impl PortSetup {
     /// From the last bit's departure on a link until its packet is where it goes on.
-    pub fn delay(&self, fabric: &Fabric, link: u32) -> Time {
+    pub fn delay(&self, fabric: &Fabric, link: LinkId) -> Time {
         let link = fabric.link(link);
         match link.to {
             Node::Switch(_) => link.propagation,
@@ -43,7 +44,7 @@ impl PortSetup {
     }
 
     /// Configuration of the port of one link.
-    pub fn config(&self, fabric: &Fabric, link: u32) -> &PortConfig {
+    pub fn config(&self, fabric: &Fabric, link: LinkId) -> &PortConfig {
         if let Some(special) = self.special.get(&link) {
             return special;
         }

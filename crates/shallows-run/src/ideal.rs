@@ -15,6 +15,7 @@
 //! transport with an ACK for each segment could reach on these links.
 
 use shallows_core::units::{Bytes, Rate, Time};
+use shallows_model::LinkId;
 use shallows_model::routing::{NoPath, Router};
 use shallows_model::topology::Fabric;
 use shallows_model::workload::FlowSpec;
@@ -110,7 +111,7 @@ impl Ideal<'_> {
     }
 
     /// Lets packets with so many bytes of data pass the links of a path.
-    fn pass(&self, path: &[u32], train: &mut Train, full: u32, last: u32) {
+    fn pass(&self, path: &[LinkId], train: &mut Train, full: u32, last: u32) {
         for &number in path {
             let framing = self.ports.config(self.fabric, number).framing;
             let wire_size = |data: u32| u64::from(framing.wire_size(data + self.header));

@@ -82,7 +82,7 @@ impl<'a> Window<'a> {
     /// Bytes that hosts have put on their links.
     fn sent(&self, simulation: &Simulation) -> (u64, f64) {
         let fabric = &self.plan.fabric;
-        let links = (0..).zip(fabric.links());
+        let links = fabric.links().numbered();
         let of_hosts = links.filter(|(_, link)| matches!(link.from, Node::Host(_)));
         let (mut bytes, mut capacity) = (0, 0.0);
         for (number, link) in of_hosts {

@@ -8,6 +8,7 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::port::{DropReason, MarkReason};
 use shallows_core::units::Time;
 use shallows_model::Completion;
+use shallows_model::LinkId;
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::FlowSpec;
 use shallows_results::latencies::{Latency, Operation};
@@ -83,7 +84,7 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
 /// The ports of a fabric with their counters over `span`, in the order of their links.
 pub(crate) fn ports(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<PortRecord> {
     let mut ports = crate::ports::ports(&plan.fabric);
-    for (link, record) in (0..).zip(&mut ports) {
+    for (link, record) in plan.fabric.links().ids().zip(&mut ports) {
         let port = simulation.port(link);
         let of_queues = |count: &dyn Fn(usize) -> u64| (0..port.queue_count()).map(count).sum();
         let queued = |queue: usize| {
@@ -321,7 +322,7 @@ fn queues(
     fabric: &Fabric,
     count: impl Fn(&shallows_core::port::QueueCounters) -> u64,
 ) -> impl Iterator<Item = u64> {
-    let links = 0..fabric.links().len() as u32;
+    let links = fabric.links().ids();
     links.flat_map(move |link| {
         let port = simulation.port(link);
         let counts = (0..port.queue_count()).map(|queue| count(port.counters(queue)));
@@ -331,7 +332,7 @@ fn queues(
 
 /// Utilisation of links over `span`, by role.
 fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utilisation> {
-    let summarize = |(links, numbers): (String, Vec<u32>)| {
+    let summarize = |(links, numbers): (String, Vec<LinkId>)| {
         let shares = numbers
             .iter()
             .map(|&link| share(simulation, plan, link, span));
@@ -349,7 +350,7 @@ fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utili
 }
 
 /// Links by the kinds of nodes that they join, such as "leaf to spine"; at most 12 groups.
-pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<u32>> {
+pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<LinkId>> {
     let groups = grouped(fabric, |node| role(fabric, node));
     if groups.len() <= MOST_GROUPS {
         return groups;
@@ -361,7 +362,7 @@ pub fn tiers(fabric: &Fabric) -> BTreeMap<String, Vec<u32>> {
 }
 
 /// Pauses of some links over `span`.
-fn pauses(simulation: &Simulation, links: &[u32], span: Time) -> PauseSummary {
+fn pauses(simulation: &Simulation, links: &[LinkId], span: Time) -> PauseSummary {
     let stats: Vec<_> = links.iter().map(|&link| simulation.pauses(link)).collect();
     let fraction =
         |of: &PauseStats| of.paused.as_secs_f64() / span.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -378,9 +379,9 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Links by what they join.
-fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, Vec<u32>> {
-    let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for (number, link) in (0..).zip(fabric.links()) {
+fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, Vec<LinkId>> {
+    let mut groups: BTreeMap<String, Vec<LinkId>> = BTreeMap::new();
+    for (number, link) in fabric.links().numbered() {
         let name = format!("{} to {}", role(link.from), role(link.to));
         groups.entry(name).or_default().push(number);
     }
@@ -388,7 +389,7 @@ fn grouped(fabric: &Fabric, role: impl Fn(Node) -> String) -> BTreeMap<String, V
 }
 
 /// Utilisation of a link over `span`, as a fraction of its rate.
-fn share(simulation: &Simulation, plan: &RunPlan, link: u32, span: Time) -> f64 {
+fn share(simulation: &Simulation, plan: &RunPlan, link: LinkId, span: Time) -> f64 {
     let rate = plan.fabric.link(link).rate;
     match rate.bps() as f64 / 8.0 * span.as_secs_f64() {
         0.0 => 0.0,
@@ -397,7 +398,7 @@ fn share(simulation: &Simulation, plan: &RunPlan, link: u32, span: Time) -> f64 
 }
 
 /// Bytes on the wire, but for the padding of short frames.
-fn sent(simulation: &Simulation, plan: &RunPlan, link: u32) -> f64 {
+fn sent(simulation: &Simulation, plan: &RunPlan, link: LinkId) -> f64 {
     let port = simulation.port(link);
     let config = plan.ports.config(&plan.fabric, link);
     let queues = 0..port.queue_count();

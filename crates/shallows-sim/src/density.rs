@@ -8,12 +8,13 @@ use shallows_core::units::{Bytes, Time};
 use crate::paths::Paths;
 use crate::setup::Setup;
 use crate::workload::FlowSpec;
+use shallows_model::LinkId;
 
 /// Packets that links carry in a time, on average: at most, and as far as the workload tells.
 pub(crate) fn packets_in(
     time: Time,
     setup: &Setup,
-    (paths, routes): (&Paths, &[[u32; 2]]),
+    (paths, routes): (&Paths<LinkId>, &[[u32; 2]]),
     has_other_traffic: bool,
 ) -> f64 {
     let most = capacity(time, setup);
@@ -26,17 +27,17 @@ pub(crate) fn packets_in(
 /// Full packets on all links, and an ACK for each.
 fn capacity(time: Time, setup: &Setup) -> f64 {
     let full = Bytes::new(u64::from(setup.transport.segment + setup.transport.header));
-    let on_link = |(number, link): (u32, &crate::topology::Link)| {
+    let on_link = |(number, link): (LinkId, &crate::topology::Link)| {
         let shaper = setup.ports.config(&setup.fabric, number).shaper.as_ref();
         let rate = shaper.map_or(link.rate, |shaper| shaper.rate.min(link.rate));
         time.ps() as f64 / rate.transmission_time(full).ps() as f64
     };
-    2.0 * (0..).zip(setup.fabric.links()).map(on_link).sum::<f64>()
+    2.0 * setup.fabric.links().numbered().map(on_link).sum::<f64>()
 }
 
 /// All packets of the flows and their ACKs, over the time in which the flows start; nothing if some
 /// flows do not say how much they send.
-fn workload(time: Time, setup: &Setup, paths: &Paths, routes: &[[u32; 2]]) -> Option<f64> {
+fn workload(time: Time, setup: &Setup, paths: &Paths<LinkId>, routes: &[[u32; 2]]) -> Option<f64> {
     let flows = &setup.workload.flows;
     let starts = || flows.iter().map(|flow| flow.start);
     let span = starts().max()?.saturating_sub(starts().min()?);

@@ -22,6 +22,7 @@
 //! machine is so busy that one thread is faster.
 
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 
 use crate::density;
 use crate::layers::{Engine, EngineChoice, LayerPlan, NoLayers, PartPlan};
@@ -44,7 +45,7 @@ pub(crate) struct Execution {
 /// The packets of a run, as far as they are known before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic<'a> {
-    pub(crate) paths: &'a Paths,
+    pub(crate) paths: &'a Paths<LinkId>,
     /// The beginnings of each flow's paths, forth and back.
     pub(crate) routes: &'a [[u32; 2]],
     /// Bytes of the smallest packet.

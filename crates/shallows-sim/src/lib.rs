@@ -7,6 +7,7 @@ mod control;
 mod density;
 mod engine;
 mod execution;
+mod ids;
 mod layers;
 mod network;
 mod packet;

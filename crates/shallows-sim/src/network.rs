@@ -7,11 +7,14 @@ use shallows_core::port::{
     ConfigError, DropReason, EgressPort, Forward, Passage, Pool, PortConfig, Transmit,
 };
 use shallows_core::units::{Bytes, Time};
+use shallows_model::{IdVec, LinkId};
 
-use crate::engine::{Arena, Class, Collision, Event, Key, SLOT, Wheel};
+use crate::engine::{Arena, Collision, Event, Key, Occasion, SLOT, Wheel};
+use crate::ids::{PortId, ShardId};
 use crate::layers::Line;
 use crate::packet::Packet;
 use crate::partition::Partition;
+use crate::paths::Hop;
 use crate::ports::PortSetup;
 use crate::ticket::Ticket;
 use crate::topology::{Fabric, Node};
@@ -19,7 +22,7 @@ use crate::topology::{Fabric, Node};
 /// The ports of one part of a fabric, in the order of their links.
 #[derive(Debug)]
 pub(crate) struct Network {
-    ports: Vec<Port>,
+    ports: IdVec<PortId, Port>,
     shares_memory: bool,
     /// Memory of each node, or of all if they do not share any.
     pools: Vec<Pool<Ticket>>,
@@ -32,9 +35,9 @@ pub(crate) struct Network {
 struct Port {
     /// From the last bit's departure until the receiver has the packet.
     delay: Time,
-    link: u32,
-    /// The part of the fabric that the link leads to, or [`WATCHED`].
-    to: u32,
+    link: LinkId,
+    /// The shard that the link leads to, or [`WATCHED`].
+    to: ShardId,
     pool: u32,
     /// The last slot in which an event concerned it, and the number of that event.
     last_slot: u32,
@@ -66,14 +69,14 @@ pub(crate) fn lag(delay: Time, is_local: bool) -> Time {
 const SHORT: Time = Time::from_us(2);
 
 /// In place of the part that a link leads to: something is to happen to its packets.
-pub(crate) const WATCHED: u32 = u32::MAX;
+pub(crate) const WATCHED: ShardId = ShardId(u32::MAX);
 
 /// Departure of a packet from a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    pub(crate) link: u32,
-    /// The part of the fabric that it goes to, or [`WATCHED`].
-    pub(crate) to: u32,
+    pub(crate) link: LinkId,
+    /// The shard that it goes to, or [`WATCHED`].
+    pub(crate) to: ShardId,
     /// The queue that it was in, and for how long.
     pub(crate) queue: usize,
     pub(crate) sojourn: Time,
@@ -97,10 +100,10 @@ pub(crate) enum Forwarded {
 impl Network {
     /// The ports of one part of a fabric; `watched` says which links are.
     pub(crate) fn new(
-        part: u32,
+        shard: ShardId,
         partition: &Partition,
         (fabric, setup, seed): (&Fabric, &PortSetup, u64),
-        watched: impl Fn(u32) -> bool,
+        watched: impl Fn(LinkId) -> bool,
     ) -> Result<Self, ConfigError> {
         let shares_memory = setup.pool.is_some() || setup.configs().any(PortConfig::uses_pool);
         let pools = if shares_memory {
@@ -111,10 +114,10 @@ impl Network {
         } else {
             vec![Pool::unlimited()]
         };
-        let port = |&number: &u32| {
+        let port = |&number: &LinkId| {
             let link = fabric.link(number);
             let config = setup.config(fabric, number);
-            let mut egress = EgressPort::new(link.rate, config, seed, u64::from(number))?;
+            let mut egress = EgressPort::new(link.rate, config, seed, u64::from(number.0))?;
             // A port that looks ahead does not keep the books of its pool; and what happens to a
             // link happens at its time, not when a packet comes to its port.
             if !shares_memory && !watched(number) {
@@ -128,7 +131,7 @@ impl Network {
                 lag: if shares_memory || watched(number) {
                     Time::ZERO
                 } else {
-                    lag(delay, to == part)
+                    lag(delay, to == shard)
                 },
                 due: Time::MAX,
                 pool: match link.from {
@@ -143,7 +146,7 @@ impl Network {
                 last_event: 0,
             })
         };
-        let links = partition.links(part);
+        let links = partition.links(shard);
         Ok(Self {
             ports: links.iter().map(port).collect::<Result<_, ConfigError>>()?,
             shares_memory,
@@ -157,19 +160,25 @@ impl Network {
         self.hops
     }
 
-    /// Number of ports.
-    pub(crate) fn ports(&self) -> u32 {
-        self.ports.len() as u32
+    /// The ports.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = PortId> + use<> {
+        self.ports.ids()
     }
 
     /// Sends a frame of a link itself, ahead of all packets; when its last bit is on the wire.
-    pub(crate) fn send_frame(&mut self, port: u32, now: Time, size: u32) -> Time {
-        self.ports[port as usize].egress.send_frame(now, size)
+    pub(crate) fn send_frame(&mut self, port: PortId, now: Time, size: u32) -> Time {
+        self.ports[port].egress.send_frame(now, size)
     }
 
     /// Stops queues of a port, or lets them go on.
-    pub(crate) fn signal(&mut self, events: &mut Wheel, now: Time, number: u32, to: PauseSignal) {
-        let port = &mut self.ports[number as usize];
+    pub(crate) fn signal(
+        &mut self,
+        events: &mut Wheel,
+        now: Time,
+        number: PortId,
+        to: PauseSignal,
+    ) {
+        let port = &mut self.ports[number];
         match to {
             PauseSignal::Pause(queues) => port.egress.pause(queues),
             PauseSignal::Resume(queues) => {
@@ -185,18 +194,18 @@ impl Network {
     }
 
     /// Brings the length of a port that looks ahead up to `now`.
-    pub(crate) fn settle(&mut self, port: u32, now: Time) {
-        self.ports[port as usize].egress.settle(now);
+    pub(crate) fn settle(&mut self, port: PortId, now: Time) {
+        self.ports[port].egress.settle(now);
     }
 
     /// A port.
-    pub(crate) fn port(&self, port: u32) -> &EgressPort<Ticket> {
-        &self.ports[port as usize].egress
+    pub(crate) fn port(&self, port: PortId) -> &EgressPort<Ticket> {
+        &self.ports[port].egress
     }
 
     /// The link of a port.
-    pub(crate) fn link(&self, port: u32) -> u32 {
-        self.ports[port as usize].link
+    pub(crate) fn link(&self, port: PortId) -> LinkId {
+        self.ports[port].link
     }
 
     /// Hands a packet to a port.
@@ -205,10 +214,10 @@ impl Network {
         &mut self,
         (events, packets): (&mut Wheel, &mut Arena<Packet>),
         now: Time,
-        number: u32,
+        number: PortId,
         packet: u32,
     ) -> Forwarded {
-        let port = &mut self.ports[number as usize];
+        let port = &mut self.ports[number];
         let ticket = &mut packets.get_mut(packet).ticket;
         if let Some(ahead) = port.egress.forward_ahead(now, ticket) {
             return match ahead {
@@ -252,9 +261,9 @@ impl Network {
         &mut self,
         packets: &mut Arena<Packet>,
         now: Time,
-        number: u32,
+        number: PortId,
     ) -> Option<(u32, Sent)> {
-        let port = &mut self.ports[number as usize];
+        let port = &mut self.ports[number];
         let pool = &mut self.pools[port.pool as usize];
         while port.due <= now {
             match port.egress.transmit(port.due, pool) {
@@ -286,12 +295,12 @@ impl Network {
     #[inline]
     pub(crate) fn run_port(
         &mut self,
-        number: u32,
+        number: PortId,
         arrivals: impl Iterator<Item = (Time, Ticket)>,
         end: Time,
         line: &mut Line,
     ) -> Time {
-        let port = &mut self.ports[number as usize];
+        let port = &mut self.ports[number];
         let pool = &mut self.pools[port.pool as usize];
         let (delay, before) = (port.delay, line.len());
         let departed = |finish: Time, ticket| line.push(finish.saturating_add(delay), ticket);
@@ -303,26 +312,26 @@ impl Network {
 
     /// Returns whether a port has dropped packets that are to be [taken](Self::take_dropped).
     #[inline]
-    pub(crate) fn has_dropped(&self, port: u32) -> bool {
-        self.ports[port as usize].egress.has_dropped()
+    pub(crate) fn has_dropped(&self, port: PortId) -> bool {
+        self.ports[port].egress.has_dropped()
     }
 
     /// Time at which a port sends the next of its stored packets; the greatest time if it has none.
-    pub(crate) fn due(&self, port: u32) -> Time {
-        self.ports[port as usize].due
+    pub(crate) fn due(&self, port: PortId) -> Time {
+        self.ports[port].due
     }
 
     /// A port has sent what it sends by now: sets the event for the rest, if there is any.
     #[inline]
-    pub(crate) fn await_ready(&mut self, events: &mut Wheel, number: u32) {
-        let port = &mut self.ports[number as usize];
+    pub(crate) fn await_ready(&mut self, events: &mut Wheel, number: PortId) {
+        let port = &mut self.ports[number];
         port.awaited = port.due != Time::MAX;
         if port.awaited {
             events.push(Event {
                 time: port.due + port.lag,
-                key: Key::new(Class::PortReady, number),
+                key: Key::new(Occasion::PortReady(number)),
                 packet: 0,
-                port: number,
+                hop: Hop::to(number),
             });
         }
     }
@@ -330,10 +339,10 @@ impl Network {
     /// Function that tells how an event of a slot, with its number there, collides with others at a
     /// port.
     #[inline]
-    pub(crate) fn collisions(&mut self) -> impl FnMut(u32, (u64, u32)) -> Collision {
-        let ports = &mut self.ports[..];
+    pub(crate) fn collisions(&mut self) -> impl FnMut(PortId, (u64, u32)) -> Collision {
+        let ports = &mut self.ports;
         move |port, (slot, at)| {
-            let port = &mut ports[port as usize];
+            let port = &mut ports[port];
             let before = mem::replace(&mut port.last_event, at);
             if mem::replace(&mut port.last_slot, slot as u32) == slot as u32 {
                 Collision::Again(before)
@@ -345,13 +354,13 @@ impl Network {
 
     /// Reads what a packet will need of a port ahead.
     #[inline]
-    pub(crate) fn read_ahead(&self, port: u32, packet: &Packet) {
-        self.ports[port as usize].egress.read_ahead(&packet.ticket);
+    pub(crate) fn read_ahead(&self, port: PortId, packet: &Packet) {
+        self.ports[port].egress.read_ahead(&packet.ticket);
     }
 
     /// Returns whether the ports are too many for a cache of some megabyte.
     pub(crate) fn is_large(&self) -> bool {
-        size_of_val(&self.ports[..]) > 1 << 20
+        size_of_val(self.ports.as_slice()) > 1 << 20
     }
 
     /// Returns whether nothing that happens at a port matters at another within a slot.
@@ -362,9 +371,9 @@ impl Network {
     /// Takes what a port has dropped: the numbers of the packets, and why.
     pub(crate) fn take_dropped(
         &mut self,
-        port: u32,
+        port: PortId,
     ) -> impl Iterator<Item = (u32, DropReason)> + '_ {
-        let dropped = self.ports[port as usize].egress.take_dropped();
+        let dropped = self.ports[port].egress.take_dropped();
         dropped.map(|(ticket, reason)| (ticket.packet(), reason))
     }
 }

@@ -12,7 +12,9 @@
 use std::collections::BTreeMap;
 
 use shallows_core::units::{Bytes, Time};
+use shallows_model::{Id as _, IdVec, LinkId};
 
+use crate::ids::{PortId, ShardId};
 use crate::network::lag;
 use crate::ports::PortSetup;
 use crate::topology::{Fabric, HostLocation, Link, Node};
@@ -20,12 +22,12 @@ use crate::topology::{Fabric, HostLocation, Link, Node};
 /// A fabric in parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
-    hosts: Vec<u32>,
-    switches: Vec<u32>,
+    hosts: Vec<ShardId>,
+    switches: Vec<ShardId>,
     /// The links that leave the nodes of each part.
-    links: Vec<Vec<u32>>,
+    links: IdVec<ShardId, IdVec<PortId, LinkId>>,
     /// Part of each link and its position there.
-    places: Vec<(u32, u32)>,
+    places: IdVec<LinkId, (ShardId, PortId)>,
 }
 
 /// Factor by which the cables of hosts must be longer.
@@ -39,15 +41,16 @@ impl Partition {
             // Switches have a little more to do.
             let switch_parts = parts.div_ceil(2);
             let hosts = (0..fabric.hosts())
-                .map(|host| switch_parts + share(fabric, host, parts - switch_parts));
+                .map(|host| switch_parts + share(fabric, host, parts - switch_parts).0)
+                .map(ShardId);
             (place_switches(fabric, switch_parts), hosts.collect())
         } else {
             let switches = place_switches(fabric, parts);
             let racks = (0..fabric.hosts()).map(|host| fabric.place(host).rack as usize);
-            let hosts: Vec<u32> = racks.map(|rack| switches[rack]).collect();
+            let hosts: Vec<ShardId> = racks.map(|rack| switches[rack]).collect();
             (switches, hosts)
         };
-        let part_of = |_: u32, link: &Link| match link.from {
+        let part_of = |_: LinkId, link: &Link| match link.from {
             Node::Host(host) => hosts[host as usize],
             Node::Switch(switch) => switches[switch as usize],
         };
@@ -66,12 +69,14 @@ impl Partition {
         let parts = most.clamp(1, fabric.hosts().max(1));
         let hosts = divide_hosts(fabric, parts);
         let homes = homes(fabric, &hosts);
-        let part_of = |number: u32, link: &Link| match (link.from, link.to) {
+        let part_of = |number: LinkId, link: &Link| match (link.from, link.to) {
             (Node::Host(host), _) | (_, Node::Host(host)) => hosts[host as usize],
             (Node::Switch(from), Node::Switch(to)) => {
                 let home = homes[from as usize].or(homes[to as usize]);
                 let all = fabric.links().len() as u64;
-                home.unwrap_or((u64::from(number) * u64::from(parts) / all) as u32)
+                home.unwrap_or(ShardId(
+                    (u64::from(number.0) * u64::from(parts) / all) as u32,
+                ))
             }
         };
         let (links, places) = place_links(fabric, parts, part_of);
@@ -88,8 +93,13 @@ impl Partition {
         self.links.len() as u32
     }
 
+    /// The shards.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+        self.links.ids()
+    }
+
     /// The part of a node.
-    pub(crate) fn part_of(&self, node: Node) -> u32 {
+    pub(crate) fn part_of(&self, node: Node) -> ShardId {
         match node {
             Node::Host(host) => self.hosts[host as usize],
             Node::Switch(switch) => self.switches[switch as usize],
@@ -97,13 +107,13 @@ impl Partition {
     }
 
     /// The links that leave the nodes of a part.
-    pub(crate) fn links(&self, part: u32) -> &[u32] {
-        &self.links[part as usize]
+    pub(crate) fn links(&self, part: ShardId) -> &IdVec<PortId, LinkId> {
+        &self.links[part]
     }
 
     /// The part of a link's port, and its number there.
-    pub(crate) fn place(&self, link: u32) -> (u32, u32) {
-        self.places[link as usize]
+    pub(crate) fn place(&self, link: LinkId) -> (ShardId, PortId) {
+        self.places[link]
     }
 
     /// Lookahead of every pair of shards: the shortest time from the start of a packet's
@@ -116,7 +126,7 @@ impl Partition {
     ) -> Vec<Vec<Time>> {
         let parts = self.links.len();
         let mut lookaheads = vec![vec![Time::MAX; parts]; parts];
-        for (number, link) in (0..).zip(fabric.links()) {
+        for (number, link) in fabric.links().numbered() {
             let (from, to) = (self.part_of(link.from), self.part_of(link.to));
             if from != to {
                 let config = ports.config(fabric, number);
@@ -125,7 +135,7 @@ impl Partition {
                 let delay = ports.delay(fabric, number);
                 let told = delay - lag(delay, from == to);
                 let flight = link.rate.transmission_time(wire_size) + told - Time::from_ps(1);
-                let lookahead = &mut lookaheads[from as usize][to as usize];
+                let lookahead = &mut lookaheads[from.index()][to.index()];
                 *lookahead = flight.min(*lookahead);
             }
         }
@@ -134,23 +144,24 @@ impl Partition {
 }
 
 /// The links of each part, and the part of each link with its position there.
-type Links = (Vec<Vec<u32>>, Vec<(u32, u32)>);
+type Links = (
+    IdVec<ShardId, IdVec<PortId, LinkId>>,
+    IdVec<LinkId, (ShardId, PortId)>,
+);
 
-fn place_links(fabric: &Fabric, parts: u32, part_of: impl Fn(u32, &Link) -> u32) -> Links {
-    let mut links = vec![Vec::new(); parts as usize];
+fn place_links(fabric: &Fabric, parts: u32, part_of: impl Fn(LinkId, &Link) -> ShardId) -> Links {
+    let mut links = IdVec::from(vec![IdVec::new(); parts as usize]);
     let mut places = Vec::with_capacity(fabric.links().len());
-    for (number, link) in (0..).zip(fabric.links()) {
+    for (number, link) in fabric.links().numbered() {
         let part = part_of(number, link);
-        let of_part: &mut Vec<u32> = &mut links[part as usize];
-        places.push((part, of_part.len() as u32));
-        of_part.push(number);
+        places.push((part, links[part].push(number)));
     }
-    (links, places)
+    (links, places.into())
 }
 
 /// The part of each host, of about the same number each: by pods, if they are even enough, else by
 /// racks, else one by one.
-fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
+fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<ShardId> {
     let groups: [fn(HostLocation) -> u32; 3] = [
         |place| place.upper_pod,
         |place| place.pod,
@@ -166,12 +177,12 @@ fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
             first.insert(group, share(fabric, before, parts));
             before += size;
         }
-        let hosts: Vec<u32> = (0..fabric.hosts())
+        let hosts: Vec<ShardId> = (0..fabric.hosts())
             .map(|host| first[&group(host)])
             .collect();
         let mut weights = vec![0u64; parts as usize];
         for &part in &hosts {
-            weights[part as usize] += 1;
+            weights[part.index()] += 1;
         }
         let most = weights.into_iter().max().unwrap_or_default();
         if most * u64::from(parts) * 10 <= u64::from(fabric.hosts()) * 11 {
@@ -183,12 +194,12 @@ fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<u32> {
 }
 
 /// For each switch, the part that all hosts below it are in, if they are in one.
-fn homes(fabric: &Fabric, hosts: &[u32]) -> Vec<Option<u32>> {
+fn homes(fabric: &Fabric, hosts: &[ShardId]) -> Vec<Option<ShardId>> {
     /// The parts of those below a switch, as far as they are known.
     #[derive(Clone, Copy, PartialEq)]
     enum Below {
         Unknown,
-        One(u32),
+        One(ShardId),
         Several,
     }
     let mut known = vec![Below::Unknown; fabric.switches() as usize];
@@ -239,18 +250,18 @@ fn hosts_are_far(fabric: &Fabric) -> bool {
 }
 
 /// The part of a host if `parts` parts have the same number of them.
-fn share(fabric: &Fabric, host: u32, parts: u32) -> u32 {
-    (u64::from(host) * u64::from(parts) / u64::from(fabric.hosts())) as u32
+fn share(fabric: &Fabric, host: u32, parts: u32) -> ShardId {
+    ShardId((u64::from(host) * u64::from(parts) / u64::from(fabric.hosts())) as u32)
 }
 
 /// The part of each switch: racks in their order, the others where most of their cables lead.
-fn place_switches(fabric: &Fabric, parts: u32) -> Vec<u32> {
-    let mut switches: Vec<Option<u32>> = vec![None; fabric.switches() as usize];
+fn place_switches(fabric: &Fabric, parts: u32) -> Vec<ShardId> {
+    let mut switches: Vec<Option<ShardId>> = vec![None; fabric.switches() as usize];
     let mut weights = vec![0u64; parts as usize];
     for host in 0..fabric.hosts() {
         let rack = fabric.place(host).rack as usize;
         let part = *switches[rack].get_or_insert(share(fabric, host, parts));
-        weights[part as usize] += 1;
+        weights[part.index()] += 1;
     }
     place_others(fabric, &mut switches, &mut weights);
     let parts = switches.into_iter().map(Option::unwrap_or_default);
@@ -259,14 +270,14 @@ fn place_switches(fabric: &Fabric, parts: u32) -> Vec<u32> {
 
 /// Places the switches without hosts: nearest to the hosts first, each with most of its
 /// neighbours, and where those are even with the part that has the least.
-fn place_others(fabric: &Fabric, switches: &mut [Option<u32>], weights: &mut [u64]) {
+fn place_others(fabric: &Fabric, switches: &mut [Option<ShardId>], weights: &mut [u64]) {
     loop {
         let mut votes = vec![vec![0u32; weights.len()]; switches.len()];
         for link in fabric.links() {
             if let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to)
                 && let Some(part) = switches[to as usize]
             {
-                votes[from as usize][part as usize] += 1;
+                votes[from as usize][part.index()] += 1;
             }
         }
         let mut placed = false;
@@ -277,7 +288,7 @@ fn place_others(fabric: &Fabric, switches: &mut [Option<u32>], weights: &mut [u6
                     .filter(|&part| votes[part] == most)
                     .min_by_key(|&part| weights[part]);
                 if let Some(part) = part {
-                    *switch = Some(part as u32);
+                    *switch = Some(ShardId(part as u32));
                     weights[part] += 1;
                     placed = true;
                 }

@@ -10,11 +10,12 @@ use shallows_core::host::stack::{HostStack, Seat};
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{ApplicationSetup, Carriage, Channel, Fault, LinkChange, Model};
+use shallows_model::{ApplicationSetup, Carriage, Channel, Fault, LinkChange, LinkId, Model};
 
 use crate::applications::{ApplicationPlan, PlannedConnection};
 use crate::control::{AgentSetup, Control, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
+use crate::ids::ShardId;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::EngineChoice;
 use crate::partition::Partition;
@@ -44,7 +45,7 @@ pub(crate) struct Setup {
     pub(crate) applications: Vec<ApplicationSetup>,
     pub(crate) workload: Arc<Workload>,
     pub(crate) completion: Completion,
-    pub(crate) faults: BTreeMap<u32, Fault>,
+    pub(crate) faults: BTreeMap<LinkId, Fault>,
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
     pub(crate) seed: u64,
@@ -313,7 +314,7 @@ impl Setup {
     pub(crate) fn routes(
         &self,
         interrupt: Interrupt<'_>,
-    ) -> Result<(Paths, Vec<[u32; 2]>), SetupError> {
+    ) -> Result<(Paths<LinkId>, Vec<[u32; 2]>), SetupError> {
         let mut paths = Paths::default();
         let mut routes = Vec::with_capacity(self.workload.flows.len());
         let mut links = Vec::new();
@@ -338,7 +339,7 @@ impl Setup {
     /// connections are not warmed up.
     pub(crate) fn warm_ups(
         &self,
-        (paths, routes): (&Paths, &[[u32; 2]]),
+        (paths, routes): (&Paths<LinkId>, &[[u32; 2]]),
         interrupt: Interrupt<'_>,
     ) -> Result<Vec<[Time; 2]>, Interrupted> {
         if self.connections != Connections::WarmedUp {
@@ -377,11 +378,11 @@ pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
 
 /// Takes the hosts of a part.
 pub(crate) fn take_hosts(
-    part: u32,
+    shard: ShardId,
     places: &[HostPlace],
     hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
 ) -> Hosts {
-    let own = (0..).zip(places).filter(|(_, place)| place.part == part);
+    let own = (0..).zip(places).filter(|(_, place)| place.part == shard);
     own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))
         .collect()
 }

@@ -14,19 +14,20 @@ use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
 use shallows_core::tcp::ConfigError as TcpError;
 use shallows_core::transport::SendingEnd as _;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{Barriers, ControlError, LinkChange, Model};
+use shallows_model::{Barriers, ControlError, Id as _, LinkChange, LinkId, Model};
 use thiserror::Error;
 
 use crate::applications::Latency;
 use crate::control::Control;
 use crate::execution::{self, Traffic};
 use crate::hosts::QjumpError;
+use crate::ids::{PortId, ShardId};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::{self, Engine, EngineChoice, NoLayers};
 use crate::network::Network;
 use crate::parallel::Crew;
 use crate::partition::Partition;
-use crate::paths::{FOREIGN, Paths};
+use crate::paths::Paths;
 use crate::routing::{NoPath, Router, selectors};
 use crate::setup::{Setup, places, take_hosts};
 use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
@@ -226,13 +227,13 @@ pub struct Simulation {
     shards: Vec<Shard>,
     partition: Partition,
     /// The NIC of each host.
-    uplinks: Vec<u32>,
+    uplinks: Vec<LinkId>,
     /// The threads, if there are several parts.
     crew: Option<Crew>,
     engine: Engine,
     router: Router,
     /// Paths that are in use, and where those of each flow begin, while links may change.
-    paths: Paths,
+    paths: Paths<LinkId>,
     routes: Vec<[u32; 2]>,
     /// Changes of links that are still to come, the next one last.
     changes: Vec<LinkChange>,
@@ -286,7 +287,7 @@ impl Simulation {
         let execution = execution::choose(&setup, fits, threads, traffic)?;
         let (partition, mut plans) = (execution.partition, execution.layers.into_iter());
         let watched = watched_links(&setup, &partition);
-        let mut pauses = Pauses::new(&setup.fabric, &setup.ports)?;
+        let mut pauses = Pauses::new(&setup.fabric, &setup.ports, &partition)?;
         let warm_ups = setup.warm_ups((&paths, &routes), interrupt)?;
         let kept_routes = if is_fixed { Vec::new() } else { routes.clone() };
         let routing = Arc::new(Routing {
@@ -328,7 +329,7 @@ impl Simulation {
                 hosts: take_hosts(part, &world.places, &mut hosts),
                 routing: Arc::clone(&routing),
                 paths: match partition.parts() {
-                    1 if is_fixed => mem::take(&mut paths),
+                    1 if is_fixed => mem::take(&mut paths).of_only_shard(),
                     _ => local_paths(&paths, &partition, part),
                 },
                 watched: watched.clone(),
@@ -339,7 +340,7 @@ impl Simulation {
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
             }))
         };
-        let shards: Result<Vec<_>, SetupError> = (0..partition.parts()).map(make).collect();
+        let shards: Result<Vec<_>, SetupError> = partition.shards().map(make).collect();
         let crew = Crew::new(&execution.ties, setup.engine).map_err(Arc::new)?;
         setup.changes.sort_by_key(|change| Reverse(change.at));
         Ok(Self {
@@ -381,7 +382,7 @@ impl Simulation {
         self.router.set_link(change.link, change.state);
         if let [shard] = &self.shards[..] {
             // Sprayed packets have added paths, and those on their way hold positions in them.
-            self.paths = shard.paths().clone();
+            self.paths = shard.paths().clone().of_fabric();
         }
         let mut links = Vec::new();
         let flows = &self.world.workload.flows;
@@ -399,7 +400,7 @@ impl Simulation {
             router: self.router.clone(),
             routes: self.routes.clone(),
         });
-        for (part, shard) in (0..).zip(&mut self.shards) {
+        for (part, shard) in self.partition.shards().zip(&mut self.shards) {
             let paths = local_paths(&self.paths, &self.partition, part);
             shard.change_link(change.link, change.state);
             shard.reroute(Arc::clone(&routing), paths);
@@ -448,34 +449,34 @@ impl Simulation {
     }
 
     /// Packets that a link has lost by its faults or while it was down.
-    pub fn lost_on(&self, link: u32) -> u64 {
+    pub fn lost_on(&self, link: LinkId) -> u64 {
         let (part, _) = self.partition.place(link);
-        self.shards[part as usize].lost_on(link)
+        self.shards[part.index()].lost_on(link)
     }
 
     /// Number and total duration of a link's pauses.
-    pub fn pauses(&self, link: u32) -> PauseStats {
+    pub fn pauses(&self, link: LinkId) -> PauseStats {
         let (part, _) = self.partition.place(link);
-        self.shards[part as usize].pauses(link)
+        self.shards[part.index()].pauses(link)
     }
 
     /// The limiter of a host, for its counters, if there are limits.
     pub fn limiter(&self, host: u32) -> Option<&Limiter> {
         let (part, port) = self.partition.place(self.uplinks[host as usize]);
-        Some(self.shards[part as usize].qjump(port)?.limiter())
+        Some(self.shards[part.index()].qjump(port)?.limiter())
     }
 
     /// The levels that the applications of a host have chosen, if they do.
     pub fn automatic_levels(&self, host: u32) -> Option<&AutomaticLevels> {
         let (part, port) = self.partition.place(self.uplinks[host as usize]);
-        self.shards[part as usize].qjump(port)?.automatic_levels()
+        self.shards[part.index()].qjump(port)?.automatic_levels()
     }
 
     /// The longest time in which packets of a host waited for a destination and none was sent to
     /// it, if hosts have gates that tell.
     pub fn longest_wait(&self, host: u32) -> Option<Time> {
         let (part, port) = self.partition.place(self.uplinks[host as usize]);
-        self.shards[part as usize].longest_wait(port)
+        self.shards[part.index()].longest_wait(port)
     }
 
     /// The engine that runs it, and why it is this one.
@@ -600,19 +601,16 @@ impl Simulation {
     }
 
     /// The port of a link, for its counters.
-    pub fn port(&self, link: u32) -> &EgressPort<impl shallows_core::packet::Packet + use<>> {
+    pub fn port(&self, link: LinkId) -> &EgressPort<impl shallows_core::packet::Packet + use<>> {
         let (part, port) = self.partition.place(link);
-        self.shards[part as usize].network().port(port)
+        self.shards[part.index()].network().port(port)
     }
 }
 
 /// The paths as a part sees them, by the numbers of its own ports.
-fn local_paths(paths: &Paths, partition: &Partition, part: u32) -> Paths {
+fn local_paths(paths: &Paths<LinkId>, partition: &Partition, shard: ShardId) -> Paths<PortId> {
     match partition.parts() {
-        1 => paths.clone(),
-        _ => paths.renamed(|link| match partition.place(link) {
-            (of, place) if of == part => place,
-            (other, _) => FOREIGN | other,
-        }),
+        1 => paths.clone().of_only_shard(),
+        _ => paths.of_shard(shard, |link| partition.place(link)),
     }
 }

@@ -11,10 +11,11 @@ use shallows_core::tcp::{Ack, Segment};
 use shallows_core::units::{Bytes, Time};
 
 use crate::engine::SLOT;
+use crate::ids::ShardId;
 use crate::partition::Partition;
 use crate::routing::LinkState;
 use crate::setup::Setup;
-use shallows_model::Fault;
+use shallows_model::{Fault, LinkId};
 
 /// Packets to observe on their way. Such runs use one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,9 +23,9 @@ pub struct Watch {
     /// Round-trip times that senders see, with every ACK of new data.
     pub rtt: bool,
     /// Links whose waiting times are recorded, in order within each link.
-    pub sojourn: BTreeSet<u32>,
+    pub sojourn: BTreeSet<LinkId>,
     /// All packets on these links.
-    pub captured: BTreeSet<u32>,
+    pub captured: BTreeSet<LinkId>,
     /// Packets that the ports of captured links drop.
     pub drops: bool,
 }
@@ -44,7 +45,7 @@ pub enum Observation {
     /// A packet waited so long.
     Sojourn {
         /// Before which link.
-        link: u32,
+        link: LinkId,
         /// In which queue.
         queue: usize,
         /// From its arrival to the start of its transmission.
@@ -62,7 +63,7 @@ pub struct DroppedPacket {
     /// Time of the drop.
     pub time: Time,
     /// Link of the port.
-    pub link: u32,
+    pub link: LinkId,
     /// Flow of a data packet; an ACK has none.
     pub flow: Option<u32>,
     /// Connection, named after its first flow.
@@ -85,7 +86,7 @@ pub struct CapturedPacket {
     /// Time from its arrival at the port to the start of its transmission.
     pub sojourn: Time,
     /// Link.
-    pub link: u32,
+    pub link: LinkId,
     /// Queue of the port.
     pub queue: u32,
     /// Identity of the packet while it is in the fabric; reused afterwards.
@@ -133,8 +134,8 @@ pub(crate) enum Order {
 /// Faults and observers of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
-    /// The part of the fabric that it leads to.
-    pub(crate) to: u32,
+    /// The shard that it leads to.
+    pub(crate) to: ShardId,
     /// From the last bit's departure until the receiver has the packet.
     pub(crate) delay: Time,
     pub(crate) state: LinkState,
@@ -161,10 +162,10 @@ impl Watched {
 }
 
 /// The links of a run that something happens to.
-pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<u32, Watched> {
+pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<LinkId, Watched> {
     let (fabric, watch, workload) = (&setup.fabric, &setup.watch, &setup.workload);
     // The NICs whose departures senders follow, with the smallest packets of these.
-    let mut followed: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut followed: BTreeMap<LinkId, u32> = BTreeMap::new();
     let mut follow = |host: u32, size: u32| {
         let smallest = followed.entry(fabric.uplink(host)).or_insert(size);
         *smallest = size.min(*smallest);
@@ -182,11 +183,11 @@ pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<u
             }
         }
     }
-    let observed: BTreeSet<u32> = watch.sojourn.union(&watch.captured).copied().collect();
+    let observed: BTreeSet<LinkId> = watch.sojourn.union(&watch.captured).copied().collect();
     let changed = setup.changes.iter().map(|change| change.link);
-    let faulty: BTreeSet<u32> = setup.faults.keys().copied().chain(changed).collect();
+    let faulty: BTreeSet<LinkId> = setup.faults.keys().copied().chain(changed).collect();
     let links = observed.iter().chain(&faulty).chain(followed.keys());
-    let watched = |link: u32| {
+    let watched = |link: LinkId| {
         let rate = fabric.link(link).rate;
         // What a host hears of a departure in this slot, it acts on in a later one.
         let hears_late = followed
@@ -206,11 +207,11 @@ pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<u
             },
             fault: setup.faults.get(&link).copied().unwrap_or_default(),
             // A stream apart from that of the link's port.
-            coin: Coin::new(!setup.seed, u64::from(link)),
+            coin: Coin::new(!setup.seed, u64::from(link.0)),
             lost: 0,
         }
     };
-    let links: BTreeSet<u32> = links.copied().collect();
+    let links: BTreeSet<LinkId> = links.copied().collect();
     let watched = links.into_iter().map(|link| (link, watched(link)));
     watched.collect()
 }

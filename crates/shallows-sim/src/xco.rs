@@ -12,7 +12,7 @@ use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig};
 use shallows_core::xco::fabric::{Fabric as CoordinatedFabric, Routes};
 use shallows_core::xco::message::ClusterKey;
-use shallows_model::{Carriage, Channel, Outage, PortSetup, XcoConfig, XcoError};
+use shallows_model::{Carriage, Channel, LinkId, Outage, PortSetup, XcoConfig, XcoError};
 
 use crate::control::{AgentSetup, Control, HostAgent};
 use crate::routing::{Router, Selection};
@@ -31,26 +31,26 @@ const SAMPLES: u64 = 16;
 
 impl Routes for Paths {
     fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>) {
-        if self.0.path(source, destination, 0, path).is_err() {
-            return path.clear();
-        }
-        if self.0.selection() == Selection::Pair {
+        path.clear();
+        let Self(router) = self;
+        let mut links = Vec::new();
+        if router.path(source, destination, 0, &mut links).is_err() {
             return;
         }
-        let mut other = Vec::new();
+        path.extend(links.iter().map(|link| link.0));
+        if router.selection() == Selection::Pair {
+            return;
+        }
         for selector in 1..SAMPLES {
-            if self
-                .0
-                .path(source, destination, selector, &mut other)
-                .is_ok()
-            {
-                path.retain(|link| other.contains(link));
+            let other = router.path(source, destination, selector, &mut links);
+            if other.is_ok() {
+                path.retain(|&link| links.contains(&LinkId(link)));
             }
         }
     }
 
     fn set_link(&mut self, link: u32, state: LinkState) {
-        self.0.set_link(link, state);
+        self.0.set_link(LinkId(link), state);
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_results::RunRecord;
 use shallows_results::figure::{
     Axis, Curve, Extent, Figure, Heat, HeatRow, Origin, Panel, Plot, Point, Words,
@@ -85,7 +86,7 @@ pub fn plot_run(
             let hottest = hottest(&record);
             let interval = every(COLUMNS);
             let sampled = |_: &Scenario, probes: &mut Probes| {
-                let of = hottest.clone();
+                let of = hottest.iter().copied().map(LinkId).collect();
                 probes.throughput = Some(Sampled::new(of, interval));
                 Ok(())
             };
@@ -105,7 +106,7 @@ pub fn plot_run(
             let link = link.with_context(|| format!("no port {port}; ports.csv lists them"))?;
             let interval = every(SAMPLES);
             let sampled = |_: &Scenario, probes: &mut Probes| {
-                let of = vec![link as u32];
+                let of = vec![LinkId(link as u32)];
                 probes.queues = Some(Sampled::new(of, interval));
                 Ok(())
             };

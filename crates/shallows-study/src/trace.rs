@@ -10,6 +10,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use shallows_core::units::Time;
+use shallows_model::ids::ids;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
 use shallows_results::perfetto::{TraceWriter, Track};
@@ -156,7 +157,7 @@ impl<'a> Tracer<'a> {
         let Some(writer) = &mut self.writer else {
             return Ok(());
         };
-        for (link, port) in (0..).zip(&mut self.ports) {
+        for (link, port) in ids().zip(&mut self.ports) {
             let egress = simulation.port(link);
             let queues = 0..egress.queue_count();
             let (mut marks, mut drops) = (0, 0);

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{RoutingConfig, RoutingError};
+use crate::ids::LinkId;
 use crate::topology::{Fabric, Node};
 
 /// The links of each listed pair, and of its opposite.
 #[derive(Clone, Debug)]
 pub(super) struct ExplicitPaths {
-    links: FxHashMap<(u32, u32), Vec<u32>>,
+    links: FxHashMap<(u32, u32), Vec<LinkId>>,
 }
 
 impl ExplicitPaths {
@@ -22,8 +23,9 @@ impl ExplicitPaths {
         let RoutingConfig::Explicit { paths } = config else {
             return Ok(None);
         };
-        let by_ends: FxHashMap<(Node, Node), u32> = (0..)
-            .zip(fabric.links())
+        let by_ends: FxHashMap<(Node, Node), LinkId> = fabric
+            .links()
+            .numbered()
             .map(|(number, link)| ((link.from, link.to), number))
             .collect();
         let mut numbers = BTreeMap::new();
@@ -63,7 +65,7 @@ impl ExplicitPaths {
         Ok(Some(Self { links }))
     }
 
-    pub(super) fn path(&self, src: u32, dst: u32) -> Option<&[u32]> {
+    pub(super) fn path(&self, src: u32, dst: u32) -> Option<&[LinkId]> {
         self.links.get(&(src, dst)).map(Vec::as_slice)
     }
 }

@@ -21,6 +21,7 @@ pub use shallows_core::control::LinkState;
 use shallows_core::units::Bytes;
 use thiserror::Error;
 
+use crate::ids::{Id as _, IdVec, LinkId};
 use crate::topology::Fabric;
 use crate::transport::Connections;
 use crate::workload::FlowSpec;
@@ -42,7 +43,7 @@ pub struct Router {
     /// The switch of each host.
     racks: Vec<u32>,
     table: Table,
-    states: Vec<LinkState>,
+    states: IdVec<LinkId, LinkState>,
 }
 
 /// Choice among several next hops.
@@ -103,7 +104,7 @@ impl Router {
             host_names: Arc::clone(fabric.host_names()),
             racks: (0..fabric.hosts()).map(|h| fabric.place(h).rack).collect(),
             table: Table::new(fabric),
-            states: vec![LinkState::Up; fabric.links().len()],
+            states: vec![LinkState::Up; fabric.links().len()].into(),
         };
         router.table.fill(&router.states);
         Ok(router)
@@ -148,10 +149,10 @@ impl Router {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn set_link(&mut self, link: u32, state: LinkState) {
-        let before = std::mem::replace(&mut self.states[link as usize], state);
+    pub fn set_link(&mut self, link: LinkId, state: LinkState) {
+        let before = std::mem::replace(&mut self.states[link], state);
         // Links of hosts are in no row.
-        if before != state && link as usize >= 2 * self.racks.len() {
+        if before != state && link.index() >= 2 * self.racks.len() {
             self.table.fill(&self.states);
         }
     }
@@ -167,7 +168,7 @@ impl Router {
         src: u32,
         dst: u32,
         selector: u64,
-        out: &mut Vec<u32>,
+        out: &mut Vec<LinkId>,
     ) -> Result<(), NoPath> {
         out.clear();
         let found = match self
@@ -181,13 +182,13 @@ impl Router {
         found.ok_or_else(|| self.no_path(src, dst))
     }
 
-    fn copy_if_up(&self, path: &[u32], out: &mut Vec<u32>) -> Option<()> {
+    fn copy_if_up(&self, path: &[LinkId], out: &mut Vec<LinkId>) -> Option<()> {
         out.extend_from_slice(path);
         path.iter().all(|&link| self.is_up(link)).then_some(())
     }
 
-    fn walk(&self, src: u32, dst: u32, selector: u64, out: &mut Vec<u32>) -> Option<()> {
-        let (uplink, downlink) = (2 * src, 2 * dst + 1);
+    fn walk(&self, src: u32, dst: u32, selector: u64, out: &mut Vec<LinkId>) -> Option<()> {
+        let (uplink, downlink) = (LinkId(2 * src), LinkId(2 * dst + 1));
         if src == dst || !self.is_up(uplink) || !self.is_up(downlink) {
             return None;
         }
@@ -220,8 +221,8 @@ impl Router {
         Some(())
     }
 
-    fn is_up(&self, link: u32) -> bool {
-        self.states[link as usize] == LinkState::Up
+    fn is_up(&self, link: LinkId) -> bool {
+        self.states[link] == LinkState::Up
     }
 
     #[cold]

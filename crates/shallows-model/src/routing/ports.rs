@@ -1,3 +1,4 @@
+use crate::ids::LinkId;
 use crate::topology::{Fabric, Node};
 
 /// The ports of each switch towards other switches, in the order of their links.
@@ -11,14 +12,15 @@ pub(super) struct Ports {
 /// A port: its link and the switch at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Port {
-    pub(super) link: u32,
+    pub(super) link: LinkId,
     pub(super) to: u32,
 }
 
 impl Ports {
     pub(super) fn new(fabric: &Fabric) -> Self {
-        let mut by_switch: Vec<(u32, Port)> = (0..)
-            .zip(fabric.links())
+        let mut by_switch: Vec<(u32, Port)> = fabric
+            .links()
+            .numbered()
             .filter_map(|(number, link)| match (link.from, link.to) {
                 (Node::Switch(from), Node::Switch(to)) => Some((from, Port { link: number, to })),
                 _ => None,

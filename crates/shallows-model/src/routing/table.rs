@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::LinkState;
 use super::ports::{Port, Ports};
+use crate::ids::{IdVec, LinkId};
 use crate::topology::Fabric;
 
 /// A row for each switch with hosts, and in it for every switch the number of a set of ports.
@@ -74,8 +75,8 @@ impl Table {
     }
 
     /// Fills the table: for each switch with hosts a search through the links that lead to it.
-    pub(super) fn fill(&mut self, states: &[LinkState]) {
-        let is_up = |link: u32| states[link as usize] == LinkState::Up;
+    pub(super) fn fill(&mut self, states: &IdVec<LinkId, LinkState>) {
+        let is_up = |link: LinkId| states[link] == LinkState::Up;
         let switches = self.rows.len();
         self.members.clear();
         self.sets.iter_mut().for_each(Vec::clear);
@@ -107,7 +108,7 @@ impl Table {
     fn search(
         &self,
         edge: u32,
-        is_up: impl Fn(u32) -> bool,
+        is_up: impl Fn(LinkId) -> bool,
         distances: &mut [u32],
         reached: &mut Vec<u32>,
     ) {
@@ -121,7 +122,7 @@ impl Table {
             let further = distances[at as usize] + 1;
             for port in self.ports.of(at) {
                 // Packets come the other way.
-                if distances[port.to as usize] == UNREACHED && is_up(port.link ^ 1) {
+                if distances[port.to as usize] == UNREACHED && is_up(port.link.reverse()) {
                     distances[port.to as usize] = further;
                     reached.push(port.to);
                 }

@@ -40,14 +40,14 @@ fn router(fabric: &Fabric, config: &RoutingConfig) -> Router {
     Router::new(fabric, config, 1).unwrap()
 }
 
-fn path(router: &Router, src: u32, dst: u32, selector: u64) -> Vec<u32> {
-    let mut links = vec![99];
+fn path(router: &Router, src: u32, dst: u32, selector: u64) -> Vec<LinkId> {
+    let mut links = vec![LinkId(99)];
     router.path(src, dst, selector, &mut links).unwrap();
     links
 }
 
 /// The switch in the middle of a path across racks.
-fn spine(fabric: &Fabric, links: &[u32]) -> Node {
+fn spine(fabric: &Fabric, links: &[LinkId]) -> Node {
     assert_eq!(links.len(), 4);
     fabric.link(links[1]).to
 }
@@ -61,7 +61,7 @@ fn destination_modulo_crosses_spine_d_mod_12() {
         for dst in (0..144).filter(|&dst| dst != src) {
             let links = path(&router, src, dst, u64::from(src));
             if src / 12 == dst / 12 {
-                assert_eq!(links, [2 * src, 2 * dst + 1]);
+                assert_eq!(links, [fabric.uplink(src), fabric.downlink(dst)]);
             } else {
                 assert_eq!(spine(&fabric, &links), Node::Switch(12 + dst % 12));
             }
@@ -140,12 +140,12 @@ fn the_hash_by_ttl_takes_twelve_of_twenty_seven_paths() {
     let last = fabric.hosts() - 1;
     let router = router(&fabric, &RoutingConfig::TtlHash);
     assert_eq!(router.selection(), Selection::Flow);
-    let paths: BTreeSet<Vec<u32>> = (0..2_000).map(|n| path(&router, 0, last, n)).collect();
+    let paths: BTreeSet<Vec<LinkId>> = (0..2_000).map(|n| path(&router, 0, last, n)).collect();
     // Of numbers x modulo 3, those of x / 2 and x / 4 can have two values each: 3 * 2 * 2.
     assert_eq!(paths.len(), 12);
     // ACKs come back over the same core switch.
     for flow in 0..64 {
-        let core = |links: &[u32]| fabric.link(links[3]).to;
+        let core = |links: &[LinkId]| fabric.link(links[3]).to;
         let (forth, back) = (path(&router, 0, last, flow), path(&router, last, 0, flow));
         assert_eq!(core(&forth), core(&back));
     }
@@ -211,7 +211,7 @@ fn a_link_that_is_down_is_avoided_until_it_is_up() {
     let fabric = leaf_spine(2, 2, 2);
     let mut router = router(&fabric, &RoutingConfig::Ecmp);
     // Cables 4 and 5 go from leaf0 to the spines, 6 and 7 from leaf1.
-    let (to_spine0, from_spine1) = (8, 15);
+    let (to_spine0, from_spine1) = (LinkId(8), LinkId(15));
     let spines = |router: &Router| {
         let all = (0..64).map(|flow| spine(&fabric, &path(router, 0, 3, flow)));
         all.collect::<BTreeSet<_>>()
@@ -275,9 +275,9 @@ fn explicit_paths_and_their_opposites() {
     };
     let to_spine1 = fabric
         .links()
-        .iter()
-        .position(|link| (link.from, link.to) == (Node::Switch(0), Node::Switch(spine1)));
-    router.set_link(to_spine1.unwrap() as u32, LinkState::Down);
+        .numbered()
+        .find(|(_, link)| (link.from, link.to) == (Node::Switch(0), Node::Switch(spine1)));
+    router.set_link(to_spine1.unwrap().0, LinkState::Down);
     assert!(router.path(0, 2, 0, &mut Vec::new()).is_err());
 }
 
@@ -403,14 +403,14 @@ fn random_fabric(racks: &[u32], switches: u32, cables: &[(u32, u32)]) -> Fabric 
 }
 
 /// Links on the shortest way from each switch to each, by relaxing until nothing changes.
-fn reference_distances(fabric: &Fabric, down: &BTreeSet<u32>) -> Vec<Vec<Option<usize>>> {
+fn reference_distances(fabric: &Fabric, down: &BTreeSet<LinkId>) -> Vec<Vec<Option<usize>>> {
     let count = fabric.switches() as usize;
     let mut best: Vec<Vec<Option<usize>>> = vec![vec![None; count]; count];
     for (switch, row) in best.iter_mut().enumerate() {
         row[switch] = Some(0);
     }
     for _ in 0..count {
-        for (number, link) in (0..).zip(fabric.links()) {
+        for (number, link) in fabric.links().numbered() {
             let (Node::Switch(from), Node::Switch(to)) = (link.from, link.to) else {
                 continue;
             };
@@ -442,8 +442,8 @@ proptest! {
         let fabric = random_fabric(&racks, switches, &cables);
         let config = [RoutingConfig::Ecmp, RoutingConfig::Spray, RoutingConfig::DestinationModulo];
         let mut router = router(&fabric, &config[which]);
-        let down: BTreeSet<u32> =
-            down.into_iter().filter(|&link| link < fabric.links().len() as u32).collect();
+        let down: BTreeSet<LinkId> =
+            fabric.links().ids().filter(|link| down.contains(&link.0)).collect();
         for &link in &down {
             router.set_link(link, LinkState::Down);
         }
@@ -452,7 +452,7 @@ proptest! {
         for src in 0..fabric.hosts() {
             for dst in (0..fabric.hosts()).filter(|&dst| dst != src) {
                 let (a, b) = (fabric.place(src).rack, fabric.place(dst).rack);
-                let blocked = down.contains(&(2 * src)) || down.contains(&(2 * dst + 1));
+                let blocked = down.contains(&fabric.uplink(src)) || down.contains(&fabric.downlink(dst));
                 let expected = distances[a as usize][b as usize].filter(|_| !blocked);
                 let found = router.path(src, dst, selector, &mut links);
                 prop_assert_eq!(found.is_ok(), expected.is_some());

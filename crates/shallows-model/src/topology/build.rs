@@ -209,7 +209,7 @@ impl Parts {
 
     pub(super) fn named(self, hosts: Vec<String>, switches: Vec<String>) -> Fabric {
         Fabric {
-            links: self.links,
+            links: self.links.into(),
             places: self.places,
             host_names: hosts.into(),
             switch_names: switches,

@@ -35,6 +35,8 @@ use std::sync::Arc;
 
 use shallows_core::units::{Rate, Time};
 
+use crate::ids::{IdVec, LinkId};
+
 pub use config::TopologyConfig;
 pub use custom::{Cable, Nodes};
 pub use error::{TopologyError, UnknownNode};
@@ -80,7 +82,7 @@ pub struct HostLocation {
 /// same nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
-    links: Vec<Link>,
+    links: IdVec<LinkId, Link>,
     places: Vec<HostLocation>,
     host_names: Arc<[String]>,
     switch_names: Vec<String>,
@@ -98,7 +100,7 @@ impl Fabric {
     }
 
     /// Every directed link.
-    pub fn links(&self) -> &[Link] {
+    pub fn links(&self) -> &IdVec<LinkId, Link> {
         &self.links
     }
 
@@ -106,28 +108,33 @@ impl Fabric {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn link(&self, link: u32) -> &Link {
-        &self.links[link as usize]
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link]
     }
 
     /// The link that `host` sends on.
-    pub fn uplink(&self, host: u32) -> u32 {
-        2 * host
+    pub fn uplink(&self, host: u32) -> LinkId {
+        LinkId(2 * host)
     }
 
     /// The links that hosts send on, by host.
-    pub fn uplinks(&self) -> Vec<u32> {
+    pub fn uplinks(&self) -> Vec<LinkId> {
         (0..self.hosts()).map(|host| self.uplink(host)).collect()
     }
 
     /// The link that `host` receives from.
-    pub fn downlink(&self, host: u32) -> u32 {
-        2 * host + 1
+    pub fn downlink(&self, host: u32) -> LinkId {
+        LinkId(2 * host + 1)
+    }
+
+    /// The links between switches, which come after those of hosts.
+    pub fn core_links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
+        self.links.numbered().skip(2 * self.places.len())
     }
 
     /// The other direction of the same cable.
-    pub fn reverse(&self, link: u32) -> u32 {
-        link ^ 1
+    pub fn reverse(&self, link: LinkId) -> LinkId {
+        link.reverse()
     }
 
     /// The location of `host`.
@@ -164,7 +171,7 @@ impl Fabric {
     }
 
     /// The propagation delay of `links` one after the other.
-    pub fn propagation(&self, links: &[u32]) -> Time {
+    pub fn propagation(&self, links: &[LinkId]) -> Time {
         links.iter().map(|&link| self.link(link).propagation).sum()
     }
 }

@@ -5,20 +5,19 @@ use std::collections::VecDeque;
 use shallows_core::units::{Rate, Time};
 
 use super::{Fabric, Link, Node};
+use crate::ids::LinkId;
 
 impl Fabric {
     /// The rate of the slowest link of a host, in either direction; none without hosts.
     pub fn slowest_edge(&self) -> Option<Rate> {
-        let edge = &self.links[..2 * self.places.len()];
-        edge.iter().map(|link| link.rate).min()
+        let edge = self.links.iter().take(2 * self.places.len());
+        edge.map(|link| link.rate).min()
     }
 
     /// The number of the slowest link between switches, if there are any.
-    pub fn slowest_core(&self) -> Option<u32> {
-        let first = 2 * self.hosts();
-        let core = (first..).zip(&self.links[first as usize..]);
-        core.min_by_key(|(_, link)| link.rate)
-            .map(|(number, _)| number)
+    pub fn slowest_core(&self) -> Option<LinkId> {
+        let slowest = self.core_links().min_by_key(|(_, link)| link.rate);
+        slowest.map(|(number, _)| number)
     }
 
     /// The most that a shortest path from host to host costs, where `cost` is that of a link.

@@ -53,12 +53,12 @@ fn check_invariants(fabric: &Fabric) {
         assert_eq!((down.from, down.to), (up.to, up.from));
     }
     let mut ends = Vec::new();
-    for (number, link) in (0..).zip(fabric.links()) {
+    for (number, link) in fabric.links().numbered() {
         let back = fabric.link(fabric.reverse(number));
         assert_eq!((back.from, back.to), (link.to, link.from));
         assert_eq!((back.rate, back.propagation), (link.rate, link.propagation));
         let is_host = matches!(link.from, Node::Host(_)) || matches!(link.to, Node::Host(_));
-        assert_eq!(is_host, number < 2 * fabric.hosts());
+        assert_eq!(is_host, number.0 < 2 * fabric.hosts());
         ends.push((link.from, link.to));
     }
     ends.sort_unstable();
@@ -96,8 +96,8 @@ fn dumbbell_of_xco_figure_1b() {
     check_invariants(&fabric);
     assert_eq!((fabric.hosts(), fabric.switches()), (26, 2));
     assert_eq!(fabric.links().len(), 2 * 27);
-    assert_eq!(fabric.link(51).rate, Rate::from_gbps(1));
-    let uplink = fabric.link(52);
+    assert_eq!(fabric.link(LinkId(51)).rate, Rate::from_gbps(1));
+    let uplink = fabric.link(LinkId(52));
     assert_eq!((uplink.from, uplink.to), (Node::Switch(0), Node::Switch(1)));
     assert_eq!(uplink.rate, Rate::from_gbps(10));
     assert_eq!(uplink.propagation, Time::from_us(2));
@@ -120,10 +120,10 @@ fn chain_of_ear_figure_9() {
         path
     };
     // R1-R2 is link 12, R2-R3 14, R3-R4 16.
-    assert_eq!(path(0, 4), [0, 12, 14, 16, 9]);
-    assert_eq!(path(1, 2), [2, 12, 5]);
-    assert_eq!(path(3, 5), [6, 16, 11]);
-    assert_eq!(path(4, 0), [8, 17, 15, 13, 1]);
+    assert_eq!(path(0, 4), [0, 12, 14, 16, 9].map(LinkId));
+    assert_eq!(path(1, 2), [2, 12, 5].map(LinkId));
+    assert_eq!(path(3, 5), [6, 16, 11].map(LinkId));
+    assert_eq!(path(4, 0), [8, 17, 15, 13, 1].map(LinkId));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn idle_round_trips_of_mq_ecn() {
     let one_way = |src, dst, bytes| {
         let mut path = Vec::new();
         router.path(src, dst, 0, &mut path).unwrap();
-        let sending = |&link: &u32| fabric.link(link).rate.transmission_time(Bytes::new(bytes));
+        let sending = |&link: &LinkId| fabric.link(link).rate.transmission_time(Bytes::new(bytes));
         fabric.propagation(&path) + path.iter().map(sending).sum()
     };
     let round_trip = |a, b, data, ack| one_way(a, b, data) + one_way(b, a, ack);
@@ -242,9 +242,9 @@ fn custom() {
     );
     check_invariants(&fabric);
     assert_eq!(fabric.name(Node::Host(1)), "server");
-    assert_eq!(fabric.link(0).rate, Rate::from_gbps(25));
-    assert_eq!(fabric.link(3).from, Node::Switch(1));
-    assert_eq!(fabric.link(4).propagation, Time::from_us(5));
+    assert_eq!(fabric.link(LinkId(0)).rate, Rate::from_gbps(25));
+    assert_eq!(fabric.link(LinkId(3)).from, Node::Switch(1));
+    assert_eq!(fabric.link(LinkId(4)).propagation, Time::from_us(5));
 }
 
 fn custom_links(links: &[[&str; 2]]) -> TopologyConfig {

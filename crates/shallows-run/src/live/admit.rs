@@ -12,7 +12,7 @@ use super::plan as experiment;
 use super::transports::Wishes;
 use super::{difference, xco};
 use crate::plan::RunPlan;
-use crate::scenario::{Diagnostic, Ports, Probes, ScenarioConfig};
+use crate::scenario::{Diagnostic, Ports, Probes, Sampled, ScenarioConfig};
 
 /// Rate that one CPU for the switch and one for the hosts can carry.
 const MOST_RATE: Rate = Rate::from_gbps(1);
@@ -127,7 +127,7 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
         host: _,
         special: _,
     } = ports;
-    let trunks = 2 * plan.fabric.hosts()..;
+    let mut trunks = plan.fabric.core_links();
     let refused = [
         (
             !links.is_empty(),
@@ -161,7 +161,7 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
             "pauses are simulated only: virtual devices do not obey pause frames",
         ),
         (
-            plan.ports.special.keys().any(|link| trunks.contains(link)),
+            trunks.any(|(link, _)| plan.ports.special.contains_key(&link)),
             "ports.special",
             "special ports between switches are simulated only",
         ),
@@ -189,13 +189,13 @@ fn refuse_intervals(plan: &RunPlan, scale: f64) -> Result<(), Diagnostic> {
         flows: _,
     } = &plan.probes;
     let probes = [
-        ("queues", queues, SHORTEST_SAMPLE),
-        ("throughput", throughput, SHORTEST_SAMPLE),
-        ("goodput", goodput, SHORTEST_GOODPUT),
+        ("queues", interval(queues.as_ref()), SHORTEST_SAMPLE),
+        ("throughput", interval(throughput.as_ref()), SHORTEST_SAMPLE),
+        ("goodput", interval(goodput.as_ref()), SHORTEST_GOODPUT),
     ];
-    for (name, probe, shortest) in probes {
-        let Some(probe) = probe else { continue };
-        let live = Time::from_ps((probe.interval.ps() as f64 / scale) as u64);
+    for (name, interval, shortest) in probes {
+        let Some(interval) = interval else { continue };
+        let live = Time::from_ps((interval.ps() as f64 / scale) as u64);
         if live < shortest {
             let key = format!("probes.{name}.interval");
             let problem = format!(
@@ -205,6 +205,10 @@ fn refuse_intervals(plan: &RunPlan, scale: f64) -> Result<(), Diagnostic> {
         }
     }
     Ok(())
+}
+
+fn interval<I>(probe: Option<&Sampled<I>>) -> Option<Time> {
+    probe.map(|probe| probe.interval)
 }
 
 /// Refuses UDP flows that the kernel cannot send as they are simulated.

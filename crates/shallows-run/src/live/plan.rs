@@ -15,7 +15,7 @@ use shallows_live::switch::{
     UplinkPlan, Wait,
 };
 use shallows_live::traffic::{GOODPUT_EVERY, ProbePlan};
-use shallows_model::topology::{Fabric, Node};
+use shallows_model::topology::{Fabric, Link, Node};
 use shallows_model::workload::{HostSet, Workload};
 use shallows_model::{ApplicationSetup, Completion, Interrupt};
 
@@ -131,8 +131,6 @@ fn lab_plan(plan: &RunPlan, controller: &Chosen, cpus: Cpus) -> LabPlan {
 
 fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
     let fabric = &plan.fabric;
-    let host_links = 2 * fabric.hosts();
-    let trunks = (host_links..fabric.links().len() as u32).step_by(2);
     Ok(SwitchConfig {
         cpu: cpus.switch,
         nice: Some(-20),
@@ -156,7 +154,7 @@ fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
             .map(|(host, gates)| port(plan, host, gates))
             .chain(xco::extra_ports(plan))
             .collect(),
-        trunks: trunks.map(|link| trunk(fabric, link)).collect(),
+        trunks: trunks(fabric).map(trunk).collect(),
     })
 }
 
@@ -201,8 +199,12 @@ fn port(plan: &RunPlan, host: u32, gates: Vec<HostGateConfig>) -> PortPlan {
     }
 }
 
-fn trunk(fabric: &Fabric, link: u32) -> TrunkPlan {
-    let link = fabric.link(link);
+/// One direction of each cable between switches.
+pub(super) fn trunks(fabric: &Fabric) -> impl Iterator<Item = &Link> {
+    fabric.core_links().map(|(_, link)| link).step_by(2)
+}
+
+fn trunk(link: &Link) -> TrunkPlan {
     TrunkPlan {
         between: [bridge(link.from), bridge(link.to)],
         rate: link.rate,

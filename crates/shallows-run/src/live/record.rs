@@ -6,6 +6,7 @@ use shallows_core::units::Time;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::Goodput;
+use shallows_model::LinkId;
 use shallows_model::topology::{Fabric, Node};
 use shallows_results::ports::LinkRole;
 use shallows_results::probes::{
@@ -96,14 +97,14 @@ struct Sampled<'a> {
     begin: Option<usize>,
     rows: Vec<usize>,
     /// Column, link and queue.
-    columns: Vec<(usize, u32, u32)>,
+    columns: Vec<(usize, LinkId, u32)>,
 }
 
 impl<'a> Sampled<'a> {
-    fn new(measured: &'a Measurements, probe: &scenario::Sampled, fabric: &Fabric) -> Self {
+    fn new(measured: &'a Measurements, probe: &scenario::Sampled<LinkId>, fabric: &Fabric) -> Self {
         let (samples, end) = (&measured.queues, measured.duration);
         let wanted = probe.of.iter().copied();
-        let numbers: BTreeMap<String, u32> = wanted
+        let numbers: BTreeMap<String, LinkId> = wanted
             .map(|number| (link_name(fabric, number), number))
             .collect();
         let columns = samples.columns.iter().enumerate();
@@ -126,11 +127,11 @@ impl<'a> Sampled<'a> {
         let (samples, width) = (self.samples, self.samples.columns.len());
         let columns = self.columns;
         self.rows.into_iter().flat_map(move |row| {
-            let sample = |&(column, port, queue): &(usize, u32, u32)| {
+            let sample = |&(column, link, queue): &(usize, LinkId, u32)| {
                 let cell = row * width + column;
                 QueueSample {
                     time: samples.times[row],
-                    port,
+                    port: link.0,
                     queue,
                     bytes: samples.bytes[cell].into(),
                     packets: samples.packets[cell],
@@ -144,8 +145,8 @@ impl<'a> Sampled<'a> {
     /// Bytes on the wire from one row to the next, as the probe of a simulation counts them.
     fn throughput(self, plan: &RunPlan) -> impl Iterator<Item = ThroughputSample> {
         let (samples, width) = (self.samples, self.samples.columns.len());
-        let sent = |row: usize, (column, port, _): (usize, u32, u32)| {
-            let config = plan.ports.config(&plan.fabric, port);
+        let sent = |row: usize, (column, link, _): (usize, LinkId, u32)| {
+            let config = plan.ports.config(&plan.fabric, link);
             let cell = row * width + column;
             samples.sent[cell] + samples.sent_packets[cell] * u64::from(overhead(config))
         };
@@ -157,7 +158,7 @@ impl<'a> Sampled<'a> {
             all.extend(self.columns.iter().map(|&of| ThroughputSample {
                 time,
                 interval: time - since,
-                port: of.1,
+                port: of.1.0,
                 queue: of.2,
                 bytes: sent(row, of) - before.map_or(0, |before| sent(before, of)),
                 rate: plan.fabric.link(of.1).rate,
@@ -170,14 +171,14 @@ impl<'a> Sampled<'a> {
 
 /// Roles of links, by their names in the live switch.
 pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
-    let links = (0..).zip(ports(fabric));
+    let links = fabric.links().ids().zip(ports(fabric));
     links
         .map(|(number, port)| (link_name(fabric, number), port.role))
         .collect()
 }
 
 /// Name of a link in the live switch.
-pub fn link_name(fabric: &Fabric, link: u32) -> String {
+pub fn link_name(fabric: &Fabric, link: LinkId) -> String {
     let link = fabric.link(link);
     match (link.from, link.to) {
         (_, Node::Host(host)) => lab::port(host as usize),

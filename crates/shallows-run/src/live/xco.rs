@@ -11,10 +11,11 @@ use shallows_live::switch::{PortPlan, Wait};
 use shallows_live::xco::ControllerSnapshot;
 use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPlan};
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
-use shallows_model::topology::Node;
+use shallows_model::topology::{Link, Node};
 use shallows_model::{Outage, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
+use super::plan::trunks;
 use crate::failure::Failure;
 use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, LiveXco};
@@ -173,13 +174,9 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
             gone: false,
         }
     };
-    let trunks = (2 * fabric.hosts()..fabric.links().len() as u32).step_by(2);
-    let trunk = |link: u32| {
-        let link = fabric.link(link);
-        ClusterTrunk {
-            between: [switch(link.from), switch(link.to)],
-            rate: link.rate,
-        }
+    let trunk = |link: &Link| ClusterTrunk {
+        between: [switch(link.from), switch(link.to)],
+        rate: link.rate,
     };
     let controllers = controllers_at.iter().enumerate();
     Cluster {
@@ -205,7 +202,7 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
             })
             .collect(),
         hosts: (0..fabric.hosts()).map(host).collect(),
-        trunks: trunks.map(trunk).collect(),
+        trunks: trunks(fabric).map(trunk).collect(),
     }
 }
 

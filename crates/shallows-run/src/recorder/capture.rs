@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use shallows_core::units::{Bytes, Time};
+use shallows_model::LinkId;
 use shallows_results::ResultsError;
 use shallows_results::pcapng::{self, Capture, Interface, RocePacket};
 use shallows_sim::{CapturedPacket, Content, Observation};
@@ -29,7 +30,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
 struct Captured {
     file: Capture,
     /// The links, by the numbers of their interfaces.
-    links: Vec<u32>,
+    links: Vec<LinkId>,
     /// Message length of each UDP flow.
     messages: BTreeMap<u32, Bytes>,
     /// Packets that others may still come before.
@@ -40,7 +41,7 @@ impl Captured {
     fn create(plan: &RunPlan, path: &Path) -> Result<Self, ResultsError> {
         let transport = &plan.transport;
         let window = u64::from(transport.receive_window) * u64::from(transport.segment);
-        let links: Vec<u32> = plan.probes.watch.captured.iter().copied().collect();
+        let links: Vec<LinkId> = plan.probes.watch.captured.iter().copied().collect();
         let interfaces: Vec<_> = links.iter().map(|&link| interface(plan, link)).collect();
         let datagrams = plan.workload.datagrams.iter();
         let messages = datagrams
@@ -109,7 +110,7 @@ fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
     }
 }
 
-fn interface(plan: &RunPlan, link: u32) -> Interface {
+fn interface(plan: &RunPlan, link: LinkId) -> Interface {
     let link = plan.fabric.link(link);
     Interface {
         name: link_name(&plan.fabric, link),

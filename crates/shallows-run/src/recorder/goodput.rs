@@ -28,7 +28,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
 #[derive(Debug)]
 struct Goodput<'a> {
     plan: &'a RunPlan,
-    sampler: Sampler<'a, GoodputSample>,
+    sampler: Sampler<'a, (), GoodputSample>,
     /// The flows that may still deliver something.
     receivers: Underway,
     /// Bytes of the others, by service.

@@ -167,14 +167,14 @@ type Begun<'a> = Result<Option<Box<dyn Probe + 'a>>, ResultsError>;
 
 /// Samples of one kind at equal distances.
 #[derive(Debug)]
-struct Sampler<'a, S> {
-    sampled: &'a Sampled,
+struct Sampler<'a, I, S> {
+    sampled: &'a Sampled<I>,
     ticks: Ticks,
     writer: SampleWriter<S>,
 }
 
-impl<'a, S: Sample> Sampler<'a, S> {
-    fn create(sampled: &'a Sampled, place: TableDestination<'_>) -> Result<Self, ResultsError> {
+impl<'a, I, S: Sample> Sampler<'a, I, S> {
+    fn create(sampled: &'a Sampled<I>, place: TableDestination<'_>) -> Result<Self, ResultsError> {
         Ok(Self {
             sampled,
             ticks: sampled.ticks(),

@@ -1,6 +1,7 @@
 //! Lengths and thresholds of queues: `[probes] queues`.
 
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_results::ResultsError;
 use shallows_results::probes::QueueSample;
 use shallows_sim::Simulation;
@@ -16,7 +17,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
 }
 
 #[derive(Debug)]
-struct Queues<'a>(Sampler<'a, QueueSample>);
+struct Queues<'a>(Sampler<'a, LinkId, QueueSample>);
 
 impl Probe for Queues<'_> {
     fn next_sample(&self) -> Option<Time> {
@@ -27,12 +28,12 @@ impl Probe for Queues<'_> {
         if !self.0.ticks.is_due(now) {
             return Ok(());
         }
-        for &port in &self.0.sampled.of {
-            let egress = simulation.port(port);
+        for &link in &self.0.sampled.of {
+            let egress = simulation.port(link);
             for queue in 0..egress.queue_count() {
                 self.0.writer.write(&QueueSample {
                     time: now,
-                    port,
+                    port: link.0,
                     queue: queue as u32,
                     bytes: egress.queue_bytes(queue).get(),
                     packets: egress.queue_packets(queue),

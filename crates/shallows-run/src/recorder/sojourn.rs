@@ -30,7 +30,7 @@ impl Probe for Sojourns<'_> {
             sojourn,
         } = seen
         {
-            self.times.record(link, queue as u32, sojourn);
+            self.times.record(link.0, queue as u32, sojourn);
         }
         Ok(())
     }

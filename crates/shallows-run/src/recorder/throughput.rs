@@ -1,6 +1,7 @@
 //! Bytes that queues put on the wire: `[probes] throughput`.
 
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_results::ResultsError;
 use shallows_results::probes::ThroughputSample;
 use shallows_sim::Simulation;
@@ -26,7 +27,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
 #[derive(Debug)]
 struct Throughput<'a> {
     plan: &'a RunPlan,
-    sampler: Sampler<'a, ThroughputSample>,
+    sampler: Sampler<'a, LinkId, ThroughputSample>,
     /// Bytes that the queues of the sampled ports had sent at the last sample.
     sent: Vec<Vec<u64>>,
     /// Start of the first interval, if it is still to come.
@@ -48,10 +49,10 @@ impl Probe for Throughput<'_> {
         let Sampler {
             sampled, writer, ..
         } = &mut self.sampler;
-        for (&port, before) in sampled.of.iter().zip(&mut self.sent) {
-            let config = self.plan.ports.config(&self.plan.fabric, port);
+        for (&link, before) in sampled.of.iter().zip(&mut self.sent) {
+            let config = self.plan.ports.config(&self.plan.fabric, link);
             for (queue, before) in before.iter_mut().enumerate() {
-                let sent = sent_bytes(simulation.port(port), config, queue);
+                let sent = sent_bytes(simulation.port(link), config, queue);
                 let bytes = sent - std::mem::replace(before, sent);
                 if begins {
                     continue;
@@ -59,10 +60,10 @@ impl Probe for Throughput<'_> {
                 writer.write(&ThroughputSample {
                     time: now,
                     interval: sampled.interval,
-                    port,
+                    port: link.0,
                     queue: queue as u32,
                     bytes,
-                    rate: self.plan.fabric.link(port).rate,
+                    rate: self.plan.fabric.link(link).rate,
                 })?;
             }
         }

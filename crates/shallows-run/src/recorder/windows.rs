@@ -23,7 +23,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
 #[derive(Debug)]
 struct Windows<'a> {
     plan: &'a RunPlan,
-    sampler: Sampler<'a, WindowSample>,
+    sampler: Sampler<'a, u32, WindowSample>,
     /// The sampled flows.
     senders: Underway,
 }

@@ -337,7 +337,7 @@ impl Scenario {
             return Ok(());
         };
         PauseGauge::new(pause, 1).map_err(|error| self.error_in("ports.pause", &error))?;
-        let links = 0..fabric.links().len() as u32;
+        let links = fabric.links().ids();
         let queues: BTreeSet<_> = links
             .map(|link| setup.config(fabric, link).queues)
             .collect();
@@ -383,7 +383,7 @@ impl Scenario {
         }
         self.check_pause(fabric, &setup)?;
         let mut tried = BTreeSet::new();
-        for (number, link) in (0..).zip(fabric.links()) {
+        for (number, link) in fabric.links().numbered() {
             let entry = entries.get(&number).copied();
             if tried.insert((entry, matches!(link.from, Node::Switch(_)), link.rate.bps())) {
                 let config = setup.config(fabric, number);

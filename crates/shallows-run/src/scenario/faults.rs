@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
 use shallows_model::routing::LinkState;
 use shallows_model::topology::Fabric;
-use shallows_model::{Fault, LinkChange};
+use shallows_model::{Fault, LinkChange, LinkId};
 
 use super::links::{self, name};
 use super::{Diagnostic, Scenario};
@@ -36,7 +36,7 @@ pub struct LinkConfig {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     /// Losses, by link.
-    pub(super) faults: BTreeMap<u32, Fault>,
+    pub(super) faults: BTreeMap<LinkId, Fault>,
     /// Changes of links (down, up), in order of time.
     pub(super) changes: Vec<LinkChange>,
 }
@@ -46,7 +46,7 @@ impl Scenario {
     pub(super) fn faults(&self, fabric: &Fabric) -> Result<Faults, Diagnostic> {
         let mut faults = Faults::default();
         // Times at which each link is down.
-        let mut outages: BTreeMap<u32, Vec<(Time, Time)>> = BTreeMap::new();
+        let mut outages: BTreeMap<LinkId, Vec<(Time, Time)>> = BTreeMap::new();
         for (index, entry) in self.config.links.iter().enumerate() {
             let error = |key: &str, problem: String| {
                 Err(self.error(&format!("links.{index}.{key}"), problem))

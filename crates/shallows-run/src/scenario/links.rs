@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use shallows_model::LinkId;
 use shallows_model::topology::{Fabric, Link, nearest};
 
 /// Some links: `"leaf0->h3"`, `"leaf0<->spine1"` for both directions, `"*->h3"` with any text in
@@ -31,7 +32,7 @@ impl JsonSchema for LinkNames {
 
 impl LinkNames {
     /// The numbers of the links, from the lowest up, each once.
-    pub fn find(&self, fabric: &Fabric) -> Result<Vec<u32>, String> {
+    pub fn find(&self, fabric: &Fabric) -> Result<Vec<LinkId>, String> {
         let mut links = Vec::new();
         for name in &self.0 {
             links.extend(find(fabric, name)?);
@@ -48,13 +49,13 @@ pub fn name(fabric: &Fabric, link: &Link) -> String {
 }
 
 /// The links that a name stands for, at least one.
-pub(super) fn find(fabric: &Fabric, wanted: &str) -> Result<Vec<u32>, String> {
+pub(super) fn find(fabric: &Fabric, wanted: &str) -> Result<Vec<LinkId>, String> {
     let (from, to, both) = match (wanted.split_once("<->"), wanted.split_once("->")) {
         _ if wanted == "all" => ("*", "*", false),
         (Some((from, to)), _) => (from, to, true),
         (None, Some((from, to))) => (from, to, false),
         (None, None) => {
-            let first = name(fabric, fabric.link(0));
+            let first = name(fabric, fabric.link(LinkId(0)));
             return Err(format!(
                 "{wanted:?} is not a link: write one such as {first:?}, \"*->h0\" or \"all\""
             ));
@@ -65,8 +66,8 @@ pub(super) fn find(fabric: &Fabric, wanted: &str) -> Result<Vec<u32>, String> {
         let [start, end] = [link.from, link.to].map(|node| fabric.name(node));
         matches(from, start) && matches(to, end) || both && matches(from, end) && matches(to, start)
     };
-    let links = (0..).zip(fabric.links());
-    let found: Vec<u32> = links
+    let links = fabric.links().numbered();
+    let found: Vec<LinkId> = links
         .filter(|(_, link)| fits(link))
         .map(|(number, _)| number)
         .collect();

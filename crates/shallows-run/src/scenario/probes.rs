@@ -9,6 +9,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_model::topology::Fabric;
 use shallows_sim::Watch;
 
@@ -85,29 +86,29 @@ pub struct Probes {
     /// Observations of single packets.
     pub watch: Watch,
     /// Ports whose queues are sampled.
-    pub queues: Option<Sampled>,
+    pub queues: Option<Sampled<LinkId>>,
     /// Ports whose throughput is sampled.
-    pub throughput: Option<Sampled>,
+    pub throughput: Option<Sampled<LinkId>>,
     /// Flows whose windows are sampled.
-    pub flows: Option<Sampled>,
+    pub flows: Option<Sampled<u32>>,
     /// Sampling of goodput, by service.
-    pub goodput: Option<Sampled>,
+    pub goodput: Option<Sampled<()>>,
 }
 
 /// Sampled quantities and their interval.
 #[derive(Clone, Debug)]
-pub struct Sampled {
-    /// Numbers of links or flows; none where it is all services.
-    pub of: Vec<u32>,
+pub struct Sampled<I> {
+    /// Links or flows; none where it is all services.
+    pub of: Vec<I>,
     /// Start of the first interval.
     pub start: Time,
     /// Sampling interval.
     pub interval: Time,
 }
 
-impl Sampled {
+impl<I> Sampled<I> {
     /// From the beginning of the run.
-    pub fn new(of: Vec<u32>, interval: Time) -> Self {
+    pub fn new(of: Vec<I>, interval: Time) -> Self {
         Self {
             of,
             start: Time::ZERO,
@@ -125,11 +126,15 @@ impl Scenario {
     /// The probes on a fabric with so many flows.
     pub(super) fn probes(&self, fabric: &Fabric, flows: usize) -> Result<Probes, Diagnostic> {
         let config = &self.config.probes;
-        let links = |path: &str, names: &LinkNames| -> Result<Vec<u32>, Diagnostic> {
+        let links = |path: &str, names: &LinkNames| -> Result<Vec<LinkId>, Diagnostic> {
             let found = names.find(fabric);
             found.map_err(|problem| self.error(path, problem))
         };
-        let set = |path, names| Ok(links(path, names)?.into_iter().collect::<BTreeSet<u32>>());
+        let set = |path, names| {
+            Ok(links(path, names)?
+                .into_iter()
+                .collect::<BTreeSet<LinkId>>())
+        };
         let sampled = |path: &str, probe: &Option<LinkProbe>| {
             let Some(probe) = probe else { return Ok(None) };
             let of = links(&format!("{path}.links"), &probe.links)?;
@@ -171,7 +176,7 @@ impl Scenario {
         })
     }
 
-    fn sampled(&self, path: &str, of: Vec<u32>, interval: Time) -> Result<Sampled, Diagnostic> {
+    fn sampled<I>(&self, path: &str, of: Vec<I>, interval: Time) -> Result<Sampled<I>, Diagnostic> {
         if interval == Time::ZERO {
             let path = format!("{path}.interval");
             return Err(self.error(&path, "the interval is zero; write one such as \"10us\""));

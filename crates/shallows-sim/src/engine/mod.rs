@@ -5,5 +5,5 @@ mod order;
 mod wheel;
 
 pub(crate) use arena::Arena;
-pub(crate) use order::{Class, Key};
+pub(crate) use order::{Key, Occasion};
 pub(crate) use wheel::{Collision, Event, SLOT, Wheel};

@@ -27,20 +27,28 @@
 //! where it could be told: where ports share memory, where links are short, where somebody watches,
 //! and for all but the first two classes.
 
+use shallows_model::LinkId;
+
+use crate::ids::PortId;
+
 /// Bits of an identity: room for 500 million links or connections.
 const IDENTITY_BITS: u32 = 29;
 
-/// Kind of event.
+/// The classes of most events.
+const PORT_READY: u32 = 0;
+const ARRIVAL: u32 = 1;
+
+/// Kind of event, and what it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
-    PortReady,
-    Arrival,
-    HostTimer,
-    SenderTimer,
-    ReceiverTimer,
-    Start,
-    Stop,
-    Frame,
+pub(crate) enum Occasion {
+    PortReady(PortId),
+    Arrival(LinkId),
+    HostTimer(PortId),
+    SenderTimer(u32),
+    ReceiverTimer(u32),
+    Start(u32),
+    Stop(u32),
+    Frame(LinkId),
 }
 
 /// Class and identity of an event, ordered.
@@ -48,9 +56,20 @@ pub(crate) enum Class {
 pub(crate) struct Key(u32);
 
 impl Key {
-    pub(crate) fn new(class: Class, identity: u32) -> Self {
+    #[inline]
+    pub(crate) fn new(occasion: Occasion) -> Self {
+        let (class, identity) = match occasion {
+            Occasion::PortReady(port) => (PORT_READY, port.0),
+            Occasion::Arrival(link) => (ARRIVAL, link.0),
+            Occasion::HostTimer(nic) => (2, nic.0),
+            Occasion::SenderTimer(connection) => (3, connection),
+            Occasion::ReceiverTimer(connection) => (4, connection),
+            Occasion::Start(flow) => (5, flow),
+            Occasion::Stop(flow) => (6, flow),
+            Occasion::Frame(link) => (7, link.0),
+        };
         debug_assert!(identity >> IDENTITY_BITS == 0);
-        Self((class as u32) << IDENTITY_BITS | identity)
+        Self(class << IDENTITY_BITS | identity)
     }
 
     /// A number that is ordered like the key.
@@ -65,29 +84,30 @@ impl Key {
     }
 
     #[inline]
-    pub(crate) fn class(self) -> Class {
+    pub(crate) fn occasion(self) -> Occasion {
+        let identity = self.0 & ((1 << IDENTITY_BITS) - 1);
         match self.0 >> IDENTITY_BITS {
-            0 => Class::PortReady,
-            1 => Class::Arrival,
-            2 => Class::HostTimer,
-            3 => Class::SenderTimer,
-            4 => Class::ReceiverTimer,
-            5 => Class::Start,
-            6 => Class::Stop,
-            _ => Class::Frame,
+            PORT_READY => Occasion::PortReady(PortId(identity)),
+            ARRIVAL => Occasion::Arrival(LinkId(identity)),
+            2 => Occasion::HostTimer(PortId(identity)),
+            3 => Occasion::SenderTimer(identity),
+            4 => Occasion::ReceiverTimer(identity),
+            5 => Occasion::Start(identity),
+            6 => Occasion::Stop(identity),
+            _ => Occasion::Frame(LinkId(identity)),
         }
     }
 
-    /// Returns whether it is of this class; cheaper than to find out which.
+    /// Returns whether a packet arrives; cheaper than to find out all.
     #[inline]
-    pub(crate) fn is(self, class: Class) -> bool {
-        self.0 >> IDENTITY_BITS == class as u32
+    pub(crate) fn is_arrival(self) -> bool {
+        self.0 >> IDENTITY_BITS == ARRIVAL
     }
 
-    /// The link, port, connection or flow that it concerns.
+    /// Returns whether a port is ready.
     #[inline]
-    pub(crate) fn identity(self) -> u32 {
-        self.0 & ((1 << IDENTITY_BITS) - 1)
+    pub(crate) fn is_port_ready(self) -> bool {
+        self.0 >> IDENTITY_BITS == PORT_READY
     }
 }
 
@@ -95,32 +115,36 @@ impl Key {
 mod tests {
     use super::*;
 
-    const CLASSES: [Class; 8] = [
-        Class::PortReady,
-        Class::Arrival,
-        Class::HostTimer,
-        Class::SenderTimer,
-        Class::ReceiverTimer,
-        Class::Start,
-        Class::Stop,
-        Class::Frame,
-    ];
     const LAST: u32 = (1 << IDENTITY_BITS) - 1;
+
+    fn occasions(identity: u32) -> [Occasion; 8] {
+        [
+            Occasion::PortReady(PortId(identity)),
+            Occasion::Arrival(LinkId(identity)),
+            Occasion::HostTimer(PortId(identity)),
+            Occasion::SenderTimer(identity),
+            Occasion::ReceiverTimer(identity),
+            Occasion::Start(identity),
+            Occasion::Stop(identity),
+            Occasion::Frame(LinkId(identity)),
+        ]
+    }
 
     #[test]
     fn classes_come_before_identities() {
-        let keys = CLASSES.map(|class| [0, 7, LAST].map(|identity| Key::new(class, identity)));
-        assert!(keys.as_flattened().is_sorted_by(|a, b| a < b));
+        let [first, middle, last] = [0, 7, LAST].map(|of| occasions(of).map(Key::new));
+        let keys = (0..8).flat_map(|class| [first[class], middle[class], last[class]]);
+        assert!(keys.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
     fn keys_can_be_read_back() {
-        for class in CLASSES {
-            let key = Key::new(class, LAST);
-            assert_eq!((key.class(), key.identity()), (class, LAST));
+        for (class, occasion) in occasions(LAST).into_iter().enumerate() {
+            let key = Key::new(occasion);
+            assert_eq!(key.occasion(), occasion);
             assert_eq!(
-                CLASSES.map(|other| key.is(other)),
-                CLASSES.map(|other| class == other)
+                (key.is_port_ready(), key.is_arrival()),
+                (class == 0, class == 1)
             );
         }
     }

@@ -3,6 +3,7 @@
 use std::mem;
 
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 
 use crate::ticket::Ticket;
 
@@ -100,9 +101,9 @@ pub(super) struct Arriving {
 
 impl Arriving {
     #[inline(always)]
-    pub(super) fn new(since: Time, link: u32, ticket: Ticket) -> Self {
+    pub(super) fn new(since: Time, link: LinkId, ticket: Ticket) -> Self {
         Self {
-            order: since.ps() << 32 | u64::from(link),
+            order: since.ps() << 32 | u64::from(link.0),
             ticket,
         }
     }
@@ -173,7 +174,7 @@ mod tests {
             let mut packets = Vec::new();
             for (mut run, link) in runs.into_iter().zip(0..) {
                 run.sort_unstable();
-                let at = |since| Arriving::new(Time::from_ps(since), link, Ticket::default());
+                let at = |since| Arriving::new(Time::from_ps(since), LinkId(link), Ticket::default());
                 packets.extend(run.into_iter().map(at));
             }
             let order = |packets: &[Arriving]| -> Vec<u64> {

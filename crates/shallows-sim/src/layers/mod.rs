@@ -38,6 +38,7 @@ use std::collections::BinaryHeap;
 use std::{iter, mem};
 
 use shallows_core::units::Time;
+use shallows_model::{IdVec, LinkId};
 
 pub(crate) use line::Line;
 use line::{Arriving, Transit};
@@ -45,8 +46,9 @@ pub use plan::{Engine, EngineChoice, NoLayers};
 pub(crate) use plan::{LayerPlan, PartPlan, refuse};
 
 use crate::engine::Key;
+use crate::ids::{PortId, ShardId};
 use crate::network::Network;
-use crate::paths::{FOREIGN, Paths};
+use crate::paths::Paths;
 use crate::ticket::Ticket;
 
 /// The windows are longer than the least time from host to host.
@@ -74,19 +76,19 @@ pub(crate) struct Layers {
     /// For each host, a time before which nothing happens there.
     wake: Vec<Time>,
     /// The packets on each link.
-    lines: Vec<Line>,
+    lines: IdVec<PortId, Line>,
     /// For each port, the packets of this window that go to it.
-    buckets: Vec<Vec<Arriving>>,
+    buckets: IdVec<PortId, Vec<Arriving>>,
     /// The position of each port in the plan's order, and a bit for each position: something is at
     /// the port or on its link.
-    positions: Vec<u32>,
+    positions: IdVec<PortId, u32>,
     active: Vec<u64>,
     scratch: Vec<Arriving>,
     /// Memory of buckets and lines that are empty, for those that need it next: it is in the cache.
     spare_buckets: Vec<Vec<Arriving>>,
     spare_lines: Vec<Vec<Transit>>,
     /// Ports that have dropped packets in this window.
-    dropped: Vec<u32>,
+    dropped: Vec<PortId>,
     /// Packets to ports of other parts.
     crossing: Vec<Crossing>,
 }
@@ -108,8 +110,8 @@ impl Ends {
 /// A packet at the end of a link whose next port is in another part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crossing {
-    pub(crate) part: u32,
-    pub(crate) link: u32,
+    pub(crate) shard: ShardId,
+    pub(crate) link: LinkId,
     pub(crate) time: Time,
     pub(crate) ticket: Ticket,
 }
@@ -117,9 +119,9 @@ pub(crate) struct Crossing {
 impl Layers {
     pub(crate) fn new(plan: PartPlan) -> Self {
         let ports = plan.links.len();
-        let mut positions = vec![u32::MAX; ports];
+        let mut positions = IdVec::from(vec![u32::MAX; ports]);
         for (position, &port) in (0..).zip(&plan.order) {
-            positions[port as usize] = position;
+            positions[port] = position;
         }
         let agenda = |_| Agenda {
             events: BinaryHeap::new(),
@@ -132,7 +134,7 @@ impl Layers {
             agendas: (0..plan.hosts).map(agenda).collect(),
             wake: vec![Time::MAX; plan.hosts as usize],
             lines: (0..ports).map(|_| Line::default()).collect(),
-            buckets: vec![Vec::new(); ports],
+            buckets: vec![Vec::new(); ports].into(),
             active: vec![0; plan.order.len().div_ceil(64)],
             positions,
             scratch: Vec::new(),
@@ -221,7 +223,7 @@ impl Layers {
     /// The next thing that happens at a host before `end`.
     #[inline(always)]
     pub(crate) fn next_at(&mut self, host: u32, end: Time) -> Option<(Time, HostEvent)> {
-        let line = &mut self.lines[2 * host as usize + 1];
+        let line = &mut self.lines[downlink(host)];
         let agenda = &mut self.agendas[host as usize];
         let arrival = line.next();
         if arrival <= agenda.next {
@@ -243,8 +245,8 @@ impl Layers {
 
     /// The line behind a port.
     #[inline(always)]
-    pub(crate) fn line(&mut self, port: u32) -> &mut Line {
-        let line = &mut self.lines[port as usize];
+    pub(crate) fn line(&mut self, port: PortId) -> &mut Line {
+        let line = &mut self.lines[port];
         line.borrow(&mut self.spare_lines);
         line
     }
@@ -258,15 +260,15 @@ impl Layers {
         end: Time,
         network: &mut Network,
     ) {
-        let nic = 2 * host;
+        let nic = nic(host);
         let line = self.line(nic);
         let due = network.run_port(nic, iter::empty(), end, line);
         if line.next() < Time::MAX {
             activate(&mut self.active, host);
         } else {
-            self.lines[nic as usize].leave(&mut self.spare_lines);
+            self.lines[nic].leave(&mut self.spare_lines);
         }
-        let line = &mut self.lines[nic as usize + 1];
+        let line = &mut self.lines[downlink(host)];
         line.take(0);
         let next = line.next();
         if next == Time::MAX {
@@ -278,7 +280,12 @@ impl Layers {
 
     /// Hosts are at the end of the window: brings the ports of a stage to its end as well. Returns
     /// the number of packets that arrived at switches.
-    pub(crate) fn run_stage(&mut self, stage: usize, network: &mut Network, paths: &Paths) -> u64 {
+    pub(crate) fn run_stage(
+        &mut self,
+        stage: usize,
+        network: &mut Network,
+        paths: &Paths<PortId>,
+    ) -> u64 {
         let until = self.window.switches;
         if until <= self.at.switches {
             return 0;
@@ -304,13 +311,13 @@ impl Layers {
                     next = self.run_port(port, until, network);
                 }
                 if let Some(host) = self.host_behind(port) {
-                    let arrival = self.lines[port as usize].next();
+                    let arrival = self.lines[port].next();
                     assert!(arrival >= self.window.hosts, "{TOO_LONG}");
                     let wake = &mut self.wake[host as usize];
                     *wake = arrival.min(*wake);
                 } else {
                     count += self.show(port, until, paths);
-                    let line = &mut self.lines[port as usize];
+                    let line = &mut self.lines[port];
                     let arrival = line.next();
                     if arrival == Time::MAX {
                         line.leave(&mut self.spare_lines);
@@ -327,15 +334,15 @@ impl Layers {
 
     /// The host that a port sends to, if it does.
     #[inline]
-    fn host_behind(&self, port: u32) -> Option<u32> {
+    fn host_behind(&self, PortId(port): PortId) -> Option<u32> {
         (port < 2 * self.plan.hosts && port % 2 == 1).then_some(port / 2)
     }
 
     /// Hands the packets that arrive from the link of a port before `until` to their next ports.
     #[inline]
-    fn show(&mut self, from: u32, until: Time, paths: &Paths) -> u64 {
-        let line = &mut self.lines[from as usize];
-        let (begin, link) = (self.at.switches, self.plan.links[from as usize]);
+    fn show(&mut self, from: PortId, until: Time, paths: &Paths<PortId>) -> u64 {
+        let line = &mut self.lines[from];
+        let (begin, link) = (self.at.switches, self.plan.links[from]);
         let mut count = 0;
         for transit in line.packets() {
             if transit.time >= until {
@@ -344,10 +351,10 @@ impl Layers {
             assert!(transit.time >= begin, "{TOO_LONG}");
             count += 1;
             let mut ticket = transit.ticket;
-            let port = paths.link(ticket.route());
-            let Some(bucket) = self.buckets.get_mut(port as usize) else {
+            let hop = paths.hop(ticket.route());
+            let Some(bucket) = self.buckets.get_mut(hop.id()) else {
                 self.crossing.push(Crossing {
-                    part: port & !FOREIGN,
+                    shard: hop.shard(),
                     link,
                     time: transit.time,
                     ticket,
@@ -357,7 +364,7 @@ impl Layers {
             ticket.advance();
             if bucket.is_empty() {
                 *bucket = self.spare_buckets.pop().unwrap_or_default();
-                activate(&mut self.active, self.positions[port as usize]);
+                activate(&mut self.active, self.positions[hop.id()]);
             }
             bucket.push(Arriving::new(transit.time - begin, link, ticket));
         }
@@ -369,12 +376,12 @@ impl Layers {
     }
 
     /// Hands a packet of another part that arrives from a link to its next port.
-    pub(crate) fn take_crossing(&mut self, port: u32, link: u32, time: Time, ticket: Ticket) {
+    pub(crate) fn take_crossing(&mut self, port: PortId, link: LinkId, time: Time, ticket: Ticket) {
         assert!(time >= self.at.switches, "{TOO_LONG}");
-        let bucket = &mut self.buckets[port as usize];
+        let bucket = &mut self.buckets[port];
         if bucket.is_empty() {
             *bucket = self.spare_buckets.pop().unwrap_or_default();
-            activate(&mut self.active, self.positions[port as usize]);
+            activate(&mut self.active, self.positions[port]);
         }
         bucket.push(Arriving::new(time - self.at.switches, link, ticket));
     }
@@ -382,8 +389,8 @@ impl Layers {
     /// Lets a port of a switch take its packets of this window, and send what it starts to send
     /// before `until`. Returns when it sends next.
     #[inline]
-    fn run_port(&mut self, number: u32, until: Time, network: &mut Network) -> Time {
-        let (port, begin) = (number as usize, self.at.switches);
+    fn run_port(&mut self, port: PortId, until: Time, network: &mut Network) -> Time {
+        let begin = self.at.switches;
         let bucket = &mut self.buckets[port];
         line::sort(bucket, &mut self.scratch);
         // Before `until`, so that the sum does not overflow.
@@ -393,13 +400,13 @@ impl Layers {
             .map(|packet| (at(packet.since()), packet.ticket));
         let line = &mut self.lines[port];
         line.borrow(&mut self.spare_lines);
-        let due = network.run_port(number, arrivals, until, line);
+        let due = network.run_port(port, arrivals, until, line);
         if bucket.capacity() > 0 {
             bucket.clear();
             self.spare_buckets.push(mem::take(bucket));
         }
-        if network.has_dropped(number) {
-            self.dropped.push(number);
+        if network.has_dropped(port) {
+            self.dropped.push(port);
         }
         due
     }
@@ -416,7 +423,7 @@ impl Layers {
     }
 
     /// Takes the ports of switches that have dropped packets.
-    pub(crate) fn take_dropped(&mut self) -> Vec<u32> {
+    pub(crate) fn take_dropped(&mut self) -> Vec<PortId> {
         mem::take(&mut self.dropped)
     }
 
@@ -430,13 +437,24 @@ impl Layers {
         let is_active = |position: usize| self.active[position / 64] >> (position % 64) & 1 == 1;
         let order = self.plan.order.iter().enumerate();
         let active = order.filter(|&(position, _)| is_active(position));
-        let next = |(_, &link): (usize, &u32)| {
-            let on_link = self.lines[link as usize].next();
-            on_link.min(network.due(link))
+        let next = |(_, &port): (usize, &PortId)| {
+            let on_link = self.lines[port].next();
+            on_link.min(network.due(port))
         };
         let next = active.map(next).min().unwrap_or(Time::MAX);
         Some(next.min(self.first_wake())).filter(|&next| next < Time::MAX)
     }
+}
+
+/// The port of a host's NIC, and the one that leads to it.
+#[inline]
+fn nic(host: u32) -> PortId {
+    PortId(2 * host)
+}
+
+#[inline]
+fn downlink(host: u32) -> PortId {
+    PortId(2 * host + 1)
 }
 
 /// Sets the bit of a position.

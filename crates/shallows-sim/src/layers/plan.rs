@@ -5,7 +5,9 @@ use std::{fmt, mem};
 
 use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
+use shallows_model::{Id as _, IdVec, LinkId};
 
+use crate::ids::{PortId, ShardId};
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::routing::Selection;
@@ -110,7 +112,7 @@ pub enum NoLayers {
 #[derive(Debug)]
 pub(crate) struct LayerPlan {
     /// The links of all NICs by host, then those that switches send on, layer by layer.
-    layers: Vec<Vec<u32>>,
+    layers: Vec<Vec<LinkId>>,
     times: Times,
 }
 
@@ -131,9 +133,9 @@ pub(super) struct Times {
 pub(crate) struct PartPlan {
     pub(super) hosts: u32,
     /// The link of each port.
-    pub(super) links: Vec<u32>,
+    pub(super) links: IdVec<PortId, LinkId>,
     /// The NICs by host, then the ports of switches, layer by layer.
-    pub(super) order: Vec<u32>,
+    pub(super) order: Vec<PortId>,
     /// Ends of a window's stages in that order. Parts meet after each but the last.
     pub(super) stages: Vec<usize>,
     pub(super) times: Times,
@@ -142,14 +144,18 @@ pub(crate) struct PartPlan {
 impl LayerPlan {
     /// The plan of a run with these paths whose packets have at least `smallest` bytes, or why
     /// there is none.
-    pub(crate) fn new(setup: &Setup, paths: &Paths, smallest: u32) -> Result<Self, NoLayers> {
+    pub(crate) fn new(
+        setup: &Setup,
+        paths: &Paths<LinkId>,
+        smallest: u32,
+    ) -> Result<Self, NoLayers> {
         let (fabric, ports) = (&setup.fabric, &setup.ports);
         let mut times = Times {
             up: LONGEST,
             down: LONGEST,
             letters: Time::MAX,
         };
-        for (number, link) in (0..).zip(fabric.links()) {
+        for (number, link) in fabric.links().numbered() {
             let framing = ports.config(fabric, number).framing;
             let time = |size: u32| {
                 let wire_size = Bytes::new(u64::from(framing.wire_size(size)));
@@ -195,7 +201,7 @@ impl LayerPlan {
         let full = Bytes::new(u64::from(setup.transport.segment + setup.transport.header));
         // The shortest time of a full packet at a port of a host or switch.
         let shortest = |of_hosts: bool| {
-            let links = (0..).zip(setup.fabric.links());
+            let links = setup.fabric.links().numbered();
             let links = links.filter(|(_, link)| host(link.from).is_some() == of_hosts);
             let times = links.map(|(number, link)| {
                 let shaper = setup.ports.config(&setup.fabric, number).shaper.as_ref();
@@ -212,10 +218,10 @@ impl LayerPlan {
     }
 
     /// The plan of each part.
-    pub(crate) fn divide(&self, partition: &Partition, paths: &Paths) -> Vec<PartPlan> {
+    pub(crate) fn divide(&self, partition: &Partition, paths: &Paths<LinkId>) -> Vec<PartPlan> {
         let meetings = self.meetings(partition, paths);
-        let part = |part: u32| {
-            let links = partition.links(part).to_vec();
+        let part = |part: ShardId| {
+            let links = partition.links(part).clone();
             let (mut order, mut stages) = (Vec::new(), Vec::new());
             for (number, layer) in self.layers.iter().enumerate() {
                 if meetings.contains(&number) {
@@ -234,12 +240,12 @@ impl LayerPlan {
                 times: self.times,
             }
         };
-        (0..partition.parts()).map(part).collect()
+        partition.shards().map(part).collect()
     }
 
     /// The layers before which parts meet, as few as possible: a packet that crosses from one part
     /// to another does so between its last layer and its next.
-    fn meetings(&self, partition: &Partition, paths: &Paths) -> Vec<usize> {
+    fn meetings(&self, partition: &Partition, paths: &Paths<LinkId>) -> Vec<usize> {
         if partition.parts() == 1 {
             return Vec::new();
         }
@@ -249,16 +255,16 @@ impl LayerPlan {
                 .iter()
                 .flatten()
                 .max()
-                .map_or(0, |&max| max as usize + 1)
+                .map_or(0, |max| max.index() + 1)
         ];
         for (number, layer) in self.layers.iter().enumerate() {
             for &link in layer {
-                layer_of[link as usize] = number;
+                layer_of[link.index()] = number;
             }
         }
-        let part = |link: u32| partition.place(link).0;
+        let part = |link: LinkId| partition.place(link).0;
         let steps = paths.steps().filter(|&(from, to)| part(from) != part(to));
-        let steps = steps.map(|(from, to)| (layer_of[to as usize], layer_of[from as usize]));
+        let steps = steps.map(|(from, to)| (layer_of[to.index()], layer_of[from.index()]));
         let steps: BTreeSet<(usize, usize)> = steps.collect();
         let mut meetings: Vec<usize> = Vec::new();
         for (to, from) in steps {
@@ -317,24 +323,24 @@ fn host(node: Node) -> Option<u32> {
 }
 
 /// The links that packets take, each in a layer after all that lead to it, NICs first.
-fn layers(links: usize, hosts: u32, paths: &Paths) -> Result<Vec<Vec<u32>>, NoLayers> {
-    let mut steps: Vec<(u32, u32)> = paths.steps().collect();
+fn layers(links: usize, hosts: u32, paths: &Paths<LinkId>) -> Result<Vec<Vec<LinkId>>, NoLayers> {
+    let mut steps: Vec<(LinkId, LinkId)> = paths.steps().collect();
     steps.sort_unstable();
     steps.dedup();
     let mut awaited = vec![0u32; links];
     for &(_, to) in &steps {
-        awaited[to as usize] += 1;
+        awaited[to.index()] += 1;
     }
-    let nics = (0..hosts).map(|host| 2 * host);
-    let mut layers: Vec<Vec<u32>> = Vec::new();
-    let mut layer: Vec<u32> = nics.collect();
+    let nics = (0..hosts).map(|host| LinkId(2 * host));
+    let mut layers: Vec<Vec<LinkId>> = Vec::new();
+    let mut layer: Vec<LinkId> = nics.collect();
     while !layer.is_empty() {
         let mut next = Vec::new();
         for from in &layer {
             let begin = steps.partition_point(|step| step.0 < *from);
             for &(_, to) in steps[begin..].iter().take_while(|step| step.0 == *from) {
-                awaited[to as usize] -= 1;
-                if awaited[to as usize] == 0 {
+                awaited[to.index()] -= 1;
+                if awaited[to.index()] == 0 {
                     next.push(to);
                 }
             }
@@ -357,10 +363,11 @@ mod tests {
     use crate::topology::TopologyConfig;
 
     /// Two hosts whose NICs are links 0 and 2 and whose cables end in links 1 and 3.
-    fn paths(of: &[&[u32]]) -> Paths {
+    fn paths(of: &[&[u32]]) -> Paths<LinkId> {
         let mut paths = Paths::default();
         for links in of {
-            paths.intern(links, 0);
+            let links: Vec<LinkId> = links.iter().copied().map(LinkId).collect();
+            paths.intern(&links, LinkId(0));
         }
         paths
     }
@@ -369,6 +376,10 @@ mod tests {
     fn a_link_comes_after_all_that_lead_to_it() {
         let paths = paths(&[&[0, 3], &[0, 8, 3], &[2, 8, 6, 1], &[2, 1]]);
         let layers = layers(10, 2, &paths).unwrap();
+        let layers: Vec<Vec<u32>> = layers
+            .iter()
+            .map(|layer| layer.iter().map(|link| link.0).collect())
+            .collect();
         assert_eq!(layers, [vec![0, 2], vec![8], vec![3, 6], vec![1]]);
     }
 
@@ -379,7 +390,7 @@ mod tests {
     }
 
     /// The plan of a fabric with flows between all hosts, in parts, and its paths.
-    fn divided(topology: &TopologyConfig, parts: u32) -> (LayerPlan, Partition, Paths) {
+    fn divided(topology: &TopologyConfig, parts: u32) -> (LayerPlan, Partition, Paths<LinkId>) {
         let fabric = topology.build().unwrap();
         let router = Router::new(&fabric, &RoutingConfig::DestinationModulo, 1).unwrap();
         let (mut paths, mut links) = (Paths::default(), Vec::new());
@@ -427,7 +438,7 @@ mod tests {
             for part in of_parts {
                 let hosts = 12 / parts;
                 assert_eq!(part.hosts, hosts);
-                let nics: Vec<u32> = (0..hosts).map(|host| 2 * host).collect();
+                let nics: Vec<PortId> = (0..hosts).map(|host| PortId(2 * host)).collect();
                 assert_eq!(part.order[..hosts as usize], nics);
                 assert_eq!(part.stages.last(), Some(&part.order.len()));
             }
@@ -439,7 +450,9 @@ mod tests {
     #[test]
     fn parts_that_divide_a_rack_meet_more_often() {
         let (plan, partition, paths) = divided(&leaf_spine(3), 2);
-        let hosts: Vec<u32> = (0..9).map(|host| partition.place(2 * host).0).collect();
+        let hosts: Vec<u32> = (0..9)
+            .map(|host| partition.place(LinkId(2 * host)).0.0)
+            .collect();
         assert_eq!(hosts, [0, 0, 0, 0, 0, 1, 1, 1, 1]);
         let meetings = plan.meetings(&partition, &paths);
         assert!(meetings.len() > 1, "{meetings:?}");

@@ -34,7 +34,9 @@ use std::time::Instant;
 use std::{io, mem, panic, thread};
 
 use shallows_core::units::Time;
+use shallows_model::Id as _;
 
+use crate::ids::ShardId;
 use crate::layers::EngineChoice;
 use crate::shard::{Mail, Shard};
 use exchange::Exchange;
@@ -341,10 +343,11 @@ fn run_alone(shards: &mut [Shard], lookaheads: &[Time], limit: Limit) -> (Outcom
         let horizon = limit.end.min(horizon + lookaheads[first]);
         handled += shards[first].run(horizon, u64::MAX);
         for to in 0..shards.len() {
-            if !shards[first].outbox[to].is_empty() {
-                let mut mail = mem::take(&mut shards[first].outbox[to]);
+            let outbox = &mut shards[first].outbox[ShardId::new(to as u32)];
+            if !outbox.is_empty() {
+                let mut mail = mem::take(outbox);
                 shards[to].receive(&mut mail);
-                shards[first].outbox[to] = mail;
+                shards[first].outbox[ShardId::new(to as u32)] = mail;
                 nexts[to] = next_of(&shards[to]);
             }
         }
@@ -441,7 +444,7 @@ impl Part for Shard {
     }
 
     fn outbox(&mut self) -> &mut [Mail] {
-        &mut self.outbox
+        self.outbox.as_mut_slice()
     }
 }
 
@@ -473,6 +476,6 @@ impl Windowed for Shard {
     }
 
     fn outbox(&mut self) -> &mut [Mail] {
-        &mut self.outbox
+        self.outbox.as_mut_slice()
     }
 }

@@ -48,7 +48,7 @@ impl Shard {
         if place.part == self.part {
             self.take_letter(letter);
         } else {
-            self.outbox[place.part as usize].letters.push(letter);
+            self.outbox[place.part].letters.push(letter);
         }
     }
 
@@ -79,7 +79,7 @@ impl Shard {
         let place = self.messages.insert(message);
         let packet = Packet::control(slot, route, dscp, place, Length { len, size }, self.now);
         let number = self.add(packet);
-        self.enter_nic(self.paths.link(route), number);
+        self.enter_nic(self.nic(route), number);
     }
 
     /// A control message has come as a packet.

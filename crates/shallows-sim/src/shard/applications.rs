@@ -120,7 +120,7 @@ impl Shard {
         if place.part == self.part {
             self.expect(announcement);
         } else {
-            let mail = &mut self.outbox[place.part as usize];
+            let mail = &mut self.outbox[place.part];
             mail.announcements.push(announcement);
         }
     }

@@ -12,7 +12,7 @@ use shallows_core::units::{Bytes, Time};
 
 use super::paths::{Direction, envelope};
 use super::{Shard, World};
-use crate::engine::{Class, Key};
+use crate::engine::{Key, Occasion};
 use crate::packet::{Envelope, Packet, Selective};
 use crate::routing::Selection;
 use crate::simulation::FlowOutcome;
@@ -506,14 +506,14 @@ impl Shard {
     #[inline]
     fn schedule_sender(&mut self, connection: u32, timer: Option<Time>) {
         if let Some(at) = timer {
-            self.schedule(at, Key::new(Class::SenderTimer, connection));
+            self.schedule(at, Key::new(Occasion::SenderTimer(connection)));
         }
     }
 
     #[inline]
     fn schedule_receiver(&mut self, connection: u32, timer: Option<Time>) {
         if let Some(at) = timer {
-            self.schedule(at, Key::new(Class::ReceiverTimer, connection));
+            self.schedule(at, Key::new(Occasion::ReceiverTimer(connection)));
         }
     }
 

@@ -10,7 +10,8 @@ use shallows_core::units::{Bytes, Time};
 
 use super::Shard;
 use super::paths::{Direction, envelope};
-use crate::engine::{Class, Key};
+use crate::engine::{Key, Occasion};
+use crate::ids::PortId;
 use crate::packet::{Envelope, Packet};
 use crate::routing::Selection;
 
@@ -150,7 +151,7 @@ impl Shard {
             && source.timer.is_none_or(|at| wake < at)
         {
             source.timer = Some(wake);
-            self.schedule(wake, Key::new(Class::SenderTimer, flow));
+            self.schedule(wake, Key::new(Occasion::SenderTimer(flow)));
         }
     }
 
@@ -171,7 +172,7 @@ impl Shard {
     /// A port or a gate has dropped a packet. If it was still in its host, it counts as departed
     /// after the time that it would have taken on the link: a sender never tries for ever at one
     /// instant.
-    pub(super) fn leave_by_drop(&mut self, port: u32, packet: &Packet) {
+    pub(super) fn leave_by_drop(&mut self, port: PortId, packet: &Packet) {
         let (flow, size) = (packet.connection(), packet.size());
         let place = self.world.places[self.world.workload.flows[flow as usize].src as usize];
         if (place.part, place.port) != (self.part, port) {

@@ -8,7 +8,7 @@ use shallows_core::port::DropReason;
 
 use super::Shard;
 use crate::barriers::Barriers;
-use crate::engine::{Class, Key};
+use crate::engine::{Key, Occasion};
 use crate::simulation::FlowOutcome;
 
 /// The state of flows that is not their transport's.
@@ -101,7 +101,7 @@ impl Shard {
         if let Some(&flow) = self.flows.starting.get(next) {
             let spec = self.world.workload.flows[flow as usize];
             if spec.src == host {
-                self.schedule(spec.start, Key::new(Class::Start, flow));
+                self.schedule(spec.start, Key::new(Occasion::Start(flow)));
             }
         }
     }
@@ -110,7 +110,7 @@ impl Shard {
     pub(super) fn await_next_flow(&mut self) {
         if let Some(&flow) = self.flows.starting.get(self.flows.next_start) {
             let start = self.world.workload.flows[flow as usize].start;
-            self.schedule(start, Key::new(Class::Start, flow));
+            self.schedule(start, Key::new(Occasion::Start(flow)));
         }
     }
 
@@ -153,7 +153,7 @@ impl Shard {
             let world = Arc::clone(&self.world);
             let barrier = &world.workload.barriers[opened];
             for &flow in &barrier.releases {
-                self.schedule(self.now + barrier.pause, Key::new(Class::Start, flow));
+                self.schedule(self.now + barrier.pause, Key::new(Occasion::Start(flow)));
             }
         }
     }

@@ -6,32 +6,34 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::QjumpGate;
 use shallows_core::host::stack::{HostStack, Member, Step, Turn};
 use shallows_core::units::{Rate, Time};
+use shallows_model::LinkId;
 
 use super::Shard;
-use crate::engine::{Class, Key};
+use crate::engine::{Key, Occasion};
+use crate::ids::{PortId, ShardId};
 use crate::packet::Packet;
 use crate::ticket::Ticket;
 
 /// The hosts of a part with gates, agents or applications, by the ports of their NICs.
-pub(crate) type Hosts = FxHashMap<u32, HostStack<Ticket>>;
+pub(crate) type Hosts = FxHashMap<PortId, HostStack<Ticket>>;
 
 /// Location of a host: its shard, and the port of its NIC there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostPlace {
-    pub(crate) part: u32,
-    pub(crate) port: u32,
+    pub(crate) part: ShardId,
+    pub(crate) port: PortId,
     /// Rate of its NIC.
     pub(crate) rate: Rate,
 }
 
 impl Shard {
     /// QJUMP's gate before a NIC.
-    pub(crate) fn qjump(&self, port: u32) -> Option<&QjumpGate<Ticket>> {
+    pub(crate) fn qjump(&self, port: PortId) -> Option<&QjumpGate<Ticket>> {
         self.hosts.get(&port)?.gate()
     }
 
     /// The longest that a destination waited at the gates before a NIC.
-    pub(crate) fn longest_wait(&self, port: u32) -> Option<Time> {
+    pub(crate) fn longest_wait(&self, port: PortId) -> Option<Time> {
         self.hosts.get(&port)?.longest_wait(self.now)
     }
 
@@ -46,19 +48,19 @@ impl Shard {
     }
 
     /// Tells the agents here of a link that has gone down or come back at `now`.
-    pub(crate) fn tell_agents(&mut self, now: Time, link: u32, state: LinkState) {
-        self.at_all_hosts(|host| host.link_changed(now, link, state));
+    pub(crate) fn tell_agents(&mut self, now: Time, link: LinkId, state: LinkState) {
+        self.at_all_hosts(|host| host.link_changed(now, link.0, state));
     }
 
     /// The timer of a host has expired.
-    pub(super) fn host_timer(&mut self, port: u32) {
+    pub(super) fn host_timer(&mut self, port: PortId) {
         self.at_host(port, HostStack::handle_timeout);
     }
 
     /// Hands a packet of a host's transport to the gates of the host, if it has any.
     #[inline(never)]
     pub(super) fn launch_gated(&mut self, packet: Packet) {
-        let port = self.paths.link(packet.ticket.route());
+        let port = self.nic(packet.ticket.route());
         let to = self.destination(&packet);
         let number = self.add(packet);
         if self.hosts.contains_key(&port) {
@@ -90,14 +92,14 @@ impl Shard {
     /// Returns whether the gates have room for a packet of a connection; if not, the connection is
     /// resumed when they have released something.
     pub(super) fn has_room(&mut self, connection: u32, route: u32, packet: &Ticket) -> bool {
-        let port = self.paths.link(route);
+        let port = self.nic(route);
         let host = self.hosts.get_mut(&port);
         host.is_none_or(|host| host.has_room(connection, packet))
     }
 
     /// Calls all hosts, in the order of their ports.
     fn at_all_hosts(&mut self, call: impl Fn(&mut HostStack<Ticket>) -> Turn<Ticket>) {
-        let mut ports: Vec<u32> = self.hosts.keys().copied().collect();
+        let mut ports: Vec<PortId> = self.hosts.keys().copied().collect();
         ports.sort_unstable();
         for port in ports {
             self.at_host(port, |host, _| call(host));
@@ -107,7 +109,7 @@ impl Shard {
     /// Calls a host, and does what follows from it.
     pub(super) fn at_host(
         &mut self,
-        port: u32,
+        port: PortId,
         call: impl FnOnce(&mut HostStack<Ticket>, Time) -> Turn<Ticket>,
     ) {
         let Some(host) = self.hosts.get_mut(&port) else {
@@ -136,13 +138,13 @@ impl Shard {
                     let lane = self.world.applications.lane_from(seat, connection);
                     self.send_message(lane, message);
                 }
-                Step::Wake(at) => self.schedule(at, Key::new(Class::HostTimer, port)),
+                Step::Wake(at) => self.schedule(at, Key::new(Occasion::HostTimer(port))),
             }
         }
     }
 
     /// A gate has dropped a packet.
-    fn refuse(&mut self, port: u32, ticket: Ticket, reason: Refusal) {
+    fn refuse(&mut self, port: PortId, ticket: Ticket, reason: Refusal) {
         let packet = self.take(ticket.packet());
         if let Some(flow) = packet.account() {
             self.flows.count_refusal(flow, reason);

@@ -3,17 +3,19 @@
 use std::mem;
 
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 
 use super::Shard;
 use super::agents::Letter;
 use super::applications::Announcement;
+use crate::ids::ShardId;
 use crate::packet::{Packet, Selective};
 
 /// A packet that goes to another part.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     arrival: Time,
-    link: u32,
+    link: LinkId,
     packet: Packet,
 }
 
@@ -95,9 +97,9 @@ impl Shard {
     }
 
     /// Hands a packet from the end of another part's link to a port here.
-    fn take_crossing(&mut self, number: u32, link: u32, arrival: Time) {
+    fn take_crossing(&mut self, number: u32, link: LinkId, arrival: Time) {
         let mut ticket = self.packets.get(number).ticket;
-        let port = self.paths.link(ticket.route());
+        let port = self.paths.hop(ticket.route()).id();
         ticket.advance();
         if let Some(layers) = &mut self.layers {
             layers.take_crossing(port, link, arrival, ticket);
@@ -106,11 +108,11 @@ impl Shard {
 
     /// Sends a packet to another part, where it arrives from a link at a time.
     #[inline(never)]
-    pub(super) fn post(&mut self, number: u32, to: u32, (link, arrival): (u32, Time)) {
+    pub(super) fn post(&mut self, number: u32, to: ShardId, (link, arrival): (LinkId, Time)) {
         let mut packet = *self.packets.get(number);
         self.packets.remove(number);
         let payload = packet.is_control().then(|| self.take_payload(&packet));
-        let mail = &mut self.outbox[to as usize];
+        let mail = &mut self.outbox[to];
         if let Some(payload) = payload {
             packet = packet.with_payload(mail.payloads.len() as u32);
             mail.payloads.push(payload);

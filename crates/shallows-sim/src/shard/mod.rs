@@ -25,14 +25,15 @@ use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
-use shallows_model::{Barriers, Carriage, Channel};
+use shallows_model::{Barriers, Carriage, Channel, IdVec, LinkId};
 
 use crate::applications::ApplicationPlan;
-use crate::engine::{Arena, Class, Collision, Event, Key, Wheel};
+use crate::engine::{Arena, Collision, Event, Key, Occasion, Wheel};
+use crate::ids::{PortId, ShardId};
 use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
-use crate::paths::{ARRIVED, Paths};
+use crate::paths::{Hop, Paths};
 use crate::routing::{Router, Selection};
 use crate::simulation::FlowOutcome;
 use crate::transport::{Completion, Connections, TransportOverride};
@@ -110,15 +111,15 @@ pub(crate) struct Routing {
 #[derive(Debug)]
 pub(crate) struct ShardSetup {
     /// Its number, and how many parts there are.
-    pub(crate) part: u32,
+    pub(crate) part: ShardId,
     pub(crate) parts: u32,
     pub(crate) world: Arc<World>,
     pub(crate) network: Network,
     pub(crate) hosts: Hosts,
     pub(crate) routing: Arc<Routing>,
-    pub(crate) paths: Paths,
+    pub(crate) paths: Paths<PortId>,
     /// Links with faults or probes.
-    pub(crate) watched: FxHashMap<u32, Watched>,
+    pub(crate) watched: FxHashMap<LinkId, Watched>,
     /// Flags: keep round-trip times, keep drops.
     pub(crate) keeps: (bool, bool),
     /// Pauses of links, if there can be any.
@@ -138,7 +139,7 @@ pub(crate) struct ShardSetup {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Shard {
-    part: u32,
+    part: ShardId,
     world: Arc<World>,
     routing: Arc<Routing>,
     events: Wheel,
@@ -149,7 +150,7 @@ pub(crate) struct Shard {
     messages: Arena<Box<[u8]>>,
     messages_of_applications: Messages,
     network: Network,
-    paths: Paths,
+    paths: Paths<PortId>,
     flows: Flows,
     connections: ConnectionTable,
     datagrams: Datagrams,
@@ -165,7 +166,7 @@ pub(crate) struct Shard {
     /// True if packets of one connection differ in more than what they carry, or are paced.
     adapts: bool,
     /// For each part, what goes there.
-    pub(crate) outbox: Vec<Mail>,
+    pub(crate) outbox: IdVec<ShardId, Mail>,
     now: Time,
     handled: u64,
 }
@@ -215,7 +216,7 @@ impl Shard {
             shard.await_next_flow();
         }
         for stop in setup.stops {
-            shard.schedule(stop.at, Key::new(Class::Stop, stop.flow));
+            shard.schedule(stop.at, Key::new(Occasion::Stop(stop.flow)));
         }
         shard.start_hosts();
         shard
@@ -248,12 +249,12 @@ impl Shard {
             let read_ahead = self.packets.reader(|packet| packet.ticket.route());
             let (mut collide, is_strict) = (self.network.collisions(), self.is_strict);
             self.events.next_slot(end, |event, number| {
-                let is_rare = !matches!(event.key.class(), Class::Arrival | Class::PortReady);
-                if is_rare || is_strict {
+                let is_frequent = event.key.is_arrival() || event.key.is_port_ready();
+                if !is_frequent || is_strict {
                     return Collision::Ordered;
                 }
                 read_ahead(event.packet);
-                collide(event.port & !ARRIVED, number)
+                collide(event.hop.id(), number)
             })
         };
         if is_there && self.is_large {
@@ -267,12 +268,10 @@ impl Shard {
     #[inline(never)]
     fn read_ahead(&self) {
         for event in self.events.coming() {
-            if event.key.is(Class::Arrival) {
+            if event.key.is_arrival() {
                 let packet = self.packets.get(event.packet);
-                self.network.read_ahead(event.port & !ARRIVED, packet);
-                if event.port & ARRIVED == 0 {
-                    hint::black_box(self.paths.link(packet.ticket.route()));
-                } else {
+                self.network.read_ahead(event.hop.id(), packet);
+                if event.hop.has_arrived() {
                     let connection = packet.connection() as usize;
                     hint::black_box(
                         self.connections.sources[connection]
@@ -284,6 +283,8 @@ impl Shard {
                             .as_deref()
                             .map(Sink::flow),
                     );
+                } else {
+                    hint::black_box(self.paths.hop(packet.ticket.route()));
                 }
             }
         }
@@ -291,42 +292,42 @@ impl Shard {
 
     #[inline(always)]
     fn handle(&mut self, event: Event) {
-        if event.key.is(Class::Arrival) {
+        if event.key.is_arrival() {
             self.now = event.time;
-            self.arrive(event.packet, event.port);
-        } else if event.key.is(Class::PortReady) {
+            self.arrive(event.packet, event.hop);
+        } else if event.key.is_port_ready() {
             if self.pauses.is_some() || !self.observer.watched.is_empty() {
                 // What leaves a switch may let another port go on, and what leaves a host its
                 // sender.
                 self.now = event.time;
             }
-            self.serve(event.port, event.time);
-            self.network.await_ready(&mut self.events, event.port);
+            let port = event.hop.id();
+            self.serve(port, event.time);
+            self.network.await_ready(&mut self.events, port);
         } else {
             self.now = event.time;
-            self.handle_rare(event.key, event.packet, event.port);
+            self.handle_rare(event.key, event.packet, event.hop);
         }
     }
 
     /// Handles an event that is neither an arrival nor a port's, at `now`.
     #[inline(never)]
-    fn handle_rare(&mut self, key: Key, packet: u32, port: u32) {
-        let identity = key.identity();
-        match key.class() {
-            Class::Arrival | Class::PortReady => {}
-            Class::HostTimer => self.host_timer(identity),
-            Class::SenderTimer => self.sender_timer(identity),
-            Class::ReceiverTimer => self.receiver_timer(identity),
-            Class::Start => self.start_flow(identity),
-            Class::Stop => self.stop_flow(identity),
-            Class::Frame => self.take_frame(identity, packet, port),
+    fn handle_rare(&mut self, key: Key, packet: u32, hop: Hop<PortId>) {
+        match key.occasion() {
+            Occasion::Arrival(_) | Occasion::PortReady(_) => {}
+            Occasion::HostTimer(nic) => self.host_timer(nic),
+            Occasion::SenderTimer(connection) => self.sender_timer(connection),
+            Occasion::ReceiverTimer(connection) => self.receiver_timer(connection),
+            Occasion::Start(flow) => self.start_flow(flow),
+            Occasion::Stop(flow) => self.stop_flow(flow),
+            Occasion::Frame(link) => self.take_frame(link, packet, hop),
         }
     }
 
     /// All events before `end` are handled: brings the ports up to it.
     pub(crate) fn settle(&mut self, end: Time) {
         let now = end.saturating_sub(Time::from_ps(1));
-        for port in 0..self.network.ports() {
+        for port in self.network.ports() {
             if self.layers.is_none() {
                 self.serve(port, now);
             }
@@ -384,15 +385,15 @@ impl Shard {
             time,
             key,
             packet: 0,
-            port: ARRIVED,
+            hop: Hop::NOWHERE,
         });
     }
 
     /// Takes a packet from the end of a link to the next port, or to its host.
     #[inline]
-    fn arrive(&mut self, number: u32, next: u32) {
-        if next & ARRIVED == 0 {
-            return self.forward(next, number);
+    fn arrive(&mut self, number: u32, next: Hop<PortId>) {
+        if !next.has_arrived() {
+            return self.forward(next.id(), number);
         }
         let packet = *self.packets.get(number);
         self.packets.remove(number);
@@ -418,7 +419,7 @@ impl Shard {
 
     /// Lets a port send what it sends by `now`.
     #[inline(never)]
-    fn serve(&mut self, port: u32, now: Time) {
+    fn serve(&mut self, port: PortId, now: Time) {
         while let Some((number, sent)) = self.network.depart(&mut self.packets, now, port) {
             self.deliver(number, sent);
         }
@@ -426,7 +427,7 @@ impl Shard {
 
     /// Hands a packet to a port.
     #[inline(always)]
-    fn forward(&mut self, port: u32, number: u32) {
+    fn forward(&mut self, port: PortId, number: u32) {
         loop {
             let queues = (&mut self.events, &mut self.packets);
             return match self.network.forward(queues, self.now, port, number) {
@@ -453,24 +454,24 @@ impl Shard {
 
     /// Schedules the arrival of a packet at the end of a link.
     #[inline]
-    fn await_arrival(&mut self, number: u32, link: u32, at: Time) {
+    fn await_arrival(&mut self, number: u32, link: LinkId, at: Time) {
         let packet = self.packets.get_mut(number);
-        let port = self.paths.link(packet.ticket.route());
+        let hop = self.paths.hop(packet.ticket.route());
         packet.ticket.advance();
         self.events.push(Event {
             time: at,
-            key: Key::new(Class::Arrival, link),
+            key: Key::new(Occasion::Arrival(link)),
             packet: number,
-            port,
+            hop,
         });
     }
 
     /// Discards the packets that a port has dropped.
     #[cold]
-    fn discard(&mut self, port: u32) {
+    fn discard(&mut self, port: PortId) {
         let dropped: Vec<_> = self.network.take_dropped(port).collect();
         for (number, reason) in dropped {
-            self.release(port, number);
+            self.release(self.network.link(port), number);
             let packet = self.take(number);
             self.observe_drop(port, &packet, reason);
             if let Some(flow) = packet.account() {
@@ -484,7 +485,7 @@ impl Shard {
     #[inline(never)]
     fn launch(&mut self, packet: Packet) {
         if self.hosts.is_empty() {
-            let port = self.paths.link(packet.ticket.route());
+            let port = self.nic(packet.ticket.route());
             let mut ticket = packet.ticket;
             let number = self.packets.insert_with(|number| {
                 ticket = ticket.numbered(number);
@@ -503,7 +504,7 @@ impl Shard {
 
     /// Hands a packet to the NIC of its host.
     #[inline]
-    fn enter_nic(&mut self, port: u32, number: u32) {
+    fn enter_nic(&mut self, port: PortId, number: u32) {
         let ticket = &mut self.packets.get_mut(number).ticket;
         ticket.advance();
         let ticket = *ticket;
@@ -512,6 +513,12 @@ impl Shard {
         } else {
             self.forward(port, number);
         }
+    }
+
+    /// The port of the NIC that a path begins with.
+    #[inline]
+    fn nic(&self, route: u32) -> PortId {
+        self.paths.hop(route).id()
     }
 
     /// Gives a packet a place and a number.

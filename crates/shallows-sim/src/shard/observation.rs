@@ -5,8 +5,10 @@ use std::mem;
 use rustc_hash::FxHashMap;
 use shallows_core::port::DropReason;
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 
 use super::Shard;
+use crate::ids::PortId;
 use crate::network::{Sent, WATCHED};
 use crate::packet::Packet;
 use crate::routing::LinkState;
@@ -17,7 +19,7 @@ use crate::workload::FlowSpec;
 #[derive(Debug)]
 pub(super) struct Observer {
     /// Links with faults or probes.
-    pub(super) watched: FxHashMap<u32, Watched>,
+    pub(super) watched: FxHashMap<LinkId, Watched>,
     /// True if round-trip times are kept.
     pub(super) keeps_rtt: bool,
     /// True if drops are kept.
@@ -27,7 +29,7 @@ pub(super) struct Observer {
 
 impl Observer {
     pub(super) fn new(
-        watched: FxHashMap<u32, Watched>,
+        watched: FxHashMap<LinkId, Watched>,
         (keeps_rtt, keeps_drops): (bool, bool),
     ) -> Self {
         Self {
@@ -45,7 +47,7 @@ impl Observer {
 
 impl Shard {
     /// Records that a port dropped a packet.
-    pub(super) fn observe_drop(&mut self, port: u32, packet: &Packet, reason: DropReason) {
+    pub(super) fn observe_drop(&mut self, port: PortId, packet: &Packet, reason: DropReason) {
         let link = self.network.link(port);
         if self.observer.keeps_drops {
             self.observer.record(Observation::Drop(DroppedPacket {
@@ -68,14 +70,14 @@ impl Shard {
     }
 
     /// Takes a watched link down or brings it back.
-    pub(crate) fn change_link(&mut self, link: u32, state: LinkState) {
+    pub(crate) fn change_link(&mut self, link: LinkId, state: LinkState) {
         if let Some(watched) = self.observer.watched.get_mut(&link) {
             watched.state = state;
         }
     }
 
     /// Packets that a link has lost, other than those that its port has dropped.
-    pub(crate) fn lost_on(&self, link: u32) -> u64 {
+    pub(crate) fn lost_on(&self, link: LinkId) -> u64 {
         let watched = self.observer.watched.get(&link);
         watched.map_or(0, |watched| watched.lost)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use shallows_core::units::Bytes;
 
 use super::{Routing, Shard, World};
+use crate::ids::PortId;
 use crate::packet::Envelope;
 use crate::paths::Paths;
 use crate::workload::FlowSpec;
@@ -20,7 +21,7 @@ pub(super) enum Direction {
 
 impl Shard {
     /// Sends what is sent from now on by other paths.
-    pub(crate) fn reroute(&mut self, routing: Arc<Routing>, paths: Paths) {
+    pub(crate) fn reroute(&mut self, routing: Arc<Routing>, paths: Paths<PortId>) {
         self.reroute_connections(&routing.routes);
         self.datagrams.reroute(&routing.routes);
         self.routing = routing;
@@ -28,7 +29,7 @@ impl Shard {
     }
 
     /// The paths of packets on their way.
-    pub(crate) fn paths(&self) -> &Paths {
+    pub(crate) fn paths(&self) -> &Paths<PortId> {
         &self.paths
     }
 
@@ -41,11 +42,16 @@ impl Shard {
             Direction::Forth => (src, dst, forth, back),
             Direction::Back => (dst, src, back, forth),
         };
-        let nic = self.paths.link(answer);
+        let nic = self.nic(answer);
         let selector = u64::from(connection) << 32 | u64::from(turn);
         let mut path = Vec::new();
         match self.routing.router.path(src, dst, selector, &mut path) {
-            Ok(()) => self.paths.intern(&path, nic),
+            Ok(()) => {
+                // Runs with sprayed packets have one shard.
+                let ports = path.into_iter().map(PortId::of_only_shard);
+                let ports: Vec<PortId> = ports.collect();
+                self.paths.intern(&ports, nic)
+            }
             // Links are down: the packet is lost on the path that it had before.
             Err(_) => usual,
         }

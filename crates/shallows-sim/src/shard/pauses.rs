@@ -11,17 +11,22 @@ use std::collections::VecDeque;
 use shallows_core::port::pause::{PAUSE_FRAME, PauseGauge, PauseSignal};
 use shallows_core::port::{ConfigError, QueueSet};
 use shallows_core::units::Time;
+use shallows_model::{IdVec, LinkId};
 
 use super::Shard;
-use crate::engine::{Class, Event, Key};
+use crate::engine::{Event, Key, Occasion};
+use crate::ids::PortId;
 use crate::network::Sent;
-use crate::paths::ARRIVED;
+use crate::partition::Partition;
+use crate::paths::Hop;
 use crate::ports::PortSetup;
-use crate::topology::{Fabric, Node};
+use crate::topology::{Fabric, Link, Node};
 
 /// The pauses of every link.
 #[derive(Debug)]
-pub(crate) struct Pauses(Vec<PausableLink>);
+pub(crate) struct Pauses {
+    links: IdVec<LinkId, PausableLink>,
+}
 
 #[derive(Debug)]
 struct PausableLink {
@@ -30,6 +35,8 @@ struct PausableLink {
     /// Pause signals on their way to the port of this link.
     told: VecDeque<PauseSignal>,
     propagation: Time,
+    /// Its port.
+    port: PortId,
     leaves_switch: bool,
     paused: QueueSet,
     since: Time,
@@ -47,13 +54,17 @@ pub struct PauseStats {
 
 impl Pauses {
     /// Those that the ports ask for, if they do.
-    pub(crate) fn new(fabric: &Fabric, ports: &PortSetup) -> Result<Option<Self>, ConfigError> {
+    pub(crate) fn new(
+        fabric: &Fabric,
+        ports: &PortSetup,
+        partition: &Partition,
+    ) -> Result<Option<Self>, ConfigError> {
         let Some(config) = ports.pause else {
             return Ok(None);
         };
         let queues = |link| ports.config(fabric, link).queues;
-        let most = (0..fabric.links().len() as u32).map(queues).max();
-        let pausable = |link: &crate::topology::Link| {
+        let most = fabric.links().ids().map(queues).max();
+        let pausable = |(number, link): (LinkId, &Link)| {
             let gauge = match link.to {
                 Node::Host(_) => None,
                 Node::Switch(_) => Some(PauseGauge::new(config, most.unwrap_or(1))?),
@@ -62,14 +73,16 @@ impl Pauses {
                 gauge,
                 told: VecDeque::new(),
                 propagation: link.propagation,
+                port: partition.place(number).1,
                 leaves_switch: matches!(link.from, Node::Switch(_)),
                 paused: QueueSet::EMPTY,
                 since: Time::ZERO,
                 stats: PauseStats::default(),
             })
         };
-        let links: Result<_, ConfigError> = fabric.links().iter().map(pausable).collect();
-        Ok(Some(Self(links?)))
+        let links = fabric.links().numbered().map(pausable);
+        let links = links.collect::<Result<_, ConfigError>>()?;
+        Ok(Some(Self { links }))
     }
 }
 
@@ -97,11 +110,11 @@ impl PausableLink {
 
 impl Shard {
     /// Number and total duration of a link's pauses so far.
-    pub(crate) fn pauses(&self, link: u32) -> PauseStats {
-        let Some(Pauses(links)) = self.pauses.as_deref() else {
+    pub(crate) fn pauses(&self, link: LinkId) -> PauseStats {
+        let Some(pauses) = self.pauses.as_deref() else {
             return PauseStats::default();
         };
-        let link = &links[link as usize];
+        let link = &pauses.links[link];
         let mut stats = link.stats;
         if !link.paused.is_empty() {
             stats.paused += self.now.saturating_sub(link.since);
@@ -111,38 +124,38 @@ impl Shard {
 
     /// Lets a packet arrive at the end of a link, with its account where it can be paused.
     pub(super) fn carry(&mut self, number: u32, sent: Sent) {
-        let next = self.paths.link(self.packets.get(number).ticket.route());
-        if self.pauses.is_none() || next & ARRIVED != 0 {
+        let hop = self.paths.hop(self.packets.get(number).ticket.route());
+        if self.pauses.is_none() || hop.has_arrived() {
             return self.await_arrival(number, sent.link, sent.arrival);
         }
         self.packets.get_mut(number).ticket.advance();
         self.events.push(Event {
             time: sent.arrival,
-            key: Key::new(Class::Frame, sent.link),
+            key: Key::new(Occasion::Frame(sent.link)),
             packet: number,
-            port: next,
+            hop,
         });
     }
 
-    /// A packet is at a switch, or a pause at the port that it stops.
-    pub(super) fn take_frame(&mut self, link: u32, packet: u32, port: u32) {
-        if port & ARRIVED == 0 {
+    /// A packet is at a switch, or a pause at the node whose port it stops.
+    pub(super) fn take_frame(&mut self, link: LinkId, packet: u32, hop: Hop<PortId>) {
+        let port = hop.id();
+        if !hop.has_arrived() {
             self.charge(link, port, packet);
             return self.forward(port, packet);
         }
-        let port = port & !ARRIVED;
-        let Some(Pauses(links)) = self.pauses.as_deref_mut() else {
+        let Some(pauses) = self.pauses.as_deref_mut() else {
             return;
         };
-        let link = &mut links[port as usize];
-        if let Some(signal) = link.told.pop_front() {
-            link.obey(self.now, signal);
+        let stopped = &mut pauses.links[link.reverse()];
+        if let Some(signal) = stopped.told.pop_front() {
+            stopped.obey(self.now, signal);
             self.network
                 .signal(&mut self.events, self.now, port, signal);
         }
     }
 
-    fn charge(&mut self, link: u32, port: u32, number: u32) {
+    fn charge(&mut self, link: LinkId, port: PortId, number: u32) {
         let packet = self.packets.get(number);
         let queue = self.network.port(port).classify(&packet.ticket);
         let size = packet.size();
@@ -150,16 +163,24 @@ impl Shard {
         self.tell(link, signal);
     }
 
-    /// A packet leaves a port, or was dropped there: takes it off the account of the link that it
-    /// came on.
-    pub(super) fn release(&mut self, port: u32, number: u32) {
-        let leaves_switch = |Pauses(links): &Pauses| links[port as usize].leaves_switch;
-        if !self.pauses.as_deref().is_some_and(leaves_switch) {
+    /// A packet leaves the port of a link, or was dropped there: takes it off the account of the
+    /// link that it came on.
+    pub(super) fn release(&mut self, link: LinkId, number: u32) {
+        let Some(pauses) = self.pauses.as_deref() else {
+            return;
+        };
+        let PausableLink {
+            port,
+            leaves_switch,
+            ..
+        } = pauses.links[link];
+        if !leaves_switch {
             return;
         }
         let packet = self.packets.get(number);
         // Its route is past the link of this port.
-        let link = self.paths.link(packet.ticket.route() - 2);
+        let before = self.paths.hop(packet.ticket.route() - 2);
+        let link = self.network.link(before.id());
         let queue = self.network.port(port).classify(&packet.ticket);
         let size = packet.size();
         let gauge = self.gauge(link);
@@ -167,24 +188,27 @@ impl Shard {
         self.tell(link, signal);
     }
 
-    fn gauge(&mut self, link: u32) -> Option<&mut PauseGauge> {
-        let Pauses(links) = self.pauses.as_deref_mut()?;
-        links[link as usize].gauge.as_mut()
+    fn gauge(&mut self, link: LinkId) -> Option<&mut PauseGauge> {
+        self.pauses.as_deref_mut()?.links[link].gauge.as_mut()
     }
 
     /// Sends a pause, or the end of one, back on the cable of a link.
-    fn tell(&mut self, link: u32, signal: Option<PauseSignal>) {
-        let (Some(signal), Some(Pauses(links))) = (signal, self.pauses.as_deref_mut()) else {
+    fn tell(&mut self, link: LinkId, signal: Option<PauseSignal>) {
+        let (Some(signal), Some(pauses)) = (signal, self.pauses.as_deref_mut()) else {
             return;
         };
-        let back = link ^ 1;
-        links[link as usize].told.push_back(signal);
-        let sent = self.network.send_frame(back, self.now, PAUSE_FRAME);
+        let back = link.reverse();
+        let PausableLink {
+            port, propagation, ..
+        } = pauses.links[back];
+        let stopped = &mut pauses.links[link];
+        stopped.told.push_back(signal);
+        let sent = self.network.send_frame(port, self.now, PAUSE_FRAME);
         self.events.push(Event {
-            time: sent + links[back as usize].propagation,
-            key: Key::new(Class::Frame, back),
+            time: sent + propagation,
+            key: Key::new(Occasion::Frame(back)),
             packet: 0,
-            port: ARRIVED | link,
+            hop: Hop::arrived(stopped.port),
         });
     }
 }

@@ -5,8 +5,10 @@ use std::iter;
 use shallows_core::units::Time;
 
 use super::Shard;
-use crate::engine::{Class, Key};
+use crate::engine::{Key, Occasion};
+use crate::ids::PortId;
 use crate::layers::{Crossing, HostEvent, Layers};
+use crate::paths::Hop;
 use crate::ticket::Ticket;
 
 impl Shard {
@@ -84,7 +86,7 @@ impl Shard {
         for crossing in &crossings {
             let number = crossing.ticket.packet();
             self.packets.get_mut(number).ticket = crossing.ticket;
-            self.post(number, crossing.part, (crossing.link, crossing.time));
+            self.post(number, crossing.shard, (crossing.link, crossing.time));
         }
         if let Some(layers) = &mut self.layers {
             layers.keep_room(crossings);
@@ -102,7 +104,7 @@ impl Shard {
             count += 1;
             match event {
                 HostEvent::Arrival(ticket) => self.take_packet(ticket),
-                HostEvent::Timer(key) => self.handle_rare(key, 0, 0),
+                HostEvent::Timer(key) => self.handle_rare(key, 0, Hop::NOWHERE),
             }
         }
         if let Some(layers) = &mut self.layers {
@@ -122,7 +124,7 @@ impl Shard {
 
     /// Hands a packet to a NIC.
     #[inline]
-    pub(super) fn enter_line(&mut self, nic: u32, ticket: Ticket) {
+    pub(super) fn enter_line(&mut self, nic: PortId, ticket: Ticket) {
         let Some(layers) = &mut self.layers else {
             return;
         };
@@ -143,18 +145,19 @@ impl Shard {
 
     /// The host that an event happens at, by its number in this part.
     pub(super) fn host_of(&self, key: Key) -> u32 {
-        let identity = key.identity();
-        match key.class() {
-            // The first ports are those of hosts, two each.
-            Class::HostTimer | Class::PortReady | Class::Arrival | Class::Frame => identity / 2,
-            Class::SenderTimer | Class::Start | Class::Stop => {
-                let src = self.world.workload.flows[identity as usize].src;
-                self.world.places[src as usize].port / 2
+        let ends = |connection: u32| self.world.workload.flows[connection as usize];
+        let nic = |host: u32| self.world.places[host as usize].port;
+        let port = match key.occasion() {
+            Occasion::HostTimer(nic) => nic,
+            Occasion::SenderTimer(of) | Occasion::Start(of) | Occasion::Stop(of) => {
+                nic(ends(of).src)
             }
-            Class::ReceiverTimer => {
-                let dst = self.world.workload.flows[identity as usize].dst;
-                self.world.places[dst as usize].port / 2
+            Occasion::ReceiverTimer(connection) => nic(ends(connection).dst),
+            Occasion::PortReady(_) | Occasion::Arrival(_) | Occasion::Frame(_) => {
+                unreachable!("windows have no events of ports and links")
             }
-        }
+        };
+        // The first ports are those of hosts, two each.
+        port.0 / 2
     }
 }

@@ -2,13 +2,14 @@
 
 use shallows_core::port::PortConfig;
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 
 use crate::world::{World, endless};
 
 /// Eleven 10 Gbps hosts around a switch, 20 us away: a round trip of about 82 us, 69 packets.
 const STAR: &str = r#"star = { hosts = 11, rate = "10Gbps", delay = "20us" }"#;
 /// The port from the switch to the receiver, host 10.
-const BOTTLENECK: u32 = 21;
+const BOTTLENECK: LinkId = LinkId(21);
 
 /// FIFO with marks above a threshold.
 pub(crate) fn marked(threshold: &str) -> PortConfig {
@@ -85,7 +86,7 @@ fn equal_long_flows_share_equally() {
         let mut sent_until = |end: Time| -> Vec<f64> {
             run.until(end);
             (0..10)
-                .map(|host| run.port(2 * host).queued(0).bytes as f64)
+                .map(|host| run.port(run.fabric.uplink(host)).queued(0).bytes as f64)
                 .collect()
         };
         let before = sent_until(Time::from_ms(50));

@@ -4,6 +4,7 @@ use shallows_core::port::DropReason;
 use shallows_core::tally::Tally;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{IdVec, LinkId};
 
 use crate::world::Run;
 
@@ -25,8 +26,8 @@ pub(crate) fn check(run: &Run) {
             assert!(balanced, "segments of flow {number}: {outcome:?}");
         }
     }
-    let links = 0..run.fabric.links().len() as u32;
-    let accounts: Vec<_> = links.map(|link| account(run, link)).collect();
+    let links = run.fabric.links().ids();
+    let accounts: IdVec<LinkId, _> = links.map(|link| account(run, link)).collect();
     let hops: u64 = accounts.iter().map(|account| account.sent.packets).sum();
     assert_eq!(hops, run.progress().packet_hops, "packets on links");
     let arrived: u64 = run
@@ -55,9 +56,9 @@ pub(crate) fn check(run: &Run) {
 }
 
 /// A port sends what it accepts, unless it gives it up for something more urgent.
-fn account(run: &Run, link: u32) -> Account {
+fn account(run: &Run, link: LinkId) -> Account {
     let port = run.port(link);
-    assert_eq!((port.packets(), port.bytes().get()), (0, 0), "link {link}");
+    assert_eq!((port.packets(), port.bytes().get()), (0, 0), "{link:?}");
     let queues = 0..port.queue_count();
     let queued: Tally = queues.clone().map(|queue| port.queued(queue)).sum();
     let lost: Tally = queues
@@ -75,7 +76,9 @@ fn account(run: &Run, link: u32) -> Account {
 
 /// Packets that all ports marked.
 fn marks(run: &Run) -> u64 {
-    (0..run.fabric.links().len() as u32)
+    run.fabric
+        .links()
+        .ids()
         .map(|link| {
             let port = run.port(link);
             let queues = 0..port.queue_count();
@@ -86,7 +89,9 @@ fn marks(run: &Run) -> u64 {
 
 /// Packets that all ports dropped for a reason, ACKs too.
 fn drops(run: &Run, reason: DropReason) -> u64 {
-    (0..run.fabric.links().len() as u32)
+    run.fabric
+        .links()
+        .ids()
         .map(|link| {
             let port = run.port(link);
             let queues = 0..port.queue_count();
@@ -98,7 +103,7 @@ fn drops(run: &Run, reason: DropReason) -> u64 {
 }
 
 /// What comes into a switch is handed to one of its ports.
-fn check_switch(run: &Run, accounts: &[Account], switch: u32) {
+fn check_switch(run: &Run, accounts: &IdVec<LinkId, Account>, switch: u32) {
     let (mut arrived, mut offered) = (Tally::default(), Tally::default());
     for (link, account) in run.fabric.links().iter().zip(accounts) {
         if link.to == Node::Switch(switch) {
@@ -113,12 +118,12 @@ fn check_switch(run: &Run, accounts: &[Account], switch: u32) {
 
 /// A host sends each byte of its flows once and as often again as segments were retransmitted;
 /// it receives each byte of the flows to it at least once, and no more than was sent.
-fn check_host(run: &Run, accounts: &[Account], host: u32) {
+fn check_host(run: &Run, accounts: &IdVec<LinkId, Account>, host: u32) {
     let header = u64::from(run.transport.header);
     let segment = u64::from(run.transport.segment);
     let payload = |tally: Tally| tally.bytes - header * tally.packets;
-    let sent = payload(accounts[run.fabric.uplink(host) as usize].offered);
-    let received = payload(accounts[run.fabric.downlink(host) as usize].sent);
+    let sent = payload(accounts[run.fabric.uplink(host)].offered);
+    let received = payload(accounts[run.fabric.downlink(host)].sent);
     let (mut once, mut again, mut due, mut most) = (0, 0, 0, 0);
     for (flow, outcome) in run.flows() {
         if flow.bytes == FlowSpec::ENDLESS {

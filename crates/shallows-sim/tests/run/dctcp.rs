@@ -1,6 +1,7 @@
 //! DCTCP's queue on one bottleneck against the analysis of Alizadeh et al., SIGCOMM 2010, §3.3.
 
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 
 use crate::bottleneck::marked;
 use crate::world::{World, endless};
@@ -76,7 +77,7 @@ impl Bottleneck {
         let end = settling + time;
         let mut run = world.stopping(end).start();
         // The uplink comes after two directions for each of 2n hosts.
-        let link = 4 * n;
+        let link = LinkId(4 * n);
         assert_eq!(run.fabric.link(link).rate.bps(), self.gbps * 1_000_000_000);
         run.until(settling);
         let mut lengths = Vec::new();

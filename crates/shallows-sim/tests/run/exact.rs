@@ -3,6 +3,7 @@
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
 use shallows_model::Completion;
+use shallows_model::LinkId;
 use shallows_model::workload::{Barrier, FlowSpec};
 
 use crate::world::{LEAF_SPINE, Run, World, endless, flow};
@@ -211,7 +212,7 @@ fn a_known_drop_is_repaired_on_the_third_duplicate() {
         // With selective ACKs the last packet goes out once more, as a rescue (RFC 6675 §4).
         assert_eq!(outcome.retransmits, 1 + u32::from(recovery == "sack"));
         // The uplink's port is the first after the two hosts' cables.
-        assert_eq!(run.port(4).counters(0).all_drops().packets, 1);
+        assert_eq!(run.port(LinkId(4)).counters(0).all_drops().packets, 1);
     }
 }
 
@@ -235,7 +236,7 @@ fn timeouts_double_up_to_the_maximum() {
     let mut run = world.stopping(Time::from_ms(250)).start();
     let arrival = DATA + Time::from_ns(20_200);
     // Host 11 receives from link 23.
-    let lost = |run: &Run| run.port(23).counters(0).all_drops().packets;
+    let lost = |run: &Run| run.port(LinkId(23)).counters(0).all_drops().packets;
     for (count, sent) in (0..).zip([0, 5, 15, 35, 75, 135, 195]) {
         let at = Time::from_ms(sent) + arrival;
         run.until(at);

@@ -4,6 +4,7 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Level, Network, Phase};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_model::topology::TopologyConfig;
 use shallows_model::workload::{FlowSpec, WorkloadConfig};
 use shallows_model::{Connections, HostSetup};
@@ -15,7 +16,7 @@ use crate::world::{Run, World, flow};
 const PAIR: &str = r#"star = { hosts = 2, rate = "1Gbps", delay = "5us" }"#;
 
 /// The packets on a link in a run to the end.
-fn packets(mut world: World, link: u32) -> (Run, Vec<CapturedPacket>) {
+fn packets(mut world: World, link: LinkId) -> (Run, Vec<CapturedPacket>) {
     world.watch.captured.insert(link);
     let mut run = world.run();
     let seen = run.take_observations();
@@ -62,7 +63,7 @@ fn stages_follow_the_bytes_sent() {
         world
     };
     let stages = |link| -> Vec<u8> {
-        let (_, packets) = packets(world(), link);
+        let (_, packets) = packets(world(), LinkId(link));
         packets.iter().map(|packet| packet.dscp).collect()
     };
     assert_eq!(stages(0), [1, 1, 2, 2, 2, 3, 3, 3]);
@@ -85,7 +86,7 @@ fn stages_of_connections_go_on_from_flow_to_flow() {
         world
     };
     let tags = |connections, link| -> Vec<u8> {
-        let (_, packets) = packets(world(connections), link);
+        let (_, packets) = packets(world(connections), LinkId(link));
         packets.iter().map(|packet| packet.dscp).collect()
     };
     // Five of seven segments begin within 7300 B. The ACK of the fifth is of all 7300 B.
@@ -113,7 +114,7 @@ fn retransmissions_do_not_take_a_flow_back() {
     world.hosts = PortConfig::fifo(BufferConfig::Shared {
         size: "15KB".parse().unwrap(),
     });
-    let (run, packets) = packets(world, 0);
+    let (run, packets) = packets(world, LinkId(0));
     let (_, outcome) = run.flows().next().unwrap();
     assert!(outcome.retransmits > 0);
     assert!(packets.is_sorted_by_key(|packet| packet.dscp));
@@ -128,7 +129,7 @@ fn each_level_has_its_bytes_in_each_epoch() {
         "src = 0\ndst = 1\nservice = 0\nstop = '2ms'\nstream.send = { saturating = { size = '228B' } }",
         "src = 0\ndst = 1\nservice = 1\nstop = '2ms'\nstream.send = { saturating = {} }",
     ];
-    let (run, packets) = packets(udp(PAIR, limits, &flows), 0);
+    let (run, packets) = packets(udp(PAIR, limits, &flows), LinkId(0));
     for epoch in 0..40 {
         let begin = Time::from_us(50) * epoch;
         let bytes = |level| -> u32 {
@@ -151,7 +152,7 @@ fn automatic_levels_follow_what_applications_send() {
         "src = 0\ndst = 1\nservice = 5\nstop = '5ms'\nstream.send = { message = { size = '228B', interval = '50us' } }",
         "src = 0\ndst = 1\nservice = 6\nstop = '5ms'\nstream.send = { saturating = {} }",
     ];
-    let (run, packets) = packets(udp(PAIR, limits, &flows), 0);
+    let (run, packets) = packets(udp(PAIR, limits, &flows), LinkId(0));
     let small = |level| {
         let own = packets.iter().filter(|packet| packet.size == 256);
         own.filter(|packet| packet.dscp == level).count()
@@ -320,7 +321,7 @@ fn flows_have_the_level_of_their_size() {
         ));
         world
     };
-    let (_, packets) = packets(world("['8760B', '18980B']"), 0);
+    let (_, packets) = packets(world("['8760B', '18980B']"), LinkId(0));
     let sent = |level| packets.iter().filter(|p| p.dscp == level).count();
     assert_eq!([sent(0), sent(1), sent(2)], [6, 7, 30]);
     assert_eq!(
@@ -372,7 +373,7 @@ fn the_guaranteed_latency_holds_under_load() {
     let slowest = |ports: PortConfig, nics: PortConfig| {
         let mut world = udp(star, &limits, &flows);
         (world.switches, world.hosts) = (ports, nics);
-        let (_, packets) = packets(world, 9);
+        let (_, packets) = packets(world, LinkId(9));
         let busy = packets
             .iter()
             .map(|packet| u64::from(packet.size))

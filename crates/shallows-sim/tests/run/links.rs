@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shallows_core::units::Time;
 use shallows_model::routing::{LinkState, RoutingConfig};
 use shallows_model::topology::Node;
-use shallows_model::{Fault, LinkChange};
+use shallows_model::{Fault, LinkChange, LinkId};
 use shallows_sim::{Content, Observation, Watch};
 
 use crate::world::{LEAF_SPINE, World, flow};
@@ -27,7 +27,7 @@ fn world(packets: u64) -> World {
 fn faulty(loss: f64, corruption: f64, threads: u32) -> World {
     let fault = Fault { loss, corruption };
     World {
-        faults: BTreeMap::from([(0, fault), (1, fault)]),
+        faults: BTreeMap::from([(LinkId(0), fault), (LinkId(1), fault)]),
         threads,
         ..world(2_000)
     }
@@ -38,12 +38,12 @@ fn a_lossy_link_loses_its_share_and_tcp_repairs_it() {
     let mut run = faulty(0.01, 0.01, 1).start();
     run.finish_lossy();
     // 2,000 segments and some again on one link, their ACKs on the other.
-    let lost = run.lost_on(0) + run.lost_on(1);
+    let lost = run.lost_on(LinkId(0)) + run.lost_on(LinkId(1));
     assert!(
         (40..160).contains(&lost),
         "{lost} packets lost of about 4,000"
     );
-    assert_eq!(run.lost_on(2), 0);
+    assert_eq!(run.lost_on(LinkId(2)), 0);
     assert!(run.flows().all(|(_, outcome)| outcome.fct.is_some()));
     let outcome = run.flows().next().unwrap().1;
     assert!(outcome.retransmits > 0);
@@ -51,7 +51,7 @@ fn a_lossy_link_loses_its_share_and_tcp_repairs_it() {
     let mut parallel = faulty(0.01, 0.01, 3).start();
     parallel.finish_lossy();
     assert_eq!(parallel.flows().next().unwrap().1, outcome);
-    assert_eq!(parallel.lost_on(0), run.lost_on(0));
+    assert_eq!(parallel.lost_on(LinkId(0)), run.lost_on(LinkId(0)));
 }
 
 /// All links but one from the first leaf up to the spines go down at 5 ms.
@@ -59,12 +59,13 @@ fn leave_one_way(routing: RoutingConfig) {
     let mut world = world(20_000);
     world.routing = routing;
     let fabric = world.topology.build().unwrap();
-    let ups: Vec<u32> = (0..)
-        .zip(fabric.links())
+    let ups: Vec<LinkId> = fabric
+        .links()
+        .numbered()
         .filter(|(_, link)| link.from == Node::Switch(0) && matches!(link.to, Node::Switch(_)))
         .map(|(number, _)| number)
         .collect();
-    let down = |&link: &u32| LinkChange {
+    let down = |&link: &LinkId| LinkChange {
         at: Time::from_ms(5),
         link,
         state: LinkState::Down,
@@ -97,7 +98,7 @@ fn a_host_that_is_cut_off_waits_for_its_link() {
     let mut world = world(1_000);
     let change = |ms, state| LinkChange {
         at: Time::from_ms(ms),
-        link: 0,
+        link: LinkId(0),
         state,
     };
     world.changes = vec![change(1, LinkState::Down), change(40, LinkState::Up)];
@@ -113,8 +114,8 @@ fn what_is_watched_is_what_happens() {
     let mut world = world(3);
     world.watch = Watch {
         rtt: true,
-        sojourn: BTreeSet::from([0]),
-        captured: BTreeSet::from([0, 1]),
+        sojourn: BTreeSet::from([LinkId(0)]),
+        captured: BTreeSet::from([LinkId(0), LinkId(1)]),
         drops: false,
     };
     let mut run = world.run();

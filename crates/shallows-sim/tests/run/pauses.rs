@@ -3,6 +3,7 @@
 use shallows_core::port::pause::{PauseConfig, PauseScope};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::{Bytes, Length, Time};
+use shallows_model::LinkId;
 use shallows_model::workload::FlowSpec;
 use shallows_sim::PauseStats;
 
@@ -40,22 +41,22 @@ fn a_pause_takes_its_time_and_lasts_until_the_low_mark() {
     // 4500 B, and packet 4 at 7 us is above the mark. The frame of 46 B takes 36.8 ns and 1 us, and
     // stops the host at 8.0368 us, while it sends packet 6.
     run.until(Time::from_ns(8037));
-    assert_eq!(run.pauses(0).pauses, 1);
+    assert_eq!(run.pauses(LinkId(0)).pauses, 1);
     assert_eq!(
-        run.port(0).queued(0).packets,
+        run.port(LinkId(0)).queued(0).packets,
         40,
         "the rest waits in the NIC"
     );
     run.until(Time::from_us(60));
-    assert_eq!(run.port(0).packets(), 33);
+    assert_eq!(run.port(LinkId(0)).packets(), 33);
     // The packets leave the switch from 2.2 us on, one in 12 us. When packet 5 does, at 62.2 us,
     // only packet 6 is left, and the host goes on at 63.2368 us.
     run.until(Time::from_us(68));
     let paused = Time::from_ns(63_237 - 8_037);
-    assert_eq!(run.pauses(0), PauseStats { pauses: 1, paused });
+    assert_eq!(run.pauses(LinkId(0)), PauseStats { pauses: 1, paused });
     run.finish();
     assert_eq!(
-        run.pauses(1),
+        run.pauses(LinkId(1)),
         PauseStats::default(),
         "the other way is free"
     );

@@ -4,6 +4,7 @@
 use shallows_core::port::pause::{PauseConfig, PauseScope};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::{Bytes, Time};
+use shallows_model::LinkId;
 use shallows_model::TransportOverride;
 use shallows_sim::FlowOutcome;
 
@@ -81,8 +82,12 @@ fn a_paused_nic_holds_one_packet_of_a_connection() {
     let mut run = world.start();
     // The pause of `pauses.rs`: it stops the host at 8.0368 us, while it sends packet 6.
     run.until(Time::from_us(60));
-    assert_eq!(run.pauses(0).pauses, 1);
-    assert_eq!(run.port(0).packets(), 1, "the connection waits for the NIC");
+    assert_eq!(run.pauses(LinkId(0)).pauses, 1);
+    assert_eq!(
+        run.port(LinkId(0)).packets(),
+        1,
+        "the connection waits for the NIC"
+    );
     run.finish();
     let (_, outcome) = run.flow(0);
     assert_eq!((outcome.sent, outcome.retransmits), (40, 0));

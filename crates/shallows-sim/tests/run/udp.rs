@@ -3,6 +3,7 @@
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tally::Tally;
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_model::topology::TopologyConfig;
 use shallows_model::workload::{Workload, WorkloadConfig};
 use shallows_sim::{DatagramStats, Observation};
@@ -41,7 +42,7 @@ fn run(world: World) -> (Run, Vec<DatagramStats>) {
     let sent: Tally = stats.iter().map(|stats| stats.sent.datagrams).sum();
     let received: Tally = stats.iter().map(|stats| stats.received.datagrams).sum();
     if stats.len() == run.flows().count() {
-        let links = 0..run.fabric.links().len() as u32;
+        let links = run.fabric.links().ids();
         let dropped: Tally = links.map(|link| drops(&run, link)).sum();
         assert_eq!(sent, [received, dropped].into_iter().sum());
     }
@@ -52,14 +53,14 @@ fn run(world: World) -> (Run, Vec<DatagramStats>) {
     (run, stats)
 }
 
-pub(crate) fn drops(run: &Run, link: u32) -> Tally {
+pub(crate) fn drops(run: &Run, link: LinkId) -> Tally {
     let port = run.port(link);
     let queues = 0..port.queue_count();
     queues.map(|queue| port.counters(queue).all_drops()).sum()
 }
 
 /// When the last bit of each packet was on a link.
-fn times(mut world: World, link: u32) -> Vec<Time> {
+fn times(mut world: World, link: LinkId) -> Vec<Time> {
     world.watch.captured.insert(link);
     let (mut run, _) = run(world);
     let seen = run.take_observations();
@@ -78,10 +79,10 @@ fn a_constant_rate_is_exact() {
     let first = Time::from_us(7) + PACKET;
     let expected =
         |first: Time| -> Vec<Time> { (0..5).map(|n| first + Time::from_us(50) * n).collect() };
-    assert_eq!(times(world(PAIR, text), 0), expected(first));
+    assert_eq!(times(world(PAIR, text), LinkId(0)), expected(first));
     // One link and one packet time later on the way to the receiver.
     let second = first + Time::from_us(5) + PACKET;
-    assert_eq!(times(world(PAIR, text), 3), expected(second));
+    assert_eq!(times(world(PAIR, text), LinkId(3)), expected(second));
     let (run, stats) = run(world(PAIR, text));
     assert_eq!(
         stats[0].received.delivered,
@@ -115,7 +116,7 @@ fn a_saturating_sender_fills_its_link_exactly() {
         for (size, packets) in [("1B", 100), ("208KiB", 270)] {
             let mut world = world(PAIR, &text(size));
             world.hosts = nic.clone();
-            let times = times(world, 0);
+            let times = times(world, LinkId(0));
             let back_to_back = (1..=times.len() as u64).map(|n| PACKET * n);
             assert!(times.iter().copied().eq(back_to_back), "{nic:?} {size}");
             if nic.buffer == BufferConfig::Unlimited {

@@ -12,8 +12,8 @@ use shallows_model::routing::{Router, RoutingConfig};
 use shallows_model::topology::{Fabric, TopologyConfig};
 use shallows_model::workload::{FlowSpec, Stop, Workload};
 use shallows_model::{
-    ApplicationEntry, Completion, Connections, Fault, HostSetup, LinkChange, Model, PortSetup,
-    TransportOverride,
+    ApplicationEntry, Completion, Connections, Fault, HostSetup, LinkChange, LinkId, Model,
+    PortSetup, TransportOverride,
 };
 use shallows_sim::{Control, EngineChoice, Settings, SetupError, Simulation, Status, Watch};
 
@@ -36,7 +36,7 @@ pub(crate) struct World {
     pub(crate) workload: Workload,
     pub(crate) completion: Completion,
     pub(crate) connections: Connections,
-    pub(crate) faults: BTreeMap<u32, Fault>,
+    pub(crate) faults: BTreeMap<LinkId, Fault>,
     pub(crate) changes: Vec<LinkChange>,
     pub(crate) watch: Watch,
     /// More than one demand the event queue, unless the engine is given.

@@ -50,7 +50,7 @@ fn incast_on(
         outcomes.iter().all(|outcome| outcome.fct.is_some()),
         "{outcomes:?}"
     );
-    let links = 0..run.fabric.links().len() as u32;
+    let links = run.fabric.links().ids();
     let dropped = links.map(|link| drops(&run, link)).sum();
     (outcomes, dropped)
 }
@@ -111,7 +111,7 @@ fn small_messages_have_a_budget() {
         world.setup.xco = xco;
         let mut run = world.start();
         run.until(Time::from_ms(50));
-        let links = 0..run.fabric.links().len() as u32;
+        let links = run.fabric.links().ids();
         let sent: u64 = (0..5)
             .filter_map(|flow| run.datagrams(flow))
             .map(|of| of.received.datagrams.packets)
@@ -141,7 +141,7 @@ fn the_controller_follows_links_that_fail() {
     let mut path = Vec::new();
     router.path(0, 4, 0, &mut path).unwrap();
     // Both directions of the cable.
-    let cable = [path[1], path[1] ^ 1];
+    let cable = [path[1], path[1].reverse()];
     world.changes = cable
         .map(|link| LinkChange {
             at: Time::from_ms(10),
@@ -151,7 +151,7 @@ fn the_controller_follows_links_that_fail() {
         .into();
     let mut run = world.start();
     let dropped = |run: &Run| {
-        let links = 0..run.fabric.links().len() as u32;
+        let links = run.fabric.links().ids();
         links.map(|link| drops(run, link).packets).sum::<u64>()
     };
     let received = |run: &Run, flow| run.datagrams(flow).unwrap().received.delivered.bytes;
@@ -198,7 +198,7 @@ fn qjumps_top_level_passes_the_gates() {
         });
         let mut run = world.start();
         run.until(Time::from_ms(70));
-        let links = 0..run.fabric.links().len() as u32;
+        let links = run.fabric.links().ids();
         assert_eq!(links.map(|link| drops(&run, link).packets).sum::<u64>(), 0);
         run.flows()
             .skip(4)

@@ -3,6 +3,7 @@
 use shallows_core::units::Time;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::{Goodput, Ping};
+use shallows_model::LinkId;
 use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
 use shallows_model::{Completion, Connections};
@@ -159,7 +160,7 @@ fn merged(workload: &Workload, pings: &[(FlowSpec, usize)]) -> (Workload, Vec<Or
 struct Watcher<'a> {
     origins: &'a [Origin],
     /// The sampled links.
-    links: Vec<u32>,
+    links: Vec<LinkId>,
     samples: Samples,
     goodput: Goodput,
     looks: u64,
@@ -170,9 +171,9 @@ struct Watcher<'a> {
 
 impl<'a> Watcher<'a> {
     fn new(fabric: &Fabric, simulation: &Simulation, origins: &'a [Origin]) -> Self {
-        let numbered = || (0..).zip(fabric.links());
-        let from_switches = numbered().filter(|(_, link)| matches!(link.from, Node::Switch(_)));
-        let links: Vec<u32> = from_switches.map(|(number, _)| number).collect();
+        let links = fabric.links().numbered();
+        let from_switches = links.filter(|(_, link)| matches!(link.from, Node::Switch(_)));
+        let links: Vec<LinkId> = from_switches.map(|(number, _)| number).collect();
         let columns = links.iter().flat_map(|&link| {
             let queues = 0..simulation.port(link).queue_count();
             queues.map(move |queue| (link_name(fabric, link), queue))

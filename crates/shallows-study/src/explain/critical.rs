@@ -11,6 +11,7 @@ use shallows_core::units::{Bytes, Time};
 use shallows_model::Completion;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{IdVec, LinkId};
 use shallows_run::{RunPlan, report};
 use shallows_sim::{CapturedPacket, Content};
 
@@ -41,9 +42,9 @@ pub(super) type Spent = [u64; PARTS];
 pub(super) struct CriticalPaths {
     parts: Vec<String>,
     /// Part of the time that packets wait before each link.
-    part_of_link: Vec<usize>,
-    ends_at_host: Vec<bool>,
-    begins_at_host: Vec<bool>,
+    part_of_link: IdVec<LinkId, usize>,
+    ends_at_host: IdVec<LinkId, bool>,
+    begins_at_host: IdVec<LinkId, bool>,
     has_gates: bool,
     completion: Completion,
     connections: HashMap<u32, Connection>,
@@ -79,10 +80,10 @@ impl CriticalPaths {
             "idle".to_owned(),
         ];
         let links = plan.fabric.links();
-        let mut part_of_link = vec![0; links.len()];
+        let mut part_of_link = IdVec::from(vec![0; links.len()]);
         for (name, numbers) in report::tiers(&plan.fabric) {
             for link in numbers {
-                part_of_link[link as usize] = parts.len();
+                part_of_link[link] = parts.len();
             }
             parts.push(name);
         }
@@ -102,8 +103,7 @@ impl CriticalPaths {
     }
 
     /// Returns whether a link begins and ends at a host.
-    pub(super) fn is_host_link(&self, link: u32) -> (bool, bool) {
-        let link = link as usize;
+    pub(super) fn is_host_link(&self, link: LinkId) -> (bool, bool) {
         (self.begins_at_host[link], self.ends_at_host[link])
     }
 
@@ -122,7 +122,7 @@ impl CriticalPaths {
         if matches!(packet.content, Content::Datagram(_)) {
             return None;
         }
-        let link = packet.link as usize;
+        let link = packet.link;
         let mut timeout = None;
         if self.begins_at_host[link] {
             let (at, spent, waited) = self.launch(plan, packet);

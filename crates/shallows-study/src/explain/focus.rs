@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use shallows_core::packet::Ecn;
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_run::{Observer, Ticks};
 use shallows_sim::{CapturedPacket, Content, Simulation};
 
@@ -170,7 +171,7 @@ impl Observer for FlowFollower {
 /// Counts the traffic of one port.
 #[derive(Debug)]
 pub(super) struct PortMeter {
-    pub(super) link: u32,
+    pub(super) link: LinkId,
     name: String,
     packets: u64,
     longest: Time,
@@ -180,7 +181,7 @@ pub(super) struct PortMeter {
 }
 
 impl PortMeter {
-    pub(super) fn new(link: u32, name: &str) -> Self {
+    pub(super) fn new(link: LinkId, name: &str) -> Self {
         Self {
             link,
             name: name.to_owned(),

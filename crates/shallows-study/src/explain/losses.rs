@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use shallows_core::units::Time;
+use shallows_model::LinkId;
 use shallows_results::reason::drop_name;
 use shallows_sim::{CapturedPacket, DroppedPacket};
 
@@ -35,7 +36,7 @@ pub(super) struct Losses {
     drops: Vec<Drop>,
     left_out: u64,
     /// Drops of each link for which not all packets queued then have left.
-    open: HashMap<u32, Vec<usize>>,
+    open: HashMap<LinkId, Vec<usize>>,
 }
 
 impl Losses {

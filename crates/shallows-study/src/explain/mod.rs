@@ -16,6 +16,7 @@ use anyhow::{Context as _, anyhow};
 use serde::Serialize;
 use shallows_core::registry::Registry;
 use shallows_core::units::Time;
+use shallows_model::{IdVec, LinkId};
 use shallows_results::RunRecord;
 use shallows_results::record::FlowRecord;
 use shallows_results::summary::World;
@@ -226,9 +227,9 @@ fn observe(
     (interrupted, progress): (Interrupt<'_>, &mut dyn Observer),
 ) -> Result<Observed, Failure> {
     let mut plan = scenario.build_unless(interrupted)?;
-    let links = plan.fabric.links().len() as u32;
+    let links = plan.fabric.links().ids();
     plan.probes = shallows_run::scenario::Probes::default();
-    plan.probes.watch.captured = (0..links).collect();
+    plan.probes.watch.captured = links.collect();
     plan.probes.watch.drops = true;
     let plan = Simulated.admit(plan)?;
     let mut witness = Witness::new(&plan, recorded, question)?;
@@ -247,7 +248,7 @@ fn observe(
 /// Sees every packet of a run.
 struct Witness<'a> {
     plan: &'a RunPlan,
-    names: Vec<String>,
+    names: IdVec<LinkId, String>,
     paths: CriticalPaths,
     losses: Losses,
     flow: Option<FlowFollower>,
@@ -257,7 +258,7 @@ struct Witness<'a> {
 impl<'a> Witness<'a> {
     fn new(plan: &'a RunPlan, recorded: &RunRecord, question: &Question) -> Result<Self, Failure> {
         let links = plan.fabric.links().iter();
-        let names: Vec<String> = links
+        let names: IdVec<LinkId, String> = links
             .map(|link| shallows_run::scenario::link_name(&plan.fabric, link))
             .collect();
         let port = question.port.as_ref().map(|port| {
@@ -265,10 +266,10 @@ impl<'a> Witness<'a> {
             let link = link.with_context(|| {
                 format!(
                     "no port {port}; ports.csv of the run lists them, such as {}",
-                    names[0]
+                    names[LinkId(0)]
                 )
             })?;
-            anyhow::Ok(PortMeter::new(link as u32, port))
+            anyhow::Ok(PortMeter::new(LinkId(link as u32), port))
         });
         let flow = question.flow.map(|flow| {
             let of = recorded.flows.iter().find(|of| of.id == u64::from(flow));
@@ -342,7 +343,7 @@ impl Observer for Witness<'_> {
                     let start = packet.time.saturating_sub(rate.transmission_time(size));
                     self.losses.depart(packet, start);
                     let timeout = self.paths.follow(self.plan, packet);
-                    let name = &self.names[packet.link as usize];
+                    let name = &self.names[packet.link];
                     if let Some(flow) = &mut self.flow {
                         let ends = self.paths.is_host_link(packet.link);
                         flow.follow(packet, timeout, (name, ends.0, ends.1));
@@ -355,7 +356,7 @@ impl Observer for Witness<'_> {
                     }
                 }
                 Observation::Drop(dropped) => {
-                    let name = &self.names[dropped.link as usize];
+                    let name = &self.names[dropped.link];
                     self.losses.drop(dropped, || name.clone());
                     if let Some(flow) = &mut self.flow
                         && dropped.flow == Some(flow.life.flow)

@@ -6,16 +6,17 @@ use shallows_core::units::Time;
 
 use super::SLOT_BITS;
 use crate::engine::Key;
-use crate::paths::ARRIVED;
+use crate::ids::PortId;
+use crate::paths::Hop;
 
 /// Something that will happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) time: Time,
     pub(crate) key: Key,
-    /// The packet that it is about, and the port that it concerns next, if any.
+    /// The packet that it is about, and where that goes next, if anywhere.
     pub(crate) packet: u32,
-    pub(crate) port: u32,
+    pub(crate) hop: Hop<PortId>,
 }
 
 impl Ord for Event {
@@ -39,7 +40,7 @@ impl Entry {
     #[inline]
     pub(super) fn new(event: Event) -> Self {
         let rank = (event.time.ps() % (1 << SLOT_BITS)) << 32 | u64::from(event.key.bits());
-        let about = u64::from(event.packet) << 32 | u64::from(event.port);
+        let about = u64::from(event.packet) << 32 | u64::from(event.hop.bits());
         Self(u128::from(rank) << 64 | u128::from(about))
     }
 
@@ -50,8 +51,8 @@ impl Entry {
     }
 
     /// The port, whether the packet goes on there or has arrived.
-    pub(super) fn port(self) -> u32 {
-        self.0 as u32 & !ARRIVED
+    pub(super) fn port(self) -> PortId {
+        Hop::from_bits(self.0 as u32).id()
     }
 
     /// The event, in a slot that begins at `start`.
@@ -61,7 +62,7 @@ impl Entry {
             time: start + Time::from_ps(self.rank() >> 32),
             key: Key::from_bits(self.rank() as u32),
             packet: (self.0 >> 32) as u32,
-            port: self.0 as u32,
+            hop: Hop::from_bits(self.0 as u32),
         }
     }
 }

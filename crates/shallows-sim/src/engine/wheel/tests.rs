@@ -1,6 +1,9 @@
 use super::*;
-use crate::engine::{Class, Key};
+use crate::engine::{Key, Occasion};
+use crate::ids::PortId;
+use crate::paths::Hop;
 use proptest::prelude::*;
+use shallows_model::{Id as _, LinkId};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -28,7 +31,7 @@ fn event(time: Time, key: Key, packet: u32) -> Event {
         time,
         key,
         packet,
-        port: 0,
+        hop: Hop::to(PortId(0)),
     }
 }
 
@@ -65,7 +68,7 @@ proptest! {
                 Step::Push { after, link } => {
                     let time = now + Time::from_ps(after);
                     // Identities are unique at an instant, as the order demands.
-                    let key = Key::new(Class::Arrival, link * 1000 + number as u32);
+                    let key = Key::new(Occasion::Arrival(LinkId(link * 1000 + number as u32)));
                     let event = event(time, key, number as u32);
                     wheel.push(event);
                     heap.push(Reverse(event));
@@ -80,7 +83,15 @@ proptest! {
 }
 
 fn start(flow: u32) -> Key {
-    Key::new(Class::Start, flow)
+    Key::new(Occasion::Start(flow))
+}
+
+/// The flow that a key starts.
+fn flow(key: Key) -> u32 {
+    match key.occasion() {
+        Occasion::Start(flow) => flow,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -100,7 +111,7 @@ fn an_event_may_be_added_before_the_next_one_seen() {
     assert_eq!(pop(&mut wheel, Time::from_us(1)), None);
     wheel.push(event(Time::from_us(3), start(2), 0));
     let order: Vec<_> = iter::from_fn(|| pop(&mut wheel, Time::MAX))
-        .map(|event| event.key.identity())
+        .map(|event| flow(event.key))
         .collect();
     assert_eq!(order, [2, 1]);
 }
@@ -112,18 +123,18 @@ proptest! {
         let mut wheel = Wheel::new();
         for (number, &(ps, port)) in (0..).zip(&events) {
             let time = Time::from_us(1) + Time::from_ps(ps);
-            wheel.push(Event { port, ..event(time, start(number), 0) });
+            wheel.push(Event { hop: Hop::to(PortId(port)), ..event(time, start(number), 0) });
         }
         let (mut met, mut shown) = ([(u64::MAX, 0); 6], 0);
         let mut last = [None; 6];
         loop {
             while let Some(event) = wheel.pop_before(Time::MAX) {
-                prop_assert!(last[event.port as usize].replace(event) < Some(event));
+                prop_assert!(last[event.hop.id().index()].replace(event) < Some(event));
                 shown -= 1;
             }
             let more = wheel.next_slot(Time::MAX, |event, (slot, at)| {
                 shown += 1;
-                match mem::replace(&mut met[event.port as usize], (slot, at)) {
+                match mem::replace(&mut met[event.hop.id().index()], (slot, at)) {
                     (last, before) if last == slot => Collision::Again(before),
                     _ => Collision::First,
                 }
@@ -164,7 +175,7 @@ fn a_number_of_another_slot_does_no_harm() {
         wheel.push(event(Time::from_us(1), start(number), 0));
     }
     wheel.next_slot(Time::MAX, |_, _| Collision::Again(1_000));
-    let order: Vec<_> = wheel.coming().map(|event| event.key.identity()).collect();
+    let order: Vec<_> = wheel.coming().map(|event| flow(event.key)).collect();
     assert_eq!(order, [0, 1, 2]);
 }
 
