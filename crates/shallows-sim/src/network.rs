@@ -11,7 +11,7 @@ use shallows_model::{IdVec, LinkId};
 
 use crate::engine::{Arena, Collision, Event, Key, Occasion, SLOT, Wheel};
 use crate::ids::{PortId, ShardId};
-use crate::layers::Line;
+use crate::layers::{Arriving, Line};
 use crate::packet::Packet;
 use crate::partition::Partition;
 use crate::paths::Hop;
@@ -290,20 +290,25 @@ impl Network {
         None
     }
 
-    /// Hands a port packets in the order of their times, and puts what it starts to send before
-    /// `end` on its line. Returns when it sends next.
+    /// Hands a port packets in the order of their times, which count from `begin`, and puts what it
+    /// starts to send before `end` on its line. Returns when it sends next.
     #[inline]
     pub(crate) fn run_port(
         &mut self,
         number: PortId,
-        arrivals: impl Iterator<Item = (Time, Ticket)>,
+        (begin, arrivals): (Time, &mut [Arriving]),
         end: Time,
         line: &mut Line,
     ) -> Time {
+        // Before `end`, so that the sum does not overflow.
+        let at = move |since: Time| Time::from_ps(begin.ps() + since.ps());
+        let arrivals = arrivals.iter_mut();
+        let arrivals = arrivals.map(move |packet| (at(packet.since()), &mut packet.ticket));
         let port = &mut self.ports[number];
         let pool = &mut self.pools[port.pool as usize];
         let (delay, before) = (port.delay, line.len());
-        let departed = |finish: Time, ticket| line.push(finish.saturating_add(delay), ticket);
+        let departed =
+            |finish: Time, ticket: &Ticket| line.push(finish.saturating_add(delay), *ticket);
         port.egress
             .run(&mut port.due, arrivals, end, pool, departed);
         self.hops += (line.len() - before) as u64;

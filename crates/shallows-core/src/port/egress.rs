@@ -100,27 +100,23 @@ impl<P: Packet> EgressPort<P> {
 
     /// Hands the port packets in the order of their times, and lets it send all that it starts to
     /// send before `end`: [`forward`](Self::forward) and [`transmit`](Self::transmit) at the times
-    /// that the port gives. `departed` gets each packet with the time at which its last bit is on
+    /// that the port gives. Packets are marked in their place. `departed` gets each packet with the time at which its last bit is on
     /// the wire. `due` is when the port sends the next of the packets that it holds, the greatest
     /// time if it holds none; it is the driver's from call to call.
     #[inline]
-    pub fn run(
+    pub fn run<'a>(
         &mut self,
         due: &mut Time,
-        arrivals: impl Iterator<Item = (Time, P)>,
+        arrivals: impl Iterator<Item = (Time, &'a mut P)>,
         end: Time,
         pool: &mut Pool<P>,
-        mut departed: impl FnMut(Time, P),
-    ) {
+        departed: impl FnMut(Time, &P),
+    ) where
+        P: 'a,
+    {
         match &mut self.ahead {
             Ahead::No => self.port.run(due, arrivals, end, pool, departed),
-            Ahead::Yes(fifo) => {
-                for (now, mut packet) in arrivals {
-                    if let Ok(passage) = fifo.forward(now, &mut packet) {
-                        departed(passage.finish, packet);
-                    }
-                }
-            }
+            Ahead::Yes(fifo) => fifo.run(arrivals, departed),
         }
     }
 

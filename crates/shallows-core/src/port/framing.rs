@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
 use super::notation::TextOrTable;
+use super::{Accounting, ConfigError};
 use crate::units::Bytes;
 
 /// Layer-2 overhead of a port: `max(size + header, minimum) + gap` bytes cross the wire.
@@ -59,6 +59,50 @@ impl Framing {
 impl Default for Framing {
     fn default() -> Self {
         Self::NONE
+    }
+}
+
+/// The sizes of packets at a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    framing: Framing,
+    accounting: Accounting,
+    /// A packet's own size is both of them.
+    is_bare: bool,
+}
+
+impl Sizes {
+    pub(super) fn new(framing: Framing, accounting: Accounting) -> Self {
+        Self {
+            framing,
+            accounting,
+            is_bare: framing == Framing::NONE,
+        }
+    }
+
+    /// Bytes that buffer, marker and scheduler count for a packet of `size` bytes.
+    #[inline(always)]
+    pub(super) fn counted(&self, size: u32) -> u32 {
+        self.both(size).0
+    }
+
+    /// Bytes that a packet of `size` bytes occupies on the wire.
+    #[inline(always)]
+    pub(super) fn on_wire(&self, size: u32) -> u32 {
+        self.both(size).1
+    }
+
+    /// Bytes that count for a packet of `size` bytes, and those that it occupies on the wire.
+    #[inline(always)]
+    pub(super) fn both(&self, size: u32) -> (u32, u32) {
+        if self.is_bare {
+            return (size, size);
+        }
+        let on_wire = self.framing.wire_size(size);
+        match self.accounting {
+            Accounting::Packet => (size, on_wire),
+            Accounting::Wire => (on_wire, on_wire),
+        }
     }
 }
 
@@ -132,5 +176,14 @@ mod tests {
             gap: 20,
         };
         assert_eq!(prototype.wire_size(1514), 1538);
+    }
+
+    #[test]
+    fn counted_sizes() {
+        let both = |framing, accounting| Sizes::new(framing, accounting).both(40);
+        assert_eq!(both(Framing::NONE, Accounting::Packet), (40, 40));
+        assert_eq!(both(Framing::NONE, Accounting::Wire), (40, 40));
+        assert_eq!(both(Framing::ETHERNET, Accounting::Packet), (40, 84));
+        assert_eq!(both(Framing::ETHERNET, Accounting::Wire), (84, 84));
     }
 }

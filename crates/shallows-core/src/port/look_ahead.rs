@@ -7,9 +7,10 @@
 
 use std::hint;
 
+use super::framing::Sizes;
 use super::marker::{ArrivalRule, NotEct};
 use super::state::mark;
-use super::{Accounting, DropReason, Framing, Passage, QueueCounters};
+use super::{DropReason, Passage, QueueCounters};
 use crate::packet::{Ecn, Packet};
 use crate::tally::Tally;
 use crate::units::{Bytes, Time, TransmissionClock};
@@ -100,8 +101,7 @@ pub(super) struct Rules {
     pub(super) full: DropReason,
     pub(super) marking: ArrivalRule,
     pub(super) not_ect: NotEct,
-    pub(super) framing: Framing,
-    pub(super) accounting: Accounting,
+    pub(super) sizes: Sizes,
 }
 
 /// Fields off the hot path, boxed to keep the port small.
@@ -146,6 +146,22 @@ impl<P: Packet> LookAheadFifo<P> {
         self.bytes -= self.waiting.take_until(now);
     }
 
+    /// See [`EgressPort::run`](super::EgressPort::run).
+    #[inline(never)]
+    pub(super) fn run<'a>(
+        &mut self,
+        arrivals: impl Iterator<Item = (Time, &'a mut P)>,
+        mut departed: impl FnMut(Time, &P),
+    ) where
+        P: 'a,
+    {
+        for (now, packet) in arrivals {
+            if let Ok(passage) = self.forward(now, packet) {
+                departed(passage.finish, packet);
+            }
+        }
+    }
+
     /// Finds room for a packet and the time of its departure.
     #[inline(always)]
     pub(super) fn forward(&mut self, now: Time, packet: &mut P) -> Result<Passage, DropReason> {
@@ -159,11 +175,7 @@ impl<P: Packet> LookAheadFifo<P> {
                 self.link.restart();
             }
         }
-        let wire_size = self.rules.framing.wire_size(packet.size());
-        let size = match self.rules.accounting {
-            Accounting::Packet => packet.size(),
-            Accounting::Wire => wire_size,
-        };
+        let (size, wire_size) = self.rules.sizes.both(packet.size());
         let length = self.bytes + u64::from(size);
         if length > self.rules.limit {
             return Err(self.drop(*packet, size, self.rules.full));

@@ -53,6 +53,7 @@ mod config;
 mod counters;
 mod egress;
 pub mod framing;
+mod link;
 mod look_ahead;
 pub mod marker;
 mod meter;

@@ -4,6 +4,8 @@ use std::hint;
 
 use super::buffer::Buffer;
 use super::classifier::Classifier;
+use super::framing::Sizes;
+use super::link::Link;
 use super::look_ahead::{LookAheadFifo, Rules};
 use super::marker::{Alone, Judge, Marker, Needs, PortContext, Presence, Scheme};
 use super::meter::Meter;
@@ -16,7 +18,7 @@ use super::{
     TokenBucket, Transmit,
 };
 use crate::packet::Packet;
-use crate::units::{Bytes, Rate, Time, TransmissionClock};
+use crate::units::{Bytes, Rate, Time};
 
 /// A port with classifier, buffer, marker, queues, scheduler and shaper.
 #[derive(Debug)]
@@ -77,13 +79,13 @@ mod alone {
     }
 
     #[inline(never)]
-    pub(super) fn run<P: Packet>(
+    pub(super) fn run<'a, P: Packet + 'a>(
         hot: &mut HotState<P>,
         parts: (&mut impl Discipline, &mut impl Judge),
         due: &mut Time,
-        arrivals: (impl Iterator<Item = (Time, P)>, Time),
+        arrivals: (impl Iterator<Item = (Time, &'a mut P)>, Time),
         pool: &mut Pool<P>,
-        departed: impl FnMut(Time, P),
+        departed: impl FnMut(Time, &P),
     ) {
         hot.run(parts, due, arrivals, pool, departed);
     }
@@ -136,14 +138,11 @@ impl<P: Packet> QueueingPort<P> {
             plain: direct && meter.is_plain() && buffer.is_own(),
             direct,
             buffer,
-            link: TransmissionClock::new(rate),
-            busy_until: Time::ZERO,
-            idle_told: Time::ZERO,
+            link: Link::new(rate),
             paused: QueueSet::EMPTY,
             meter,
             not_ect: config.marker.not_ect,
-            framing: config.framing,
-            accounting: config.accounting,
+            sizes: Sizes::new(config.framing, config.accounting),
             evicts: scheduler.evicts(),
             cold: Box::new(ColdState {
                 shaper: config.shaper.map(TokenBucket::new).transpose()?,
@@ -171,10 +170,9 @@ impl<P: Packet> QueueingPort<P> {
             full,
             marking: self.marker.arrival_rule()?,
             not_ect: hot.not_ect,
-            framing: hot.framing,
-            accounting: hot.accounting,
+            sizes: hot.sizes,
         };
-        Some(LookAheadFifo::new(hot.link.clone(), rules))
+        Some(LookAheadFifo::new(hot.link.clock.clone(), rules))
     }
 
     /// See [`EgressPort::offer`](super::EgressPort::offer).
@@ -225,14 +223,16 @@ impl<P: Packet> QueueingPort<P> {
 
     /// See [`EgressPort::run`](super::EgressPort::run).
     #[inline]
-    pub(super) fn run(
+    pub(super) fn run<'a>(
         &mut self,
         due: &mut Time,
-        arrivals: impl Iterator<Item = (Time, P)>,
+        arrivals: impl Iterator<Item = (Time, &'a mut P)>,
         end: Time,
         pool: &mut Pool<P>,
-        departed: impl FnMut(Time, P),
-    ) {
+        departed: impl FnMut(Time, &P),
+    ) where
+        P: 'a,
+    {
         let Self {
             hot,
             marker,
@@ -268,9 +268,9 @@ impl<P: Packet> QueueingPort<P> {
 
     /// See [`EgressPort::send_frame`](super::EgressPort::send_frame).
     pub(super) fn send_frame(&mut self, now: Time, size: u32) -> Time {
-        let wire_size = self.hot.framing.wire_size(size);
-        let start = self.hot.busy_until.max(now);
-        self.hot.occupy_link(start, wire_size)
+        let wire_size = self.hot.sizes.on_wire(size);
+        let start = self.hot.link.busy_until.max(now);
+        self.hot.link.occupy(start, wire_size)
     }
 
     /// See [`EgressPort::classify`](super::EgressPort::classify).
@@ -299,7 +299,7 @@ impl<P: Packet> QueueingPort<P> {
 
     #[inline]
     pub(super) fn busy_until(&self) -> Time {
-        self.hot.busy_until
+        self.hot.link.busy_until
     }
 
     pub(super) fn threshold(&self, queue: usize) -> Option<f64> {

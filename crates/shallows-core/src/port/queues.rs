@@ -76,7 +76,7 @@ const EMPTY: Queue = Queue {
 };
 
 /// The queues of one port and how much they hold.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct Queues {
     backlogged: QueueSet,

@@ -2,16 +2,18 @@
 
 use super::buffer::Buffer;
 use super::classifier::Classifier;
+use super::framing::Sizes;
+use super::link::Link;
 use super::marker::{Judge, NotEct, Note};
 use super::meter::Meter;
 use super::queues::{Backlog, Queues, Stored};
 use super::scheduler::{Discipline, Service};
 use super::{
-    Accounting, Departure, DropReason, Forward, Framing, MarkReason, Passage, Pool, QueueCounters,
-    QueueSet, TokenBucket, Transmit,
+    Departure, DropReason, Forward, MarkReason, Passage, Pool, QueueCounters, QueueSet,
+    TokenBucket, Transmit,
 };
 use crate::packet::{Ecn, Packet};
-use crate::units::{Bytes, Time, TransmissionClock};
+use crate::units::Time;
 
 /// All of a port but its scheduler, so that sending a packet can be compiled for each scheduler
 /// and takes one dispatch.
@@ -20,14 +22,11 @@ use crate::units::{Bytes, Time, TransmissionClock};
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct HotState<P> {
-    /// Time at which the link is free again.
-    pub(super) busy_until: Time,
-    /// Up to when idle time has been told to the marker.
-    pub(super) idle_told: Time,
+    pub(super) link: Link,
     pub(super) queues: Queues,
     pub(super) paused: QueueSet,
     pub(super) meter: Meter,
-    pub(super) accounting: Accounting,
+    pub(super) sizes: Sizes,
     /// Nothing shapes packets, and nothing looks at them as they leave.
     pub(super) direct: bool,
     /// The port is [plain](super::plain) while it is not paused and its pool has no limit.
@@ -35,8 +34,6 @@ pub(super) struct HotState<P> {
     /// True if a full buffer gives up queued packets.
     pub(super) evicts: bool,
     pub(super) not_ect: NotEct,
-    pub(super) framing: Framing,
-    pub(super) link: TransmissionClock,
     pub(super) buffer: Buffer,
     pub(super) cold: Box<ColdState<P>>,
     pub(super) classifier: Classifier,
@@ -62,14 +59,10 @@ impl<P: Packet> HotState<P> {
     /// The queue of a packet that arrives at `now`, and its size as it counts there.
     #[inline(always)]
     pub(super) fn receive(&self, now: Time, packet: &P) -> Arrival {
-        let size = match self.accounting {
-            Accounting::Packet => packet.size(),
-            Accounting::Wire => self.framing.wire_size(packet.size()),
-        };
         Arrival {
             now,
             queue: self.classifier.classify(packet),
-            size,
+            size: self.sizes.counted(packet.size()),
         }
     }
 
@@ -84,7 +77,7 @@ impl<P: Packet> HotState<P> {
     ) -> Result<Note, DropReason> {
         let Arrival { now, queue, size } = arrival;
         if self.queues.backlogged().is_empty() {
-            self.end_idle_time(now, marker);
+            self.link.end_idle_time(now, marker);
         }
         if let Some(reason) = self.buffer.refusal(queue, size, &self.queues, pool)
             && !(self.evicts && self.make_room(arrival, packet, scheduler, pool))
@@ -111,7 +104,7 @@ impl<P: Packet> HotState<P> {
         packet: &mut P,
         pool: &mut Pool<P>,
     ) -> Forward {
-        let silent = self.queues.backlogged().is_empty() && now >= self.busy_until;
+        let silent = self.queues.backlogged().is_empty() && now >= self.link.busy_until;
         let arrival = self.receive(now, packet);
         let note = match self.admit(arrival, packet, (scheduler, marker), pool) {
             Ok(note) => note,
@@ -121,7 +114,7 @@ impl<P: Packet> HotState<P> {
             let Arrival { queue, size, .. } = arrival;
             let unhindered = self.direct && !self.paused.contains(queue);
             if unhindered && scheduler.passes(queue, size, &self.queues) {
-                let wire_size = self.framing.wire_size(packet.size());
+                let wire_size = self.sizes.on_wire(packet.size());
                 let finish = self.pass((scheduler, marker), arrival, wire_size);
                 return Forward::Sent(Passage {
                     queue,
@@ -198,29 +191,31 @@ impl<P: Packet> HotState<P> {
         if ready.is_empty() {
             return Transmit::Idle;
         }
-        if now < self.busy_until {
-            return Transmit::Wait(self.busy_until);
+        if now < self.link.busy_until {
+            return Transmit::Wait(self.link.busy_until);
         }
         self.serve(parts, now, ready, pool)
     }
 
     /// See [`EgressPort::run`](super::EgressPort::run).
     #[inline(always)]
-    pub(super) fn run(
+    pub(super) fn run<'a>(
         &mut self,
         (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
         due: &mut Time,
-        (arrivals, end): (impl Iterator<Item = (Time, P)>, Time),
+        (arrivals, end): (impl Iterator<Item = (Time, &'a mut P)>, Time),
         pool: &mut Pool<P>,
-        mut departed: impl FnMut(Time, P),
-    ) {
-        for (now, mut packet) in arrivals {
+        mut departed: impl FnMut(Time, &P),
+    ) where
+        P: 'a,
+    {
+        for (now, packet) in arrivals {
             while *due <= now {
                 *due = self.send_due((scheduler, marker), *due, pool, &mut departed);
             }
-            match self.forward((scheduler, marker), now, &mut packet, pool) {
+            match self.forward((scheduler, marker), now, packet, pool) {
                 Forward::Sent(passage) => departed(passage.finish, packet),
-                Forward::Queued if *due == Time::MAX => *due = self.busy_until.max(now),
+                Forward::Queued if *due == Time::MAX => *due = self.link.busy_until.max(now),
                 Forward::Queued | Forward::Dropped(_) => {}
             }
         }
@@ -236,11 +231,11 @@ impl<P: Packet> HotState<P> {
         parts: (&mut impl Discipline, &mut impl Judge),
         now: Time,
         pool: &mut Pool<P>,
-        departed: &mut impl FnMut(Time, P),
+        departed: &mut impl FnMut(Time, &P),
     ) -> Time {
         match self.transmit(parts, now, pool) {
             Transmit::Packet(departure) => {
-                departed(departure.finish, departure.packet);
+                departed(departure.finish, &departure.packet);
                 if self.queues.bytes() > 0 {
                     departure.finish
                 } else {
@@ -261,7 +256,7 @@ impl<P: Packet> HotState<P> {
         wire_size: u32,
     ) -> Time {
         self.queues.count_pass(queue, size);
-        let finish = self.occupy_link(now, wire_size);
+        let finish = self.link.occupy(now, wire_size);
         let service = Service {
             queue,
             size,
@@ -271,16 +266,6 @@ impl<P: Packet> HotState<P> {
         };
         scheduler.passed(service, &mut self.queues, marker);
         finish
-    }
-
-    /// Starts a transmission; when its last bit is on the wire.
-    #[inline]
-    pub(super) fn occupy_link(&mut self, now: Time, wire_size: u32) -> Time {
-        if now > self.busy_until {
-            self.link.restart();
-        }
-        self.busy_until = now + self.link.advance(Bytes::new(u64::from(wire_size)));
-        self.busy_until
     }
 
     /// Sends what `scheduler` selects from `ready`, if the shaper lets it.
@@ -306,8 +291,8 @@ impl<P: Packet> HotState<P> {
             return Transmit::Wait(at);
         }
         let mut stored = self.queues.pop(queue, pool);
-        let wire_size = self.framing.wire_size(stored.packet.size());
-        let finish = self.occupy_link(now, wire_size);
+        let wire_size = self.sizes.on_wire(stored.packet.size());
+        let finish = self.link.occupy(now, wire_size);
         let service = Service {
             queue,
             size: stored.size,
@@ -332,7 +317,7 @@ impl<P: Packet> HotState<P> {
     fn shaper_holds(&mut self, now: Time, queue: usize, pool: &Pool<P>) -> Option<Time> {
         let shaper = self.cold.shaper.as_mut()?;
         let head = self.queues.head(queue, pool)?;
-        let wire_size = self.framing.wire_size(head.packet.size());
+        let wire_size = self.sizes.on_wire(head.packet.size());
         let at = shaper.ready_at(now, wire_size);
         if at > now {
             return Some(at);
@@ -367,16 +352,6 @@ impl<P: Packet> HotState<P> {
         }
         self.meter.sent(queue, leaving.size, service.finish);
         marker.served(service, &self.queues);
-    }
-
-    /// Tells the marker how long the port has been empty and silent.
-    #[inline]
-    pub(super) fn end_idle_time(&mut self, now: Time, marker: &mut impl Judge) {
-        let since = self.busy_until.max(self.idle_told);
-        if now >= since {
-            marker.idle_ended(now - since);
-            self.idle_told = now;
-        }
     }
 
     fn drops_unmarkable(&self, note: Note, packet: &P) -> bool {

@@ -40,13 +40,21 @@ impl TransmissionClock {
     /// The span from the end of the transmission before to the end of that of `bytes`.
     #[inline]
     pub fn advance(&mut self, bytes: Bytes) -> Time {
-        if self.denominator == 1 {
+        if self.is_exact() {
             return Time::from_ps(bytes.get() * self.numerator);
         }
-        match bytes.get().checked_mul(self.numerator) {
-            Some(needed) => self.advance_fraction(needed),
-            None => self.advance_halves(bytes),
+        if let Some(needed) = bytes.get().checked_mul(self.numerator) {
+            return self.advance_fraction(needed);
         }
+        let (span, overshoot) = self.clone().advance_halves(bytes);
+        self.overshoot = overshoot;
+        span
+    }
+
+    /// True if no span is ever rounded: a byte takes whole picoseconds.
+    #[inline]
+    pub(crate) fn is_exact(&self) -> bool {
+        self.denominator == 1
     }
 
     /// Forgets the rounding: the link went idle and the next transmission starts on a new instant.
@@ -70,11 +78,13 @@ impl TransmissionClock {
         Time::from_ps(whole + 1)
     }
 
-    /// More bytes than the product holds: the parts of a transmission add up like any others.
+    /// More bytes than the product holds: the parts of a transmission add up like any others. With
+    /// the overshoot after it; by value, so that a clock can be in registers.
     #[cold]
-    fn advance_halves(&mut self, bytes: Bytes) -> Time {
+    fn advance_halves(mut self, bytes: Bytes) -> (Time, u64) {
         let half = Bytes::new(bytes.get() / 2);
-        self.advance(half) + self.advance(bytes - half)
+        let span = self.advance(half) + self.advance(bytes - half);
+        (span, self.overshoot)
     }
 }
 

@@ -99,8 +99,9 @@ proptest! {
             end += Time::from_ps(window);
             let (now, later) = rest.split_at(rest.partition_point(|(time, _)| *time < end));
             rest = later;
-            let arriving = now.iter().copied();
-            let depart = |finish, packet| departed.push((packet, finish));
+            let mut arriving = now.to_vec();
+            let arriving = arriving.iter_mut().map(|(time, packet)| (*time, packet));
+            let depart = |finish, packet: &_| departed.push((*packet, finish));
             driver.port.run(&mut due, arriving, end, &mut driver.pool, depart);
             dropped.extend(driver.port.take_dropped().map(|(packet, _)| packet));
             for &(time, packet) in now {

@@ -92,11 +92,11 @@ impl Line {
 
 /// A packet at its next port.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arriving {
+pub(crate) struct Arriving {
     /// The time since the window began in picoseconds, and below it the link: the order in which a
     /// port takes packets.
     order: u64,
-    pub(super) ticket: Ticket,
+    pub(crate) ticket: Ticket,
 }
 
 impl Arriving {
@@ -108,9 +108,15 @@ impl Arriving {
         }
     }
 
+    /// A packet at the NIC of its host, where packets come in their order.
+    #[inline(always)]
+    pub(super) fn at_nic(since: Time, ticket: Ticket) -> Self {
+        Self::new(since, LinkId(0), ticket)
+    }
+
     /// The time since the window began.
     #[inline(always)]
-    pub(super) fn since(&self) -> Time {
+    pub(crate) fn since(&self) -> Time {
         Time::from_ps(self.order >> 32)
     }
 }
@@ -138,10 +144,9 @@ pub(super) fn sort(packets: &mut [Arriving], scratch: &mut Vec<Arriving>) {
 /// Length of the sorted run that packets begin with.
 #[inline]
 fn run(packets: &[Arriving]) -> usize {
-    let descent = packets
-        .windows(2)
-        .position(|pair| pair[1].order < pair[0].order);
-    descent.map_or(packets.len(), |at| at + 1)
+    let mut last = 0;
+    let is_descent = |packet: &Arriving| mem::replace(&mut last, packet.order) > packet.order;
+    packets.iter().position(is_descent).unwrap_or(packets.len())
 }
 
 /// Merges two sorted runs, of which the second begins at `middle`, from their ends.

@@ -35,13 +35,13 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::{iter, mem};
+use std::mem;
 
 use shallows_core::units::Time;
 use shallows_model::{IdVec, LinkId};
 
-pub(crate) use line::Line;
-use line::{Arriving, Transit};
+use line::Transit;
+pub(crate) use line::{Arriving, Line};
 pub use plan::{Engine, EngineChoice, NoLayers};
 pub(crate) use plan::{LayerPlan, PartPlan, refuse};
 
@@ -77,6 +77,9 @@ pub(crate) struct Layers {
     wake: Vec<Time>,
     /// The packets on each link.
     lines: IdVec<PortId, Line>,
+    /// The NIC of the host that runs, and the packets of this window that it is to send.
+    running: Option<PortId>,
+    entering: Vec<Arriving>,
     /// For each port, the packets of this window that go to it.
     buckets: IdVec<PortId, Vec<Arriving>>,
     /// The position of each port in the plan's order, and a bit for each position: something is at
@@ -134,6 +137,8 @@ impl Layers {
             agendas: (0..plan.hosts).map(agenda).collect(),
             wake: vec![Time::MAX; plan.hosts as usize],
             lines: (0..ports).map(|_| Line::default()).collect(),
+            running: None,
+            entering: Vec::new(),
             buckets: vec![Vec::new(); ports].into(),
             active: vec![0; plan.order.len().div_ceil(64)],
             positions,
@@ -243,15 +248,36 @@ impl Layers {
         Some((time, HostEvent::Timer(key)))
     }
 
-    /// The line behind a port.
-    #[inline(always)]
-    pub(crate) fn line(&mut self, port: PortId) -> &mut Line {
-        let line = &mut self.lines[port];
-        line.borrow(&mut self.spare_lines);
-        line
+    /// A host begins its window.
+    #[inline]
+    pub(crate) fn begin_host(&mut self, host: u32) {
+        self.running = Some(nic(host));
     }
 
-    /// A host has done all before `end`, the last at `latest`.
+    /// Hands a packet to a NIC at `now`. That of the host that runs takes it with all others of the
+    /// window, since nothing depends on it before.
+    #[inline]
+    pub(crate) fn enter(&mut self, nic: PortId, now: Time, ticket: Ticket, network: &mut Network) {
+        if self.running == Some(nic) {
+            let since = now - self.at.hosts;
+            self.entering.push(Arriving::at_nic(since, ticket));
+        } else {
+            self.enter_idle(nic, now, ticket, network);
+        }
+    }
+
+    /// The same for a host that does not run, such as one that sends before the first window.
+    #[cold]
+    fn enter_idle(&mut self, nic: PortId, now: Time, ticket: Ticket, network: &mut Network) {
+        let arrival = Arriving::at_nic(Time::ZERO, ticket);
+        let line = &mut self.lines[nic];
+        line.borrow(&mut self.spare_lines);
+        network.run_port(nic, (now, &mut [arrival]), Time::ZERO, line);
+        let wake = &mut self.wake[nic.0 as usize / 2];
+        *wake = now.min(*wake);
+    }
+
+    /// A host has done all before `end`, the last at `latest`: its NIC sends.
     #[inline]
     pub(crate) fn finish_host(
         &mut self,
@@ -261,8 +287,11 @@ impl Layers {
         network: &mut Network,
     ) {
         let nic = nic(host);
-        let line = self.line(nic);
-        let due = network.run_port(nic, iter::empty(), end, line);
+        let line = &mut self.lines[nic];
+        line.borrow(&mut self.spare_lines);
+        let due = network.run_port(nic, (self.at.hosts, &mut self.entering), end, line);
+        self.entering.clear();
+        self.running = None;
         if line.next() < Time::MAX {
             activate(&mut self.active, host);
         } else {
@@ -343,12 +372,13 @@ impl Layers {
     fn show(&mut self, from: PortId, until: Time, paths: &Paths<PortId>) -> u64 {
         let line = &mut self.lines[from];
         let (begin, link) = (self.at.switches, self.plan.links[from]);
+        // The first of them is the earliest.
+        assert!(line.next() >= begin, "{TOO_LONG}");
         let mut count = 0;
         for transit in line.packets() {
             if transit.time >= until {
                 break;
             }
-            assert!(transit.time >= begin, "{TOO_LONG}");
             count += 1;
             let mut ticket = transit.ticket;
             let hop = paths.hop(ticket.route());
@@ -393,14 +423,9 @@ impl Layers {
         let begin = self.at.switches;
         let bucket = &mut self.buckets[port];
         line::sort(bucket, &mut self.scratch);
-        // Before `until`, so that the sum does not overflow.
-        let at = |since: Time| Time::from_ps(begin.ps() + since.ps());
-        let arrivals = bucket
-            .iter()
-            .map(|packet| (at(packet.since()), packet.ticket));
         let line = &mut self.lines[port];
         line.borrow(&mut self.spare_lines);
-        let due = network.run_port(port, arrivals, until, line);
+        let due = network.run_port(port, (begin, bucket), until, line);
         if bucket.capacity() > 0 {
             bucket.clear();
             self.spare_buckets.push(mem::take(bucket));
@@ -448,7 +473,7 @@ impl Layers {
 
 /// The port of a host's NIC, and the one that leads to it.
 #[inline]
-fn nic(host: u32) -> PortId {
+pub(crate) fn nic(host: u32) -> PortId {
     PortId(2 * host)
 }
 

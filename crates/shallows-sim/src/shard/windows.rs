@@ -1,13 +1,11 @@
 //! A part that runs in [layers](crate::layers): the hosts' side, window by window.
 
-use std::iter;
-
 use shallows_core::units::Time;
 
 use super::Shard;
 use crate::engine::{Key, Occasion};
 use crate::ids::PortId;
-use crate::layers::{Crossing, HostEvent, Layers};
+use crate::layers::{Crossing, HostEvent, Layers, nic};
 use crate::paths::Hop;
 use crate::ticket::Ticket;
 
@@ -97,6 +95,9 @@ impl Shard {
     fn run_host(&mut self, host: u32, end: Time) -> u64 {
         let mut count = 0;
         self.now = Time::ZERO;
+        if let Some(layers) = &mut self.layers {
+            layers.begin_host(host);
+        }
         while let Some(layers) = &mut self.layers
             && let Some((now, event)) = layers.next_at(host, end)
         {
@@ -109,6 +110,9 @@ impl Shard {
         }
         if let Some(layers) = &mut self.layers {
             layers.finish_host(host, self.now, end, &mut self.network);
+        }
+        if self.network.has_dropped(nic(host)) {
+            self.discard(nic(host));
         }
         count
     }
@@ -128,12 +132,7 @@ impl Shard {
         let Some(layers) = &mut self.layers else {
             return;
         };
-        let arrival = iter::once((self.now, ticket));
-        self.network
-            .run_port(nic, arrival, Time::ZERO, layers.line(nic));
-        if self.network.has_dropped(nic) {
-            self.discard(nic);
-        }
+        layers.enter(nic, self.now, ticket, &mut self.network);
     }
 
     #[cfg(test)]

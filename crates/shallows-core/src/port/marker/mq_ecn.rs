@@ -312,7 +312,10 @@ impl Marking for MqEcn {
 
     #[inline]
     fn idle_ended(&mut self, idle: Time) {
-        let idle = idle + mem::take(&mut self.last_transmission);
+        let idle = match self.idle_from {
+            IdleFrom::TransmissionEnd => idle,
+            IdleFrom::TransmissionStart => idle + mem::take(&mut self.last_transmission),
+        };
         if idle < self.t_idle {
             return;
         }
