@@ -5,24 +5,36 @@
 //!   several queues (MQ-ECN §3.4).
 //! - Notification point (§3.1, Fig. 6): the receiver answers a marked packet with a CNP at once, then
 //!   sends at most one in N, at the end of an N in which a packet was marked.
-//! - Reaction point (§3.1, Fig. 7): a CNP cuts the rate by eq. 1; K without a CNP decays alpha by eq. 2; a timer T and a byte counter B raise the rate: F times towards the rate
-//!   before the cut (fast recovery, eq. 3), then the target grows by R_AI (additive increase, eq. 4),
-//!   and where both counts are beyond F by more and more (hyper increase).
+//! - Reaction point (§3.1, Fig. 7): a CNP cuts the rate by eq. 1; K without a CNP decays alpha by
+//!   eq. 2; a timer T and a byte counter B raise the rate: F times towards the rate before the cut (fast
+//!   recovery, eq. 3), then the target grows by R_AI (additive increase, eq. 4), and where both counts
+//!   are beyond F by more and more (hyper increase).
 //!
 //! A flow starts at the line rate (§3.1, no slow start), and packets in order are assumed, so losses
 //! are repaired by going back ([`super`]).
 //!
-//! The numbers of sections, figures and equations, and the defaults, have not been checked against the
-//! paper yet.
+//! The paper's text was not at hand; sections and figures are numbered from memory. Checked against:
+//! - Zhu et al. ("ECN or Delay", CoNEXT 2016, by two of DCQCN's authors; source and fluid model in
+//!   github.com/jitupadhye-zz/rdma): eq. 1 and 2 with the order of their steps, the immediate CNP, five
+//!   stages of fast recovery, the start at the line rate, marking by K_min, K_max and P_max, and every
+//!   default but R_HI and `minimum-rate`: N of 50 us, K of 55 us, T of 55 us, B of 10 MB, F of 5, R_AI
+//!   of 40 Mbps, g of 1/256, and for switches K_min of 5 KB, K_max of 200 KB, P_max of 1%;
+//! - the simulator of its first author (github.com/bobzhuyb/ns3-rdma): how timer, byte counter and
+//!   CNPs act on each other, and hyper increase. It updates alpha before the cut, where CoNEXT's eq. 1
+//!   has the cut first, as here.
 //!
-//! Choices where the paper is silent:
-//! - Figure 7 has max(T, BC) < F and min(T, BC) > F. The F-th count is fast recovery here, so that
-//!   there are F of them, as the text says.
-//! - Hyper increase is not given as an equation: the target grows by i x R_HI with
-//!   i = min(T, BC) - F, as in QCN (IEEE 802.1Qau), after which the paper models it. R_HI is ten times
-//!   R_AI, as there.
-//! - Alpha is 1 at the first CNP. Before it there is no reaction point: nothing counts or decays.
-//! - A rate never falls below `minimum-rate`, nor does rate or target rise beyond the line rate.
+//! Choices where these are silent or disagree:
+//! - The F-th count is fast recovery here, so that there are five of them, as the text says; in the
+//!   simulator the F-th count of the timer or the byte counter is the first of additive increase.
+//! - Hyper increase: the target grows by i x R_HI, i counting from 1, as in the simulator and in QCN
+//!   (IEEE 802.1Qau). R_HI is ten times R_AI, as the simulator has by default; its sample
+//!   configuration has five times. It also halves T and B there, which is not done here.
+//! - Alpha is 1 at the first CNP, as in the simulator of HPCC; ns3-rdma has 0.5. Before it there is no
+//!   reaction point: nothing counts or decays.
+//! - A rate never falls below `minimum-rate` (both simulators have 100 Mbps), nor does rate or target
+//!   rise beyond the line rate.
+//! - A target of ten times the rate is not divided by eight at the first count, as ns3-rdma does after
+//!   QCN.
 //! - The paper sends CNPs with high priority; here they have the service of their connection.
 
 use serde::{Deserialize, Serialize};
@@ -32,7 +44,7 @@ use crate::tcp::ConfigError;
 use crate::tcp::config::{refuse_no_rate, refuse_no_time};
 use crate::units::{Bytes, Rate, Time};
 
-/// Parameters of DCQCN, by the paper's names. Defaults are those of its Figure 14.
+/// Parameters of DCQCN, by the paper's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
