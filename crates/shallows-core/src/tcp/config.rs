@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::ControllerConfig;
+use super::{ControllerConfig, Growth};
 use crate::keyed::Keyed;
 use crate::registry::{ParameterError, UnknownName};
 use crate::units::{Rate, Time};
@@ -49,6 +49,8 @@ pub struct TcpConfig {
     pub ecn: Option<EcnEcho>,
     /// True if pure ACKs are ECN-capable too, as in the MQ-ECN authors' simulation.
     pub ect_acks: bool,
+    /// Growth of the window in congestion avoidance.
+    pub growth: Growth,
     /// Growth of the window on marked ACKs.
     pub marked_growth: MarkedGrowth,
     /// True if a connection starts with a SYN.
@@ -78,6 +80,7 @@ impl Default for TcpConfig {
             delayed_ack: None,
             ecn: None,
             ect_acks: false,
+            growth: Growth::default(),
             marked_growth: MarkedGrowth::default(),
             handshake: false,
             recovery: Recovery::default(),
@@ -218,6 +221,7 @@ impl Keyed for ConfigError {
             Self::Timeout { name, .. } => {
                 return vec![format!("rto.{name}").into(), "rto.maximum".into()];
             }
+            Self::Growth => return vec!["growth".into(), "controller".into()],
             Self::Echo { .. } => return vec!["ecn".into(), "controller".into()],
         };
         vec![key.into()]
@@ -304,6 +308,11 @@ pub enum ConfigError {
         /// Range of valid values.
         range: &'static str,
     },
+    /// The controller has a growth of its own.
+    #[error(
+        "growth = \"whole-segments\" has no effect on a controller that grows by a law of its own"
+    )]
+    Growth,
     /// The controller would never hear of marks, or would count wrong ones.
     #[error("{controller} needs ecn = {needed}")]
     Echo {
@@ -368,6 +377,9 @@ impl TcpConfig {
                 return Err(ConfigError::NoTime("delayed-ack.timeout"));
             }
             refuse_too_long("delayed-ack.timeout", timeout)?;
+        }
+        if self.controller.has_own_growth() && self.growth != Growth::default() {
+            return Err(ConfigError::Growth);
         }
         self.controller.validate(self.echo())
     }
@@ -477,6 +489,7 @@ mod tests {
             ("ecn-star", EcnEcho::Classic),
             ("delay-dctcp", EcnEcho::Off),
             ("ear", EcnEcho::Precise),
+            ("dx", EcnEcho::Off),
             ("pfabric", EcnEcho::Off),
             ("dcqcn", EcnEcho::Off),
             ("timely", EcnEcho::Off),
@@ -533,6 +546,14 @@ mod tests {
             problem("controller = { dctcp = { g = 1.5 } }"),
             "g is 1.5, not in (0, 1]"
         );
+        for controller in ["cubic", "dx"] {
+            assert_eq!(
+                problem(&format!(
+                    "controller = \"{controller}\"\ngrowth = \"whole-segments\""
+                )),
+                "growth = \"whole-segments\" has no effect on a controller that grows by a law of its own"
+            );
+        }
         assert_eq!(
             problem("ecn = \"classic\""),
             "dctcp needs ecn = \"precise\""

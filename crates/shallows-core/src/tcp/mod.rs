@@ -47,7 +47,7 @@ pub use config::{
     AckCount, AfterIdle, ConfigError, DelayedAck, EcnEcho, MarkedGrowth, Recovery, RtoConfig,
     TcpConfig,
 };
-pub use congestion::ControllerConfig;
+pub use congestion::{ControllerConfig, Growth};
 pub use receiver::Receiver;
 pub use sender::{Sender, SenderStats};
 pub use wire::{Ack, AckKind, Acks, SackBlocks, Segment};

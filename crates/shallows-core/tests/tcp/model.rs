@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use shallows_core::packet::Ecn;
 use shallows_core::tcp::{
-    AckCount, AfterIdle, DelayedAck, MarkedGrowth, Recovery, Segment, TcpConfig,
+    AckCount, AfterIdle, DelayedAck, Growth, MarkedGrowth, Recovery, Segment, TcpConfig,
 };
 use shallows_core::units::Time;
 
@@ -32,6 +32,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
         "ecn-star",
         "delay-dctcp",
         "ear",
+        "dx",
         "pfabric",
     ];
     (
@@ -39,7 +40,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
         prop::sample::select(vec![Recovery::Sack, Recovery::NewReno, Recovery::FullTcp]),
         prop::option::of(2..4_u32),
         (1..12_u32, 12..40_u32),
-        any::<[bool; 4]>(),
+        any::<[bool; 5]>(),
         prop::sample::select(vec![1, 3, 1_000_000]),
         prop::sample::select(vec![
             AfterIdle::Keep,
@@ -49,7 +50,7 @@ fn config() -> impl Strategy<Value = TcpConfig> {
     )
         .prop_map(
             |(controller, recovery, every, windows, switches, thresh, after_idle)| {
-                let [handshake, limited_transmit, bursts, ect_acks] = switches;
+                let [handshake, limited_transmit, bursts, ect_acks, whole] = switches;
                 let text = format!(
                     r#"
                 segment = {SEGMENT}
@@ -69,6 +70,11 @@ fn config() -> impl Strategy<Value = TcpConfig> {
                     handshake,
                     limited_transmit,
                     ect_acks,
+                    growth: if whole && !["cubic", "dx"].contains(&controller) {
+                        Growth::WholeSegments
+                    } else {
+                        Growth::Fractions
+                    },
                     marked_growth: if bursts {
                         MarkedGrowth::InBursts
                     } else {

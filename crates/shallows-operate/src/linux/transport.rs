@@ -19,10 +19,7 @@ pub fn transport(tcp: &TcpConfig, device: &str, prefix: &str) -> Vec<Command> {
             ("shl_delay_dctcp", Some("delay-dctcp"), says)
         }
         ControllerConfig::Ear(_) => ("shl_ear", Some("ear"), "EAR"),
-        ControllerConfig::Pfabric(_)
-        | ControllerConfig::Dcqcn(_)
-        | ControllerConfig::Timely(_)
-        | ControllerConfig::Custom(_) => {
+        _ => {
             let says = "the kernel has no such congestion controller; the present one stays";
             return vec![Command::missing(says)];
         }

@@ -66,8 +66,8 @@ impl Wanted {
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";
                 Err(scenario.error("transport.controller", problem).help(help))
             }
-            ControllerConfig::Pfabric(_) => {
-                let problem = "pFabric's transport is not in the kernel";
+            _ => {
+                let problem = "the kernel has no such congestion controller";
                 let help = "choose dctcp, ear, cubic or reno, or simulate it";
                 Err(scenario.error(key, problem).help(help))
             }

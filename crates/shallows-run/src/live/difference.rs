@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use shallows_core::tcp::{
-    AckCount, AfterIdle, ControllerConfig, DelayedAck, EcnEcho, MarkedGrowth, Recovery, RtoConfig,
-    TcpConfig,
+    AckCount, AfterIdle, ControllerConfig, DelayedAck, EcnEcho, Growth, MarkedGrowth, Recovery,
+    RtoConfig, TcpConfig,
 };
 use shallows_core::units::Time;
 use shallows_model::{Completion, Connections, XcoConfig};
@@ -22,7 +22,7 @@ struct Difference {
 }
 
 /// All of them.
-const DIFFERENCES: [Difference; 21] = [
+const DIFFERENCES: [Difference; 22] = [
     Difference {
         key: "completion",
         live: "a flow is complete when its client, which has asked for it, has the last byte",
@@ -78,6 +78,10 @@ const DIFFERENCES: [Difference; 21] = [
     Difference {
         key: "transport.ect-acks",
         live: "the kernel's ACKs are ECN-capable with dctcp, ear and ecn-star only",
+    },
+    Difference {
+        key: "transport.growth",
+        live: "the kernel has a congestion avoidance of its own",
     },
     Difference {
         key: "transport.handshake",
@@ -218,6 +222,7 @@ fn of_transport(transport: &TcpConfig, scale: f64) -> Vec<&'static str> {
         rto,
         delayed_ack,
         ect_acks,
+        growth,
         marked_growth,
         handshake,
         recovery,
@@ -275,6 +280,7 @@ fn of_transport(transport: &TcpConfig, scale: f64) -> Vec<&'static str> {
             "transport.ecn",
         ),
         (*ect_acks && !marks_acks, "transport.ect-acks"),
+        (*growth != Growth::default(), "transport.growth"),
         (
             *marked_growth != MarkedGrowth::Never,
             "transport.marked-growth",

@@ -108,18 +108,8 @@ fn uses_ecn(transport: &TcpConfig) -> bool {
 
 /// Returns whether the kernel negotiates ECN for this controller, whatever the host's setting.
 fn demands_ecn(transport: &TcpConfig) -> bool {
-    match transport.controller {
-        ControllerConfig::Dctcp(_) | ControllerConfig::Ear(_) | ControllerConfig::EcnStar {} => {
-            true
-        }
-        ControllerConfig::Reno {}
-        | ControllerConfig::Cubic(_)
-        | ControllerConfig::DelayDctcp(_)
-        | ControllerConfig::Dcqcn(_)
-        | ControllerConfig::Timely(_)
-        | ControllerConfig::Pfabric(_)
-        | ControllerConfig::Custom(_) => false,
-    }
+    use ControllerConfig::{Dctcp, Ear, EcnStar};
+    matches!(transport.controller, Dctcp(_) | Ear(_) | EcnStar {})
 }
 
 /// Returns whether hosts negotiate ECN for connections whose controller leaves that to them.

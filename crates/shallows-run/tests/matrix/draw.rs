@@ -63,7 +63,7 @@ classifier = { size-class = { small = 3, medium = 3, large = 2, t-small = 1, t-l
 const ML_ECN_MARKER: &str =
     "{ ml-ecn = { threshold = '10pkts', levels = 4, packet-small = 1, packet-large = 4 } }";
 
-const CONTROLLERS: [&str; 8] = [
+const CONTROLLERS: [&str; 9] = [
     "'dctcp'",
     "{ dctcp = { g = 1.0, initial-alpha = 0.0 } }",
     "'reno'",
@@ -71,6 +71,7 @@ const CONTROLLERS: [&str; 8] = [
     "'ecn-star'",
     "'delay-dctcp'",
     "{ ear = { t = '20us' } }",
+    "{ dx = { headroom = '5us' } }",
     "'pfabric'",
 ];
 
@@ -192,12 +193,19 @@ fn tcp() -> impl Strategy<Value = String> {
         select(vec!["never", "in-bursts"]),
         select(vec!["", "delayed-ack = { every = 2, timeout = '500us' }"]),
         select(vec!["restart", "keep", "initial-window"]),
-        (1..20u32, 1..4u32),
+        (
+            1..20u32,
+            1..4u32,
+            select(vec!["fractions", "whole-segments"]),
+        ),
     );
     (choices, switches).prop_map(
-        |((controller, recovery, growth, delayed, idle, (initial, least)), [handshake, ect_acks, limited])| {
+        |((controller, recovery, marked, delayed, idle, (initial, least, growth)), [handshake, ect_acks, limited])| {
+            // CUBIC and DX grow by laws of their own, and refuse another.
+            let is_own = ["cubic", "dx"].iter().any(|name| controller.contains(name));
+            let growth = if is_own { "fractions" } else { growth };
             format!(
-                "controller = {controller}\nrecovery = '{recovery}'\nmarked-growth = '{growth}'\n{delayed}
+                "controller = {controller}\nrecovery = '{recovery}'\ngrowth = '{growth}'\nmarked-growth = '{marked}'\n{delayed}
 after-idle = '{idle}'\ninitial-window = {initial}\nleast-window = {least}\nhandshake = {handshake}\nect-acks = {ect_acks}
 limited-transmit = {limited}\nrto = {{ initial = '5ms', minimum = '5ms', maximum = '100ms' }}"
             )

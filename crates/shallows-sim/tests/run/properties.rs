@@ -156,7 +156,7 @@ fn port() -> impl Strategy<Value = PortConfig> {
     )
 }
 
-const CONTROLLERS: [&str; 8] = [
+const CONTROLLERS: [&str; 9] = [
     "\"dctcp\"",
     "{ dctcp = { g = 1.0, initial-alpha = 0.0 } }",
     "\"reno\"",
@@ -164,6 +164,7 @@ const CONTROLLERS: [&str; 8] = [
     "\"ecn-star\"",
     "\"delay-dctcp\"",
     "{ ear = { t = \"20us\" } }",
+    "\"dx\"",
     "\"pfabric\"",
 ];
 

@@ -133,7 +133,7 @@ const QJUMP: Simulator = Simulator {
             settings: &[],
             timeouts: 12_692,
         },
-        // The variant of repro/qjump/fig9-web-search.toml.
+        // The variant of repro/qjump/fig9-web-search.toml, with the growth of the authors' code.
         Reference {
             label: "DCTCP",
             column: "dctcp_us",
@@ -144,6 +144,7 @@ const QJUMP: Simulator = Simulator {
                 "transport.receive-window=149",
                 "transport.controller={ dctcp = { g = 0.0625, initial-alpha = 0.0 } }",
                 "transport.ecn=precise",
+                "transport.marked-growth=in-bursts",
             ],
             timeouts: 0,
         },

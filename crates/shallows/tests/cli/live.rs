@@ -73,7 +73,7 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
         (
             "live.toml",
             &["--set", "transport.controller=pfabric"],
-            "pFabric's transport is not in the kernel",
+            "the kernel has no such congestion controller",
             "choose dctcp",
         ),
         (

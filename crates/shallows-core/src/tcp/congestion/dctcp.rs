@@ -154,6 +154,7 @@ pub(super) mod tests {
             flight: 0,
             ece,
             one_way_delay: Time::ZERO,
+            rtt: Time::ZERO,
             srtt: Time::ZERO,
         }
     }

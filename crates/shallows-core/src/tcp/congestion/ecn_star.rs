@@ -29,6 +29,7 @@ mod tests {
             flight: 9_000,
             ece: true,
             one_way_delay: Time::ZERO,
+            rtt: Time::ZERO,
             srtt: Time::ZERO,
         };
         let mut window = Window::new(1_000, 9, 1_000_000, 1);

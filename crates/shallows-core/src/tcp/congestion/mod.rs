@@ -12,6 +12,7 @@
 //! | ECN* | [`ecn_star`] | marks, each like a loss |
 //! | delay-based DCTCP | [`delay_dctcp`] | fraction of late bytes |
 //! | EAR | [`ear`] | fraction of marked or late bytes |
+//! | DX | [`dx`] | mean queueing delay of a window |
 //! | pFabric's minimal transport | [`pfabric`] | timeouts |
 //!
 //! Schemes that set a rate instead of a window are in [`roce`](crate::transport::roce).
@@ -19,6 +20,7 @@
 pub mod cubic;
 pub mod dctcp;
 pub mod delay_dctcp;
+pub mod dx;
 pub mod ear;
 pub mod ecn_star;
 pub mod pfabric;
@@ -43,9 +45,10 @@ use dctcp::Dctcp;
 pub use dctcp::DctcpConfig;
 pub use delay_dctcp::DelayDctcpConfig;
 use delay_dctcp::DelayThreshold;
+pub use dx::DxConfig;
 use ear::MarksAndDelay;
 pub use pfabric::PfabricConfig;
-pub use window::Window;
+pub use window::{Growth, Window};
 
 /// One ACK of new data, as the controller sees it.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,8 @@ pub struct AckSample {
     pub ece: bool,
     /// One-way delay of the segment that it answers.
     pub one_way_delay: Time,
+    /// Round-trip time of that segment.
+    pub rtt: Time,
     /// Smoothed round-trip time.
     pub srtt: Time,
 }
@@ -174,6 +179,8 @@ pub enum ControllerConfig {
     DelayDctcp(DelayDctcpConfig),
     /// See [`ear`].
     Ear(DelayDctcpConfig),
+    /// See [`dx`].
+    Dx(DxConfig),
     /// See [`pfabric`].
     Pfabric(PfabricConfig),
     /// RoCE instead of TCP: see [`dcqcn`](crate::transport::roce::dcqcn).
@@ -239,6 +246,7 @@ impl ControllerConfig {
             Self::Reno {}
             | Self::Cubic(_)
             | Self::DelayDctcp(_)
+            | Self::Dx(_)
             | Self::Pfabric(_)
             | Self::Dcqcn(_)
             | Self::Timely(_) => EcnEcho::Off,
@@ -249,6 +257,11 @@ impl ControllerConfig {
                 .as_ref()
                 .map_or(EcnEcho::Off, |maker| maker.echo),
         }
+    }
+
+    /// Returns whether congestion avoidance is the controller's own, whatever [`Growth`] says.
+    pub(super) fn has_own_growth(&self) -> bool {
+        matches!(self, Self::Cubic(_) | Self::Dx(_))
     }
 
     /// Returns whether the parameters are possible and the controller can read this echo.
@@ -270,6 +283,7 @@ impl ControllerConfig {
             Self::Dctcp(config) => config.validate().and(need_precise("dctcp")),
             Self::DelayDctcp(config) => config.validate(),
             Self::Ear(config) => config.validate().and(need_precise("ear")),
+            Self::Dx(config) => config.validate(),
             Self::Pfabric(config) => config.validate(),
             Self::Dcqcn(config) => config.validate(),
             Self::Timely(config) => config.validate(),
@@ -305,6 +319,7 @@ pub(crate) enum Controller {
     EcnStar(ecn_star::EcnStar),
     DelayDctcp(Dctcp<DelayThreshold>),
     Ear(Dctcp<MarksAndDelay>),
+    Dx(Box<dx::Dx>),
     Pfabric(pfabric::Pfabric),
     Custom(Box<dyn Control>),
 }
@@ -324,6 +339,9 @@ impl Controller {
                 let late = DelayThreshold::new(config, window.segment() as u64);
                 let signal = MarksAndDelay(late);
                 Self::Ear(Dctcp::new(&config.dctcp(), signal))
+            }
+            ControllerConfig::Dx(config) => {
+                Self::Dx(Box::new(dx::Dx::new(*config, window.segment() as u64)))
             }
             ControllerConfig::Pfabric(config) => {
                 Self::Pfabric(pfabric::Pfabric::new(*config, window))
@@ -353,6 +371,7 @@ macro_rules! each_controller {
             Controller::EcnStar($controller) => $call,
             Controller::DelayDctcp($controller) => $call,
             Controller::Ear($controller) => $call,
+            Controller::Dx($controller) => $call,
             Controller::Pfabric($controller) => $call,
             Controller::Custom($controller) => $call,
         }

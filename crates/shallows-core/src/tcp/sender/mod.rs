@@ -134,7 +134,8 @@ impl Sender {
             receive_window,
             segments_per_ack,
         )
-        .with_least(config.least_window);
+        .with_least(config.least_window)
+        .with_growth(config.growth);
         let controller = Controller::new(&config.controller, &mut window);
         Self {
             una: first,
@@ -413,6 +414,7 @@ impl Sender {
             flight,
             ece: ack.ece,
             one_way_delay: ack.one_way_delay,
+            rtt: now.saturating_sub(ack.echo),
             srtt: self.rto.srtt().unwrap_or(Time::ZERO),
         };
         let signal = self.controller.observe(&sample);
