@@ -15,11 +15,10 @@
 //! transport with an ACK for each segment could reach on these links.
 
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_model::LinkId;
 use shallows_model::routing::{NoPath, Router};
 use shallows_model::topology::Fabric;
 use shallows_model::workload::FlowSpec;
-use shallows_model::{Completion, Interrupt, PortSetup, TransportOverride};
+use shallows_model::{Completion, Connections, Interrupt, LinkId, PortSetup, TransportOverride};
 
 use crate::failure::Failure;
 use crate::plan::RunPlan;
@@ -45,25 +44,27 @@ pub(crate) enum Handshake {
     Syn,
 }
 
-/// Ideal completion time of each flow of a scenario.
+/// Ideal completion time of each flow of a scenario. A flow that opens a connection of its own has
+/// the handshake of its transport; most flows find a connection that lasts open already.
 pub(crate) fn fcts(
     plan: &RunPlan,
-    (handshake, completion): (Handshake, Completion),
+    (connections, completion): (Connections, Completion),
     interrupt: Interrupt<'_>,
 ) -> Result<Vec<Time>, Failure> {
     let ideal = |(number, flow)| {
         let transport = TransportOverride::choose(&plan.overrides, &plan.transport, flow);
+        // RoCE has none.
+        let has_handshake = transport.handshake && !transport.is_paced();
         let ideal = Ideal {
             fabric: &plan.fabric,
             router: &plan.router,
             ports: &plan.ports,
             segment: transport.segment,
             header: transport.header,
-            // A plan has one for all flows, and RoCE's connections have none.
-            handshake: if transport.is_paced() {
-                Handshake::None
+            handshake: if has_handshake && connections == Connections::PerFlow {
+                Handshake::Syn
             } else {
-                handshake
+                Handshake::None
             },
             completion,
         };
@@ -205,26 +206,45 @@ mod tests {
     use super::*;
     use crate::Scenario;
 
-    #[test]
-    fn flows_of_roce_have_no_handshake() {
-        let text = r#"
-            topology.star = { hosts = 2, rate = "10Gbps", delay = "5us" }
-            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
-            transports = [{ services = [1], set = { controller = "dcqcn" } }]
+    /// Time that a handshake adds to a flow of service 0 and to one of service 1, which has these
+    /// keys of its own.
+    fn handshakes(handshake: bool, special: &str) -> [Time; 2] {
+        let text = format!(
+            r#"
+            topology.star = {{ hosts = 2, rate = "10Gbps", delay = "5us" }}
+            ports.switch = {{ buffer = "unlimited", scheduler = "fifo" }}
+            transport.handshake = {handshake}
+            transports = [{{ services = [1], set = {{ {special} }} }}]
             workload.flows = [
-                { start = "0s", src = 0, dst = 1, size = "1MB", service = 0 },
-                { start = "0s", src = 0, dst = 1, size = "1MB", service = 1 },
+                {{ start = "0s", src = 0, dst = 1, size = "1MB", service = 0 }},
+                {{ start = "0s", src = 0, dst = 1, size = "1MB", service = 1 }},
             ]
-        "#;
+        "#
+        );
         let scenario: Scenario = text.parse().unwrap();
         let plan = scenario.build().unwrap();
-        let fcts = |handshake| fcts(&plan, (handshake, Completion::Sender), Interrupt::Never);
-        let (without, with) = (
-            fcts(Handshake::None).unwrap(),
-            fcts(Handshake::Syn).unwrap(),
-        );
-        assert!(with[0] > without[0]);
-        assert_eq!(with[1], without[1]);
+        let fcts = |connections| {
+            let moments = (connections, Completion::Sender);
+            fcts(&plan, moments, Interrupt::Never).unwrap()
+        };
+        let (open, opened) = (fcts(Connections::Persistent), fcts(Connections::PerFlow));
+        [0, 1].map(|flow| opened[flow] - open[flow])
+    }
+
+    #[test]
+    fn a_flow_has_the_handshake_of_its_own_transport() {
+        // A SYN and its answer of 40 B take 32 ns and 5 us on each of two links.
+        let round_trip = Time::from_ns(4 * 5_032);
+        let none = Time::ZERO;
+        assert_eq!(handshakes(true, "handshake = false"), [round_trip, none]);
+        assert_eq!(handshakes(false, "handshake = true"), [none, round_trip]);
+    }
+
+    #[test]
+    fn flows_of_roce_have_no_handshake() {
+        let [tcp, roce] = handshakes(true, r#"controller = "dcqcn""#);
+        assert!(tcp > Time::ZERO);
+        assert_eq!(roce, Time::ZERO);
     }
 
     /// Two hosts at 10 Gbps around a link of `uplink`; 1 us a link.
@@ -384,12 +404,7 @@ mod tests {
         let scenario = Scenario::parse(std::path::Path::new("lone.toml"), &text, &[]);
         let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
         let plan = scenario.build().unwrap_or_else(|error| panic!("{error}"));
-        let handshake = if handshake {
-            Handshake::Syn
-        } else {
-            Handshake::None
-        };
-        let moments = (handshake, scenario.config.completion);
+        let moments = (plan.connections, scenario.config.completion);
         let ideal = fcts(&plan, moments, Interrupt::Never);
         let mut simulation = plan.simulation(1).unwrap_or_else(|error| panic!("{error}"));
         while simulation.run(Time::MAX, u64::MAX) == shallows_sim::Status::Running {}

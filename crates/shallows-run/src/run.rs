@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use shallows_core::units::Time;
-use shallows_model::{Connections, Interrupt};
+use shallows_model::Interrupt;
 use shallows_results::latencies::{TABLE, collect};
 use shallows_results::record::Completeness;
 use shallows_results::summary::{MeasuredWindow, Summary};
@@ -13,7 +13,7 @@ use shallows_results::{Format, ResultDirectory, RunRecord, write_bytes, write_te
 
 use crate::driver::{Observer, drive};
 use crate::failure::Failure;
-use crate::ideal::{self, Handshake};
+use crate::ideal;
 use crate::measure::Window;
 use crate::plan::RunPlan;
 use crate::platform::{self, Stopwatch};
@@ -113,13 +113,7 @@ impl World for Simulated {
 
 /// Ideal completion times of the flows of a simulated run.
 fn ideal_fcts(plan: &RunPlan, interrupt: Interrupt<'_>) -> Result<Vec<Time>, Failure> {
-    // Most flows find a connection that lasts open already.
-    let handshake = if plan.transport.handshake && plan.connections == Connections::PerFlow {
-        Handshake::Syn
-    } else {
-        Handshake::None
-    };
-    ideal::fcts(plan, (handshake, plan.completion), interrupt)
+    ideal::fcts(plan, (plan.connections, plan.completion), interrupt)
 }
 
 /// Begins the results of a run with the scenario as it is run and copies of the files that it

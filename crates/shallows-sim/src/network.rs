@@ -7,7 +7,7 @@ use shallows_core::port::{
     ConfigError, DropReason, EgressPort, Forward, Passage, Pool, PortConfig, Transmit,
 };
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{IdVec, LinkId};
+use shallows_model::{Id as _, IdVec, LinkId};
 
 use crate::engine::{Arena, Collision, Event, Key, Occasion, SLOT, Wheel};
 use crate::ids::{PortId, ShardId};
@@ -345,9 +345,9 @@ impl Network {
     /// port.
     #[inline]
     pub(crate) fn collisions(&mut self) -> impl FnMut(PortId, (u64, u32)) -> Collision {
-        let ports = &mut self.ports;
+        let ports = self.ports.as_mut_slice();
         move |port, (slot, at)| {
-            let port = &mut ports[port];
+            let port = &mut ports[port.index()];
             let before = mem::replace(&mut port.last_event, at);
             if mem::replace(&mut port.last_slot, slot as u32) == slot as u32 {
                 Collision::Again(before)

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 
+use shallows_core::port::pause::PAUSE_FRAME;
 use shallows_core::units::{Bytes, Time};
 use shallows_model::{Id as _, IdVec, LinkId};
 
@@ -130,10 +131,15 @@ impl Partition {
             let (from, to) = (self.part_of(link.from), self.part_of(link.to));
             if from != to {
                 let config = ports.config(fabric, number);
+                // A pause frame is small, and no host takes time to hand it on.
+                let (smallest, told) = if ports.pause.is_some() {
+                    (smallest.min(PAUSE_FRAME), link.propagation)
+                } else {
+                    let delay = ports.delay(fabric, number);
+                    (smallest, delay - lag(delay, from == to))
+                };
                 let wire_size = Bytes::new(u64::from(config.framing.wire_size(smallest)));
                 // A transmission may be a picosecond shorter, for what the one before was longer.
-                let delay = ports.delay(fabric, number);
-                let told = delay - lag(delay, from == to);
                 let flight = link.rate.transmission_time(wire_size) + told - Time::from_ps(1);
                 let lookahead = &mut lookaheads[from.index()][to.index()];
                 *lookahead = flight.min(*lookahead);

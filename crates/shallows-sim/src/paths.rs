@@ -45,6 +45,12 @@ impl<I: Id> Hop<I> {
         self.bits & ARRIVED != 0
     }
 
+    /// The link or port of a packet that has not arrived.
+    #[inline]
+    pub(crate) fn onward(self) -> I {
+        I::new(self.bits)
+    }
+
     /// The link or port, or the NIC of a packet that has arrived.
     #[inline]
     pub(crate) fn id(self) -> I {
@@ -131,14 +137,14 @@ impl<I: Id + Hash + Eq> Paths<I> {
     pub(crate) fn links(&self, at: u32) -> impl Iterator<Item = I> {
         let rest = self.hops[at as usize..].iter();
         rest.take_while(|hop| !hop.has_arrived())
-            .map(|hop| hop.id())
+            .map(|hop| hop.onward())
     }
 
     /// All pairs of links that a path takes one after the other.
     pub(crate) fn steps(&self) -> impl Iterator<Item = (I, I)> {
         let pairs = self.hops.windows(2).map(|pair| (pair[0], pair[1]));
         let links = pairs.filter(|(from, to)| !from.has_arrived() && !to.has_arrived());
-        links.map(|(from, to)| (from.id(), to.id()))
+        links.map(|(from, to)| (from.onward(), to.onward()))
     }
 }
 

@@ -115,14 +115,12 @@ impl Setup {
     }
 
     /// Flows that wait for others far away, paths that are found packet by packet, records of
-    /// packets in their order, links that can be paused and control messages that take next to no
-    /// time are for one thread.
+    /// packets in their order and control messages that take next to no time are for one thread.
     pub(crate) fn usable_threads(&self) -> u32 {
         let sprays = self.router.selection() == Selection::Packet;
         let watches = self.watch != Watch::default();
         let waits = !self.workload.barriers.is_empty();
-        let pauses = self.ports.pause.is_some();
-        if sprays || watches || waits || pauses || self.control.is_immediate() {
+        if sprays || watches || waits || self.control.is_immediate() {
             return 1;
         }
         self.threads

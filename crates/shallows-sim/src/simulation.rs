@@ -287,7 +287,6 @@ impl Simulation {
         let execution = execution::choose(&setup, fits, threads, traffic)?;
         let (partition, mut plans) = (execution.partition, execution.layers.into_iter());
         let watched = watched_links(&setup, &partition);
-        let mut pauses = Pauses::new(&setup.fabric, &setup.ports, &partition)?;
         let warm_ups = setup.warm_ups((&paths, &routes), interrupt)?;
         let kept_routes = if is_fixed { Vec::new() } else { routes.clone() };
         let routing = Arc::new(Routing {
@@ -311,6 +310,7 @@ impl Simulation {
         });
         let make = |part| {
             let parts = (&setup.fabric, &setup.ports, setup.seed);
+            let pauses = Pauses::new(part, &setup.fabric, &setup.ports, &partition)?;
             let is_watched = |link| pauses.is_some() || watched.contains_key(&link);
             let network = Network::new(part, &partition, parts, is_watched)?;
             let local = |flow: &u32| {
@@ -334,7 +334,7 @@ impl Simulation {
                 },
                 watched: watched.clone(),
                 keeps: (setup.watch.rtt, setup.watch.drops),
-                pauses: pauses.take(),
+                pauses,
                 layers: plans.next(),
                 starting: world.workload.timed().filter(local).collect(),
                 stops: stops.filter(|stop| local(&stop.flow)).collect(),
@@ -457,7 +457,7 @@ impl Simulation {
     /// Number and total duration of a link's pauses.
     pub fn pauses(&self, link: LinkId) -> PauseStats {
         let (part, _) = self.partition.place(link);
-        self.shards[part.index()].pauses(link)
+        self.shards[part.index()].pauses(link, self.progress().now)
     }
 
     /// The limiter of a host, for its counters, if there are limits.

@@ -17,13 +17,13 @@ use shallows_live::switch::{
 use shallows_live::traffic::{GOODPUT_EVERY, ProbePlan};
 use shallows_model::topology::{Fabric, Link, Node};
 use shallows_model::workload::{HostSet, Workload};
-use shallows_model::{ApplicationSetup, Completion, Interrupt};
+use shallows_model::{ApplicationSetup, Completion, Connections, Interrupt};
 
 use super::controller::Chosen;
 use super::transports::{self, Controllers};
 use super::xco;
 use crate::failure::Failure;
-use crate::ideal::{self, Handshake};
+use crate::ideal;
 use crate::plan::RunPlan;
 use crate::scenario::{Diagnostic, LiveCommand, Probe, Role};
 
@@ -311,6 +311,7 @@ fn dscp(plan: &RunPlan, table: &str, service: u16) -> Result<u8, Diagnostic> {
 /// Ideal completion times: as for a simulated flow up to its sender's last ACK, because the path of
 /// a live flow's request is as long as that of an ACK.
 pub fn ideal_fcts(plan: &RunPlan) -> Result<Vec<Time>, Failure> {
-    let moments = (Handshake::None, Completion::Sender);
+    // Connections are open before the run.
+    let moments = (Connections::Persistent, Completion::Sender);
     ideal::fcts(plan, moments, Interrupt::Never)
 }

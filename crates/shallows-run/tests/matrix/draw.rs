@@ -269,6 +269,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         sometimes(vec![
             "pause = { high = '6KB', low = '3KB' }",
             "pause = { high = '20KB', low = '1KB' }",
+            "pause = { high = '10KB', low = '5KB', per = 'queue' }",
         ]),
         select(vec!["0s", "3us"]),
     );
@@ -308,6 +309,11 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             (transport, (workload, ends, is_tcp), transports, application, qjump),
             (links, probes, connections, completion, seed, until),
         )| {
+            // A pause of one queue needs as many at hosts.
+            let pause = match host {
+                "as-switch" => pause.to_owned(),
+                _ => pause.replace(", per = 'queue'", ""),
+            };
             // Hosts tag either stages or levels.
             let hosts = match (stages, qjump) {
                 ("", "") => String::new(),

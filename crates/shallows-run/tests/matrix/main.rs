@@ -25,7 +25,7 @@ use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
 use shallows_results::{Format, RunRecord};
 use shallows_run::{Diagnostic, Interrupt, RunPlan, Scenario, drive};
-use shallows_sim::{EngineChoice, FlowOutcome};
+use shallows_sim::{EngineChoice, FlowOutcome, PauseStats};
 
 use draw::Case;
 
@@ -89,13 +89,19 @@ fn check(case: &Case) {
         let by_events = simulate(&plan, EngineChoice::Events, threads);
         let (together, other_end) = by_events.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(together, alone, "by events on {threads} threads");
-        assert_eq!(other_end, end, "packets on links, on {threads} threads");
+        assert_eq!(
+            other_end, end,
+            "packets and pauses of links, on {threads} threads"
+        );
     }
     for threads in [1, 2, 4] {
         // Refused where the scenario does not fit.
         if let Ok((in_layers, other_end)) = simulate(&plan, EngineChoice::Layers, threads) {
             assert_eq!(in_layers, alone, "in layers on {threads} threads");
-            assert_eq!(other_end, end, "packets on links, in layers on {threads}");
+            assert_eq!(
+                other_end, end,
+                "packets and pauses of links, in layers on {threads}"
+            );
         }
     }
     for (number, (flow, outcome)) in alone.iter().enumerate() {
@@ -108,17 +114,23 @@ fn check(case: &Case) {
     }
 }
 
-/// What becomes of all flows, and the number of packets that were put on links.
+/// Number of packets that were put on links, and the pauses of each link.
+type Links = (u64, Vec<PauseStats>);
+
+/// What becomes of all flows and links.
 fn simulate(
     plan: &RunPlan,
     engine: EngineChoice,
     threads: u32,
-) -> Result<(Vec<(FlowSpec, FlowOutcome)>, u64), Diagnostic> {
+) -> Result<(Vec<(FlowSpec, FlowOutcome)>, Links), Diagnostic> {
     let mut simulation = plan.simulation_on(engine, threads)?;
     drive(&mut simulation, plan.until, &mut [], Interrupt::Never)
         .unwrap_or_else(|error| panic!("{error:?}"));
     let flows = simulation.flows().map(|(flow, outcome)| (*flow, outcome));
-    Ok((flows.collect(), simulation.progress().packet_hops))
+    let pauses = plan.fabric.links().ids();
+    let pauses = pauses.map(|link| simulation.pauses(link)).collect();
+    let links = (simulation.progress().packet_hops, pauses);
+    Ok((flows.collect(), links))
 }
 
 /// A flow that starts later may still be under way at the end of the run: sparse arrivals go on for

@@ -382,7 +382,7 @@ impl Layers {
             count += 1;
             let mut ticket = transit.ticket;
             let hop = paths.hop(ticket.route());
-            let Some(bucket) = self.buckets.get_mut(hop.id()) else {
+            let Some(bucket) = self.buckets.get_mut(hop.onward()) else {
                 self.crossing.push(Crossing {
                     shard: hop.shard(),
                     link,
@@ -394,7 +394,7 @@ impl Layers {
             ticket.advance();
             if bucket.is_empty() {
                 *bucket = self.spare_buckets.pop().unwrap_or_default();
-                activate(&mut self.active, self.positions[hop.id()]);
+                activate(&mut self.active, self.positions[hop.onward()]);
             }
             bucket.push(Arriving::new(transit.time - begin, link, ticket));
         }

@@ -8,6 +8,7 @@ use shallows_model::LinkId;
 use super::Shard;
 use super::agents::Letter;
 use super::applications::Announcement;
+use super::pauses::PauseMessage;
 use crate::ids::ShardId;
 use crate::packet::{Packet, Selective};
 
@@ -19,8 +20,8 @@ struct Message {
     packet: Packet,
 }
 
-/// Packets that go to another part, what some of them carry, messages out of band, and what
-/// applications there are told beside their bytes.
+/// Packets that go to another part, what some of them carry, messages out of band, what
+/// applications there are told beside their bytes, and pauses of links from there.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     messages: Vec<Message>,
@@ -28,18 +29,23 @@ pub(crate) struct Mail {
     payloads: Vec<Box<[u8]>>,
     pub(super) letters: Vec<Letter>,
     pub(super) announcements: Vec<Announcement>,
+    pub(super) pauses: Vec<PauseMessage>,
 }
 
 impl Mail {
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.letters.is_empty() && self.announcements.is_empty()
+        self.messages.is_empty()
+            && self.letters.is_empty()
+            && self.announcements.is_empty()
+            && self.pauses.is_empty()
     }
 
-    /// Arrival of the first packet or letter.
+    /// Arrival of the first packet, letter or pause.
     pub(crate) fn earliest(&self) -> Option<Time> {
         let packets = self.messages.iter().map(|message| message.arrival);
         let letters = self.letters.iter().map(Letter::arrival);
-        packets.chain(letters).min()
+        let pauses = self.pauses.iter().map(|pause| pause.arrival);
+        packets.chain(letters).chain(pauses).min()
     }
 
     /// Moves all of it to the end of another.
@@ -64,6 +70,7 @@ impl Mail {
         other.payloads.append(&mut self.payloads);
         other.letters.append(&mut self.letters);
         other.announcements.append(&mut self.announcements);
+        other.pauses.append(&mut self.pauses);
     }
 }
 
@@ -83,7 +90,7 @@ impl Shard {
             if self.layers.is_some() {
                 self.take_crossing(number, message.link, message.arrival);
             } else {
-                self.await_arrival(number, message.link, message.arrival);
+                self.await_frame(number, message.link, message.arrival);
             }
         }
         mail.selective.clear();
@@ -94,12 +101,15 @@ impl Shard {
         for announcement in mail.announcements.drain(..) {
             self.expect(announcement);
         }
+        for pause in mail.pauses.drain(..) {
+            self.await_signal(pause);
+        }
     }
 
     /// Hands a packet from the end of another part's link to a port here.
     fn take_crossing(&mut self, number: u32, link: LinkId, arrival: Time) {
         let mut ticket = self.packets.get(number).ticket;
-        let port = self.paths.hop(ticket.route()).id();
+        let port = self.paths.hop(ticket.route()).onward();
         ticket.advance();
         if let Some(layers) = &mut self.layers {
             layers.take_crossing(port, link, arrival, ticket);

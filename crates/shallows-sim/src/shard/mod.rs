@@ -301,7 +301,7 @@ impl Shard {
                 // sender.
                 self.now = event.time;
             }
-            let port = event.hop.id();
+            let port = event.hop.onward();
             self.serve(port, event.time);
             self.network.await_ready(&mut self.events, port);
         } else {
@@ -393,7 +393,7 @@ impl Shard {
     #[inline]
     fn arrive(&mut self, number: u32, next: Hop<PortId>) {
         if !next.has_arrived() {
-            return self.forward(next.id(), number);
+            return self.forward(next.onward(), number);
         }
         let packet = *self.packets.get(number);
         self.packets.remove(number);
@@ -518,7 +518,7 @@ impl Shard {
     /// The port of the NIC that a path begins with.
     #[inline]
     fn nic(&self, route: u32) -> PortId {
-        self.paths.hop(route).id()
+        self.paths.hop(route).onward()
     }
 
     /// Gives a packet a place and a number.

@@ -8,7 +8,7 @@ use shallows_core::units::Time;
 use shallows_model::LinkId;
 
 use super::Shard;
-use crate::ids::PortId;
+use crate::ids::{PortId, ShardId};
 use crate::network::{Sent, WATCHED};
 use crate::packet::Packet;
 use crate::routing::LinkState;
@@ -90,7 +90,7 @@ impl Shard {
         }
         self.release(sent.link, number);
         let Some(watched) = self.observer.watched.get_mut(&sent.link) else {
-            return self.carry(number, sent);
+            return self.carry(number, sent, self.beyond(sent.link));
         };
         let (captured, departures, to) = (watched.captured, watched.departures, watched.to);
         let (time, arrives) = (sent.arrival - watched.delay, watched.arrives());
@@ -108,13 +108,18 @@ impl Shard {
             self.depart(number, time);
         }
         if arrives {
-            if to == self.part {
-                self.carry(number, sent);
-            } else {
-                self.post(number, to, (sent.link, sent.arrival));
-            }
+            self.carry(number, sent, to);
         } else {
             self.take(number);
+        }
+    }
+
+    /// Lets a packet arrive at the end of a link, in this shard or another.
+    fn carry(&mut self, number: u32, sent: Sent, to: ShardId) {
+        if to == self.part {
+            self.await_frame(number, sent.link, sent.arrival);
+        } else {
+            self.post(number, to, (sent.link, sent.arrival));
         }
     }
 

@@ -5,6 +5,9 @@
 //! cable, ahead of all packets, and stops the port at the other end when it is there. What is on its
 //! way until then still comes: a buffer needs room for it. Hosts can be paused and do not pause
 //! others.
+//!
+//! The account of a link is in the shard of the switch that it leads to, its port in that of the
+//! node that it leaves. Between two shards a pause is mail, as late as its frame.
 
 use std::collections::VecDeque;
 
@@ -15,17 +18,26 @@ use shallows_model::{IdVec, LinkId};
 
 use super::Shard;
 use crate::engine::{Event, Key, Occasion};
-use crate::ids::PortId;
-use crate::network::Sent;
+use crate::ids::{PortId, ShardId};
 use crate::partition::Partition;
 use crate::paths::Hop;
 use crate::ports::PortSetup;
 use crate::topology::{Fabric, Link, Node};
 
-/// The pauses of every link.
+/// The pauses of every link, as far as a shard has its port or its account.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     links: IdVec<LinkId, PausableLink>,
+    /// The link that each packet came on to the switch where it is.
+    came_on: Vec<LinkId>,
+}
+
+/// A pause, or its end, on its way to the port of a link in another shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PauseMessage {
+    pub(super) arrival: Time,
+    link: LinkId,
+    signal: PauseSignal,
 }
 
 #[derive(Debug)]
@@ -35,8 +47,11 @@ struct PausableLink {
     /// Pause signals on their way to the port of this link.
     told: VecDeque<PauseSignal>,
     propagation: Time,
-    /// Its port.
+    /// The shard of its port, and the port there.
+    from: ShardId,
     port: PortId,
+    /// The shard that it leads to.
+    to: ShardId,
     leaves_switch: bool,
     paused: QueueSet,
     since: Time,
@@ -53,8 +68,9 @@ pub struct PauseStats {
 }
 
 impl Pauses {
-    /// Those that the ports ask for, if they do.
+    /// Those that the ports ask for, if they do, in a shard.
     pub(crate) fn new(
+        shard: ShardId,
         fabric: &Fabric,
         ports: &PortSetup,
         partition: &Partition,
@@ -65,15 +81,18 @@ impl Pauses {
         let queues = |link| ports.config(fabric, link).queues;
         let most = fabric.links().ids().map(queues).max();
         let pausable = |(number, link): (LinkId, &Link)| {
+            let ((from, port), to) = (partition.place(number), partition.part_of(link.to));
             let gauge = match link.to {
-                Node::Host(_) => None,
-                Node::Switch(_) => Some(PauseGauge::new(config, most.unwrap_or(1))?),
+                Node::Switch(_) if to == shard => Some(PauseGauge::new(config, most.unwrap_or(1))?),
+                Node::Switch(_) | Node::Host(_) => None,
             };
             Ok(PausableLink {
                 gauge,
                 told: VecDeque::new(),
                 propagation: link.propagation,
-                port: partition.place(number).1,
+                from,
+                port,
+                to,
                 leaves_switch: matches!(link.from, Node::Switch(_)),
                 paused: QueueSet::EMPTY,
                 since: Time::ZERO,
@@ -82,7 +101,10 @@ impl Pauses {
         };
         let links = fabric.links().numbered().map(pausable);
         let links = links.collect::<Result<_, ConfigError>>()?;
-        Ok(Some(Self { links }))
+        Ok(Some(Self {
+            links,
+            came_on: Vec::new(),
+        }))
     }
 }
 
@@ -109,29 +131,35 @@ impl PausableLink {
 }
 
 impl Shard {
-    /// Number and total duration of a link's pauses so far.
-    pub(crate) fn pauses(&self, link: LinkId) -> PauseStats {
+    /// Number and total duration of a link's pauses until `now`.
+    pub(crate) fn pauses(&self, link: LinkId, now: Time) -> PauseStats {
         let Some(pauses) = self.pauses.as_deref() else {
             return PauseStats::default();
         };
         let link = &pauses.links[link];
         let mut stats = link.stats;
         if !link.paused.is_empty() {
-            stats.paused += self.now.saturating_sub(link.since);
+            stats.paused += now.saturating_sub(link.since);
         }
         stats
     }
 
+    /// The shard that a link leads to where links can be paused.
+    pub(super) fn beyond(&self, link: LinkId) -> ShardId {
+        let pauses = self.pauses.as_deref();
+        pauses.map_or(self.part, |pauses| pauses.links[link].to)
+    }
+
     /// Lets a packet arrive at the end of a link, with its account where it can be paused.
-    pub(super) fn carry(&mut self, number: u32, sent: Sent) {
+    pub(super) fn await_frame(&mut self, number: u32, link: LinkId, at: Time) {
         let hop = self.paths.hop(self.packets.get(number).ticket.route());
         if self.pauses.is_none() || hop.has_arrived() {
-            return self.await_arrival(number, sent.link, sent.arrival);
+            return self.await_arrival(number, link, at);
         }
         self.packets.get_mut(number).ticket.advance();
         self.events.push(Event {
-            time: sent.arrival,
-            key: Key::new(Occasion::Frame(sent.link)),
+            time: at,
+            key: Key::new(Occasion::Frame(link)),
             packet: number,
             hop,
         });
@@ -156,6 +184,13 @@ impl Shard {
     }
 
     fn charge(&mut self, link: LinkId, port: PortId, number: u32) {
+        if let Some(pauses) = self.pauses.as_deref_mut() {
+            let at = number as usize;
+            if at >= pauses.came_on.len() {
+                pauses.came_on.resize(at + 1, link);
+            }
+            pauses.came_on[at] = link;
+        }
         let packet = self.packets.get(number);
         let queue = self.network.port(port).classify(&packet.ticket);
         let size = packet.size();
@@ -177,10 +212,8 @@ impl Shard {
         if !leaves_switch {
             return;
         }
+        let link = pauses.came_on[number as usize];
         let packet = self.packets.get(number);
-        // Its route is past the link of this port.
-        let before = self.paths.hop(packet.ticket.route() - 2);
-        let link = self.network.link(before.id());
         let queue = self.network.port(port).classify(&packet.ticket);
         let size = packet.size();
         let gauge = self.gauge(link);
@@ -197,18 +230,39 @@ impl Shard {
         let (Some(signal), Some(pauses)) = (signal, self.pauses.as_deref_mut()) else {
             return;
         };
-        let back = link.reverse();
         let PausableLink {
             port, propagation, ..
-        } = pauses.links[back];
-        let stopped = &mut pauses.links[link];
-        stopped.told.push_back(signal);
+        } = pauses.links[link.reverse()];
+        let to = pauses.links[link].from;
         let sent = self.network.send_frame(port, self.now, PAUSE_FRAME);
-        self.events.push(Event {
-            time: sent + propagation,
-            key: Key::new(Occasion::Frame(back)),
-            packet: 0,
-            hop: Hop::arrived(stopped.port),
-        });
+        let message = PauseMessage {
+            arrival: sent + propagation,
+            link,
+            signal,
+        };
+        if to == self.part {
+            self.await_signal(message);
+        } else {
+            self.outbox[to].pauses.push(message);
+        }
+    }
+
+    /// Lets a pause, or its end, arrive at the node whose port it is for.
+    pub(super) fn await_signal(&mut self, message: PauseMessage) {
+        let PauseMessage {
+            arrival,
+            link,
+            signal,
+        } = message;
+        if let Some(pauses) = self.pauses.as_deref_mut() {
+            let stopped = &mut pauses.links[link];
+            stopped.told.push_back(signal);
+            self.events.push(Event {
+                time: arrival,
+                key: Key::new(Occasion::Frame(link.reverse())),
+                packet: 0,
+                hop: Hop::arrived(stopped.port),
+            });
+        }
     }
 }

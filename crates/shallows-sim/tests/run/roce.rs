@@ -2,11 +2,11 @@
 //! same results on any number of threads.
 
 use shallows_core::port::pause::{PauseConfig, PauseScope};
-use shallows_core::port::{BufferConfig, PortConfig};
+use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
-use shallows_model::LinkId;
-use shallows_model::TransportOverride;
-use shallows_sim::FlowOutcome;
+use shallows_model::workload::FlowSpec;
+use shallows_model::{LinkId, TransportOverride};
+use shallows_sim::{FlowOutcome, PauseStats};
 
 use crate::world::{LEAF_SPINE, World, flow};
 
@@ -158,6 +158,55 @@ fn any_number_of_threads_gives_the_same() {
                 alone,
                 "{controller}, {threads}"
             );
+        }
+    }
+}
+
+/// Hosts of other racks write to two hosts at once, and pauses go from leaf to spine to leaf to host.
+/// Where hosts have long cables they are shards of their own, and so pauses leave the switches'.
+#[test]
+fn pauses_cross_shards() {
+    let short = LEAF_SPINE.replace("20.2us", "0.3us");
+    for (topology, per) in [
+        (LEAF_SPINE, PauseScope::Link),
+        (&short, PauseScope::Link),
+        (&short, PauseScope::Queue),
+    ] {
+        let outcome = |threads| {
+            let to = |src| if src % 2 == 0 { 0 } else { 17 };
+            let service = |src| (src / 2 % 2) as u16;
+            let flows = (20..80).map(|src| FlowSpec {
+                service: service(src),
+                ..flow(Time::from_ns(u64::from(src) * 70), src, to(src), 100)
+            });
+            let mut world = World::new(topology, &dcqcn(), flows.collect());
+            let port = "queues = 2\nbuffer = { shared = { size = '2MB' } }\n\
+                scheduler = { dwrr = { quantum = '1.5KB' } }\n\
+                marker = { scheme = { per-queue = { threshold = '100KB' } } }";
+            world.switches = toml::from_str(port).expect("it is a port");
+            world.hosts = world.switches.clone();
+            world.host_delay = PerIndex::All(Time::from_us(3));
+            world.pause = Some(PauseConfig {
+                high: Bytes::new(20_000),
+                low: Bytes::new(8_000),
+                per,
+            });
+            world.threads = threads;
+            let mut run = world.start();
+            assert_eq!(run.threads(), threads as usize);
+            // In the middle of pauses, and at the end.
+            run.until(Time::from_us(400));
+            let half: Vec<PauseStats> = run.fabric.links().ids().map(|l| run.pauses(l)).collect();
+            run.finish();
+            let all: Vec<PauseStats> = run.fabric.links().ids().map(|l| run.pauses(l)).collect();
+            let flows: Vec<FlowOutcome> = run.flows().map(|(_, outcome)| outcome).collect();
+            (flows, half, all)
+        };
+        let alone = outcome(1);
+        let paused = |link: &PauseStats| link.pauses > 0;
+        assert!(alone.1.iter().filter(|link| paused(link)).count() > 60);
+        for threads in [2, 4] {
+            assert_eq!(outcome(threads), alone, "{threads} threads, {per:?}");
         }
     }
 }
