@@ -104,6 +104,7 @@ impl Keyed for ApplicationEntryError {
                 }
                 ApplicationError::Zero(name) | ApplicationError::TooLarge { name, .. } => name,
                 ApplicationError::Share(_) => "get-share",
+                ApplicationError::BroadcastStream => "fan-out",
                 ApplicationError::UnusedConnections { .. } => "connections",
             },
             Self::ToItself(_) => "servers",

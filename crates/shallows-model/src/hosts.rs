@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use shallows_core::host::jitter::{JitterDistribution, JitterGateConfig};
 use shallows_core::host::qjump::{
     AutomaticConfig, AutomaticError, EpochClock, Excess, LimiterConfig, LimiterError, Network,
     NetworkError, Phase, QjumpGateConfig, Scope,
@@ -10,7 +11,7 @@ use shallows_core::host::qjump::{
 use shallows_core::host::stage::StageTagger;
 use shallows_core::host::{GateError, HostGateConfig};
 use shallows_core::keyed::Keyed;
-use shallows_core::port::Framing;
+use shallows_core::port::{Framing, PerIndex};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
 
@@ -28,6 +29,9 @@ pub struct HostSetup {
     /// (EAR as published).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<StageTagger>,
+    /// Jitter of hosts: a random time that each adds to every packet of its own before the NIC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<JitterConfig>,
     /// QJUMP's rate limits. The DSCP field of a packet chooses its limit; it is the service of its
     /// flow unless there are stages.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,11 +55,17 @@ impl HostSetup {
     ) -> Result<Vec<Vec<HostGateConfig>>, QjumpError> {
         // A new gate is built here; tags and agents have their own places.
         let Self {
+            jitter,
             qjump,
             stages: _,
             xco: _,
         } = self;
         let mut gates = vec![Vec::new(); fabric.hosts() as usize];
+        if let Some(jitter) = jitter {
+            for (host, gates) in (0..).zip(&mut gates) {
+                gates.extend(jitter.gate(host, seed).map(HostGateConfig::Jitter));
+            }
+        }
         if let Some(qjump) = qjump {
             let limits = LimiterConfig {
                 framing,
@@ -66,6 +76,40 @@ impl HostSetup {
             }
         }
         Ok(gates)
+    }
+}
+
+/// Jitter of the hosts. Packets of one flow keep their order.
+///
+/// ```
+/// # use shallows_model::HostSetup;
+/// let hosts: HostSetup = toml::from_str("jitter = { mean = \"8us\" }")?;
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct JitterConfig {
+    /// The mean time that a host adds to a packet; a list gives each host its own, of which 0s adds
+    /// none.
+    pub mean: PerIndex<Time>,
+    /// Its distribution.
+    #[serde(default)]
+    pub distribution: JitterDistribution,
+}
+
+impl JitterConfig {
+    /// The gate of a host, if it has jitter. A list must have a value for each host.
+    fn gate(&self, host: u32, seed: u64) -> Option<JitterGateConfig> {
+        let mean = match &self.mean {
+            PerIndex::All(mean) => *mean,
+            PerIndex::Each(means) => means[host as usize],
+        };
+        (mean > Time::ZERO).then(|| JitterGateConfig {
+            mean,
+            distribution: self.distribution,
+            seed: Stream::new(seed, Purpose::Jitter, u64::from(host)).bits(),
+        })
     }
 }
 

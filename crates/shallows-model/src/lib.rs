@@ -37,7 +37,7 @@ pub use applications::{ApplicationEntry, ApplicationEntryError, ApplicationSetup
 pub use barriers::Barriers;
 pub use control::{Carriage, Channel, ControlError};
 pub use faults::{Fault, LinkChange};
-pub use hosts::{HostSetup, NetworkConfig, QjumpConfig, QjumpError};
+pub use hosts::{HostSetup, JitterConfig, NetworkConfig, QjumpConfig, QjumpError};
 pub use ids::{Id, IdVec, LinkId};
 pub use interrupt::{Interrupt, Interrupted};
 pub use model::Model;

@@ -4,6 +4,8 @@ use shallows_core::application::Protocol;
 use shallows_core::host::stack::Seat;
 use shallows_core::units::Time;
 
+use crate::broadcast::Broadcasts;
+
 /// A latency that an application has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency<'a> {
@@ -30,6 +32,8 @@ pub(crate) struct ApplicationPlan {
     pub(crate) first_connections: Vec<u32>,
     /// The hosts of each application's members.
     pub(crate) hosts: Vec<Vec<u32>>,
+    /// Directions that datagrams take together until switches copy them.
+    pub(crate) broadcasts: Broadcasts,
 }
 
 /// A connection of an application.

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod applications;
+mod broadcast;
 mod control;
 mod density;
 mod engine;

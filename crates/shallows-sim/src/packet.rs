@@ -177,6 +177,15 @@ impl Packet {
         self
     }
 
+    /// A copy of a datagram for another connection, at the first link of its path.
+    pub(crate) fn copied(self, connection: u32, route: u32) -> Self {
+        Self {
+            extra: self.extra & !u64::from(u32::MAX) | u64::from(connection),
+            ticket: self.ticket.redirected(connection, route),
+            ..self
+        }
+    }
+
     /// The same packet with another ticket.
     #[inline]
     pub(crate) fn with_ticket(self, ticket: Ticket) -> Self {

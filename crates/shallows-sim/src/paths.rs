@@ -121,6 +121,15 @@ impl<I: Id + Hash + Eq> Paths<I> {
         at
     }
 
+    /// Index of the first link of a part of a path, after which its packets are copied or at their
+    /// host; `next` is a link there.
+    pub(crate) fn add_segment(&mut self, links: &[I], next: I) -> u32 {
+        let at = self.hops.len() as u32;
+        self.hops.extend(links.iter().copied().map(Hop::to));
+        self.hops.push(Hop::arrived(next));
+        at
+    }
+
     /// Gives back the memory that only new paths need.
     pub(crate) fn seal(&mut self) {
         self.known = FxHashMap::default();

@@ -43,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) hosts: HostSetup,
     pub(crate) control: Control,
     pub(crate) applications: Vec<ApplicationSetup>,
+    /// Switches copy datagrams of applications.
+    pub(crate) has_broadcasts: bool,
     pub(crate) workload: Arc<Workload>,
     pub(crate) completion: Completion,
     pub(crate) faults: BTreeMap<LinkId, Fault>,
@@ -87,6 +89,7 @@ impl Setup {
             connections,
             hosts,
             control,
+            has_broadcasts: applications.iter().any(|of| of.run.broadcasts()),
             applications,
             workload,
             completion,
@@ -115,12 +118,14 @@ impl Setup {
     }
 
     /// Flows that wait for others far away, paths that are found packet by packet, records of
-    /// packets in their order and control messages that take next to no time are for one thread.
+    /// packets in their order, packets that enter several ports at once and control messages that
+    /// take next to no time are for one thread.
     pub(crate) fn usable_threads(&self) -> u32 {
         let sprays = self.router.selection() == Selection::Packet;
         let watches = self.watch != Watch::default();
         let waits = !self.workload.barriers.is_empty();
-        if sprays || watches || waits || self.control.is_immediate() {
+        let copies = self.has_broadcasts;
+        if sprays || watches || waits || copies || self.control.is_immediate() {
             return 1;
         }
         self.threads
@@ -169,7 +174,12 @@ impl Setup {
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
             let hosts = &application.hosts;
             let own = application.plan()?;
-            plan.first_connections.push(plan.connections.len() as u32);
+            let first_connection = plan.connections.len() as u32;
+            plan.first_connections.push(first_connection);
+            let forth = |connection| plan.first_slot + 2 * (first_connection + connection);
+            let groups = own.broadcasts.iter().cloned();
+            let groups: Vec<Vec<u32>> = groups.map(|of| of.map(forth).collect()).collect();
+            plan.broadcasts.groups.extend(groups);
             for connection in &own.connections {
                 let (from, to) = (connection.from, connection.to);
                 plan.connections.push(PlannedConnection {
@@ -197,6 +207,10 @@ impl Setup {
                 stacks.entry(host).or_default().add_member(seat, part);
             }
             plan.hosts.push(application.hosts);
+        }
+        if !plan.broadcasts.groups.is_empty() {
+            let links = self.fabric.links().iter();
+            plan.broadcasts.ends = links.map(|link| (link.from, link.to)).collect();
         }
         Ok(plan)
     }

@@ -18,6 +18,7 @@ use shallows_model::{Barriers, ControlError, Id as _, LinkChange, LinkId, Model}
 use thiserror::Error;
 
 use crate::applications::Latency;
+use crate::broadcast::Trees;
 use crate::control::Control;
 use crate::execution::{self, Traffic};
 use crate::hosts::QjumpError;
@@ -276,6 +277,7 @@ impl Simulation {
         let fits = layers::refuse(&setup);
         let control = setup.add_agents(&mut hosts);
         let (mut paths, routes) = setup.routes(interrupt)?;
+        let trees = Trees::new(&applications.broadcasts, &mut paths, &routes);
         let is_fixed = setup.changes.is_empty();
         let traffic = Traffic {
             paths: &paths,
@@ -292,6 +294,7 @@ impl Simulation {
         let routing = Arc::new(Routing {
             router: setup.router.clone(),
             routes,
+            trees,
         });
         let has_pace = setup.has_pace();
         let world = Arc::new(World {
@@ -398,6 +401,11 @@ impl Simulation {
         }
         let routing = Arc::new(Routing {
             router: self.router.clone(),
+            trees: Trees::new(
+                &self.world.applications.broadcasts,
+                &mut self.paths,
+                &self.routes,
+            ),
             routes: self.routes.clone(),
         });
         for (part, shard) in self.partition.shards().zip(&mut self.shards) {

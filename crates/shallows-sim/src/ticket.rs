@@ -55,6 +55,16 @@ impl Ticket {
         }
     }
 
+    /// The same header on another connection, at the first link of its path.
+    pub(crate) fn redirected(self, connection: u32, route: u32) -> Self {
+        let above = u64::from(u32::MAX) << HIGH;
+        Self {
+            way: u64::from(route) << HIGH | self.way & !above,
+            flow: self.flow & above | u64::from(connection),
+            ..self
+        }
+    }
+
     /// A gate's view of a full segment before it is sent.
     pub(crate) fn full_segment(envelope: Envelope, segment: u32) -> Self {
         let header = Header {

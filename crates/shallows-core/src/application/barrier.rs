@@ -53,7 +53,7 @@ impl BarrierConfig {
             }) as Box<dyn Application>
         };
         let parts = of_clients.into_iter().map(member).collect();
-        Ok(Plan { connections, parts })
+        Ok(Plan::new(connections, parts))
     }
 }
 

@@ -41,6 +41,7 @@ mod two_phase_commit;
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -55,7 +56,7 @@ pub use requests::{Pace, RequestsConfig};
 pub use short_connections::ShortConnectionsConfig;
 pub use shuffle::ShuffleConfig;
 pub use striped_read::StripedReadConfig;
-pub use two_phase_commit::TwoPhaseCommitConfig;
+pub use two_phase_commit::{FanOut, TwoPhaseCommitConfig};
 
 /// The part of an application at one host.
 pub trait Application: Debug + Send {
@@ -81,6 +82,16 @@ pub enum Action {
     Send {
         /// The connection.
         connection: u32,
+        /// The message.
+        message: Message,
+    },
+    /// Send a message in one datagram to the other ends of several connections. The network copies
+    /// it.
+    Broadcast {
+        /// The first connection.
+        first: u32,
+        /// Number of connections, which follow each other.
+        count: u32,
         /// The message.
         message: Message,
     },
@@ -171,6 +182,20 @@ pub struct Plan {
     pub connections: Vec<Connection>,
     /// In the order of the members.
     pub parts: Vec<Box<dyn Application>>,
+    /// Connections that one member reaches by a [broadcast](Action::Broadcast), for each that has
+    /// one.
+    pub broadcasts: Vec<Range<u32>>,
+}
+
+impl Plan {
+    /// An application without broadcasts.
+    fn new(connections: Vec<Connection>, parts: Vec<Box<dyn Application>>) -> Self {
+        Self {
+            connections,
+            parts,
+            broadcasts: Vec::new(),
+        }
+    }
 }
 
 /// An application as written in a scenario.
@@ -222,6 +247,9 @@ pub enum ApplicationError {
         /// Requests at once.
         outstanding: u32,
     },
+    /// Streams have one receiver.
+    #[error("fan-out = \"broadcast\" needs protocol = \"datagram\": a stream has one receiver")]
+    BroadcastStream,
     /// More than a datagram carries.
     #[error("{name} is {bytes}, a datagram carries at most {MAX_MESSAGE}B")]
     TooLarge {
@@ -248,6 +276,11 @@ impl ApplicationConfig {
             Self::ShortConnections(config) => config.plan(members, span),
             Self::TwoPhaseCommit(config) => config.plan(members, span),
         }
+    }
+
+    /// Returns whether it sends datagrams that the network copies.
+    pub fn broadcasts(&self) -> bool {
+        matches!(self, Self::TwoPhaseCommit(config) if config.fan_out == FanOut::Broadcast)
     }
 
     /// Number of operations, if it is limited.

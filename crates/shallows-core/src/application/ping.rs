@@ -53,7 +53,7 @@ impl PingConfig {
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
-        Ok(Plan { connections, parts })
+        Ok(Plan::new(connections, parts))
     }
 }
 

@@ -123,7 +123,7 @@ impl RequestsConfig {
         };
         let clients = (0..).zip(of_clients).map(client);
         let parts = with_responders(clients, members);
-        Ok(Plan { connections, parts })
+        Ok(Plan::new(connections, parts))
     }
 }
 

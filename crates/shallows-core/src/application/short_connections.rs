@@ -65,7 +65,7 @@ impl ShortConnectionsConfig {
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
-        Ok(Plan { connections, parts })
+        Ok(Plan::new(connections, parts))
     }
 }
 

@@ -56,7 +56,7 @@ impl ShuffleConfig {
             }) as Box<dyn Application>
         };
         let parts = of_clients.into_iter().map(member).collect();
-        Ok(Plan { connections, parts })
+        Ok(Plan::new(connections, parts))
     }
 }
 

@@ -58,6 +58,6 @@ impl StripedReadConfig {
             Box::new(gather) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
-        Ok(Plan { connections, parts })
+        Ok(Plan::new(connections, parts))
     }
 }

@@ -46,6 +46,19 @@ impl Driver {
                         self.under_way.insert(key, (other, connection, message));
                     }
                 }
+                Action::Broadcast {
+                    first,
+                    count,
+                    message,
+                } => {
+                    self.count += 1;
+                    for connection in first..first + count {
+                        let to = self.plan.connections[connection as usize].to;
+                        // One packet on the wire, and a copy for each.
+                        let key = (now + DELAY, self.count << 32 | u64::from(connection));
+                        self.under_way.insert(key, (to, connection, message));
+                    }
+                }
                 Action::Wait(at) => {
                     assert!(at > now, "it would be asked for ever");
                     self.wakes[member] = Some(at);
@@ -207,6 +220,44 @@ fn a_transaction_survives_losses_by_time_outs() {
     assert_eq!(samples[0], [("timeout", 0, 100), ("commit", 0, 140)]);
     // Three prepare, two vote; one more prepares and votes; three commit and say so.
     assert_eq!(driver.count, 13);
+}
+
+/// A phase costs one message of the coordinator and an answer of each of three servers.
+#[test]
+fn a_broadcast_is_one_message_to_all_servers() {
+    let text = "two-phase-commit = { count = 2, fan-out = 'broadcast' }";
+    let mut driver = Driver::new(text, 1, 3);
+    assert_eq!(driver.plan.broadcasts.first(), Some(&(0..3)));
+    let samples = driver.run(Time::from_ms(1));
+    assert_eq!(samples[0], [("commit", 0, 40), ("commit", 40, 40)]);
+    assert_eq!(driver.count, 2 * 2 * (1 + 3));
+    let mut driver = Driver::new(&text.replace("broadcast", "unicast"), 1, 3);
+    assert!(driver.plan.broadcasts.is_empty());
+    driver.run(Time::from_ms(1));
+    assert_eq!(driver.count, 2 * 2 * (3 + 3));
+}
+
+/// What has no answer is asked again by itself: the first answer is lost, and 10 ms later one of the
+/// servers is asked.
+#[test]
+fn a_broadcast_is_repeated_for_those_that_have_not_answered() {
+    let text = "two-phase-commit = { count = 1, fan-out = 'broadcast' }";
+    let mut driver = Driver::new(text, 1, 3);
+    driver.loses = |number| number == 2;
+    let samples = driver.run(Time::from_ms(100));
+    assert_eq!(samples[0], [("timeout", 0, 10_000), ("commit", 0, 10_040)]);
+    assert_eq!(driver.count, 2 * (1 + 3) + 2);
+}
+
+/// Three messages of 4 us each: the last leaves at 12 us and is answered at 32 us.
+#[test]
+fn a_coordinator_takes_time_for_each_message() {
+    let text = "two-phase-commit = { count = 1, send-time = '4us' }";
+    let samples = Driver::new(text, 1, 3).run(Time::from_ms(1));
+    assert_eq!(samples[0], [("commit", 0, 64)]);
+    let text = "two-phase-commit = { count = 1, send-time = '4us', fan-out = 'broadcast' }";
+    let samples = Driver::new(text, 1, 3).run(Time::from_ms(1));
+    assert_eq!(samples[0], [("commit", 0, 48)]);
 }
 
 #[test]

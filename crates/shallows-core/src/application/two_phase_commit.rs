@@ -2,7 +2,11 @@
 //! (QJUMP §6.2, Fig. 6).
 //!
 //! A message that has no answer in time is sent again, to those that have not answered. Every server
-//! votes yes.
+//! votes yes. With [`FanOut::Broadcast`] the coordinator sends one datagram in each phase, which the
+//! network copies to all servers ("the coordinator can send its messages by UDP broadcast when QJUMP
+//! is enabled"); what is sent again goes to each server by itself.
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +33,22 @@ pub struct TwoPhaseCommitConfig {
     pub count: Option<u64>,
     /// Transport of messages.
     pub protocol: Protocol,
+    /// Messages of the coordinator: one for each server, or one that the network copies.
+    pub fan_out: FanOut,
+    /// Time that the coordinator takes to send one message; the next begins after it.
+    pub send_time: Time,
+}
+
+/// Messages of a coordinator to its servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FanOut {
+    /// One for each server.
+    #[default]
+    Unicast,
+    /// One datagram in each phase, which switches copy where the paths to the servers part.
+    Broadcast,
 }
 
 impl Default for TwoPhaseCommitConfig {
@@ -39,6 +59,8 @@ impl Default for TwoPhaseCommitConfig {
             think: Time::ZERO,
             count: None,
             protocol: Protocol::Datagram,
+            fan_out: FanOut::Unicast,
+            send_time: Time::ZERO,
         }
     }
 }
@@ -52,7 +74,14 @@ impl TwoPhaseCommitConfig {
         if self.timeout == Time::ZERO {
             return Err(ApplicationError::Zero("timeout"));
         }
+        if self.fan_out == FanOut::Broadcast && self.protocol != Protocol::Datagram {
+            return Err(ApplicationError::BroadcastStream);
+        }
         let (connections, of_clients) = mesh(members, 1, self.protocol, "two-phase-commit")?;
+        let broadcasts = match self.fan_out {
+            FanOut::Unicast => Vec::new(),
+            FanOut::Broadcast => of_clients.iter().filter_map(|of| range(of)).collect(),
+        };
         let client = |connections: Vec<u32>| {
             Box::new(Coordinator {
                 config: *self,
@@ -62,12 +91,22 @@ impl TwoPhaseCommitConfig {
                 transaction: 0,
                 phase: None,
                 next: Some(span.start),
+                sent_at: Time::ZERO,
                 desk: Outbox::default(),
             }) as Box<dyn Application>
         };
         let parts = with_responders(of_clients.into_iter().map(client), members);
-        Ok(Plan { connections, parts })
+        Ok(Plan {
+            broadcasts,
+            ..Plan::new(connections, parts)
+        })
     }
+}
+
+/// The numbers of connections that follow each other.
+fn range(connections: &[u32]) -> Option<Range<u32>> {
+    let (first, last) = (connections.first()?, connections.last()?);
+    Some(*first..last + 1)
 }
 
 #[derive(Debug)]
@@ -82,6 +121,8 @@ struct Coordinator {
     answered: Vec<bool>,
     /// Start of the next transaction.
     next: Option<Time>,
+    /// Time at which the message at the head of the outbox has been sent.
+    sent_at: Time,
     desk: Outbox,
 }
 
@@ -103,17 +144,29 @@ impl Coordinator {
 
     /// Asks those who have not answered.
     fn ask(&mut self, now: Time, kind: u8, begun: Time) {
+        // A phase that is under way was asked before.
+        let is_first = self.phase.is_none_or(|phase| phase.kind != kind);
         let size = self.config.size.get();
-        let missing = self.connections.iter().zip(&self.answered);
-        for (&connection, _) in missing.filter(|(_, answered)| !**answered) {
-            let message = Message {
-                bytes: size,
-                kind,
-                tag: self.transaction,
-                reply: size,
-            };
-            self.desk.send(connection, message);
+        let message = Message {
+            bytes: size,
+            kind,
+            tag: self.transaction,
+            reply: size,
+        };
+        if is_first && self.config.fan_out == FanOut::Broadcast {
+            let all = range(&self.connections).unwrap_or_default();
+            self.desk.outbox.push_back(Action::Broadcast {
+                first: all.start,
+                count: all.len() as u32,
+                message,
+            });
+        } else {
+            let missing = self.connections.iter().zip(&self.answered);
+            for (&connection, _) in missing.filter(|(_, answered)| !**answered) {
+                self.desk.send(connection, message);
+            }
         }
+        self.sent_at = now.saturating_add(self.config.send_time);
         self.phase = Some(Phase {
             kind,
             begun,
@@ -137,7 +190,11 @@ impl Coordinator {
 
 impl Application for Coordinator {
     fn poll(&mut self, now: Time) -> Action {
+        if !self.desk.outbox.is_empty() && self.sent_at > now {
+            return Action::Wait(self.sent_at);
+        }
         if let Some(action) = self.desk.outbox.pop_front() {
+            self.sent_at = now.saturating_add(self.config.send_time);
             return action;
         }
         if let Some(phase) = self.phase {

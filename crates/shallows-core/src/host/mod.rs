@@ -1,8 +1,10 @@
 //! A host's side of its NIC: the gates, agents and applications of a host ([`stack`]), the contract
-//! of gates ([`gate`]), QJUMP's limits ([`qjump`]), tags of packets ([`stage`]), and traffic that
+//! of gates ([`gate`]), QJUMP's limits ([`qjump`]), delays of the host itself
+//! ([`jitter`]), tags of packets ([`stage`]), and traffic that
 //! nothing holds back ([`udp`]).
 
 pub mod gate;
+pub mod jitter;
 pub mod qjump;
 pub mod stack;
 pub mod stage;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::packet::Packet;
+use jitter::JitterGateConfig;
 use qjump::{AutomaticError, LimiterError, QjumpGateConfig};
 use stack::LocalGate;
 
@@ -19,6 +22,8 @@ use stack::LocalGate;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostGateConfig {
+    /// Random delays of the host itself.
+    Jitter(JitterGateConfig),
     /// QJUMP's limits.
     Qjump(QjumpGateConfig),
 }
@@ -32,6 +37,7 @@ impl HostGateConfig {
         &self,
     ) -> Result<Box<dyn LocalGate<P>>, GateError> {
         Ok(match self {
+            Self::Jitter(config) => Box::new(config.build()),
             Self::Qjump(config) => Box::new(config.build()?),
         })
     }

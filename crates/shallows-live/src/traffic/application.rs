@@ -313,8 +313,12 @@ impl Member {
                     }
                 }
                 Step::Wake(at) => self.wake = Some(at),
-                // Packets are the kernel's, and agents are elsewhere.
-                Step::Send(_) | Step::Drop { .. } | Step::Message { .. } | Step::Resume(_) => {}
+                // Packets are the kernel's, agents are elsewhere, and broadcasts are refused.
+                Step::Send(_)
+                | Step::Drop { .. }
+                | Step::Message { .. }
+                | Step::Resume(_)
+                | Step::Broadcast { .. } => {}
             }
         }
         Ok(())

@@ -7,6 +7,7 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use shallows_core::random::ln;
 use shallows_core::units::Time;
 
 /// Purpose of a random stream. Streams of different purposes have nothing in common.
@@ -22,6 +23,8 @@ pub(crate) enum Purpose {
     Workload = 4,
     /// Start of a host's first epoch.
     Epoch = 5,
+    /// Seed of a host's jitter.
+    Jitter = 6,
 }
 
 /// A stream of random numbers: Xoshiro256++.
@@ -38,7 +41,7 @@ impl Stream {
     }
 
     /// 64 random bits.
-    pub(super) fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
@@ -69,44 +72,9 @@ impl Stream {
 
 const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
 
-/// The natural logarithm of a positive normal number.
-///
-/// With x = m 2^e and m within a factor of sqrt 2 around 1, ln m = 2 artanh s for
-/// s = (m - 1) / (m + 1), whose series has fallen below 2^-60 after twelve terms.
-fn ln(x: f64) -> f64 {
-    const MANTISSA: u64 = (1 << 52) - 1;
-    let bits = x.to_bits();
-    let mut exponent = (bits >> 52) as i32 - 1023;
-    let mut m = f64::from_bits(bits & MANTISSA | 1023 << 52);
-    if m > std::f64::consts::SQRT_2 {
-        m *= 0.5;
-        exponent += 1;
-    }
-    let s = (m - 1.0) / (m + 1.0);
-    let square = s * s;
-    let series = (0..12)
-        .rev()
-        .fold(0.0, |sum, k| sum * square + 1.0 / f64::from(2 * k + 1));
-    f64::from(exponent) * std::f64::consts::LN_2 + 2.0 * s * series
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn logarithm_agrees_with_the_library() {
-        let mut stream = Stream::new(1, Purpose::Flow, 0);
-        let points = [1.0, 0.5, STEP, 1.0 - STEP, 0.70, 0.71, 2.0, 1e300];
-        let drawn: Vec<f64> = (0..10_000).map(|_| stream.unit() + STEP).collect();
-        for x in points.into_iter().chain(drawn) {
-            let (ours, theirs) = (ln(x), x.ln());
-            assert!(
-                (ours - theirs).abs() <= 4e-16 * theirs.abs().max(0.25),
-                "{x}"
-            );
-        }
-    }
 
     #[test]
     fn pinned_draws() {

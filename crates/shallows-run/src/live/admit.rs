@@ -116,6 +116,7 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
     } = &plan.scenario.config;
     let HostSetup {
         stages,
+        jitter: _,
         qjump: _,
         xco: _,
     } = hosts;
@@ -138,6 +139,12 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
             !application.is_empty() && until.is_none(),
             "application",
             "a live run does not know when its applications are done",
+        ),
+        (
+            application.iter().any(|entry| entry.run.broadcasts()),
+            "application",
+            "fan-out = \"broadcast\" is simulated only: the hosts of a lab have no common broadcast \
+             address",
         ),
         (
             measure.is_some(),

@@ -8,7 +8,7 @@ use shallows_core::packet::Descriptor;
 use shallows_core::port::pause::{PauseGauge, PauseScope};
 use shallows_core::port::{ClassifierConfig, EgressPort, PerIndex, PortConfig, SchedulerConfig};
 use shallows_core::tcp::TcpConfig;
-use shallows_core::units::Bytes;
+use shallows_core::units::{Bytes, Time};
 use shallows_model::routing::Router;
 use shallows_model::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_model::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
@@ -77,6 +77,9 @@ impl Scenario {
         let checked = transport.validate();
         checked.map_err(|error| self.error_in("transport", &error))?;
         self.check_transport_keys("transport", transport)?;
+        if let Some(jitter) = &self.config.hosts.jitter {
+            self.check_times("hosts.jitter.mean", &jitter.mean, fabric.hosts())?;
+        }
         self.check_qjump(&fabric)?;
         let ports = self.ports(&fabric)?;
         self.control(&fabric, &router, &ports)?;
@@ -313,20 +316,21 @@ impl Scenario {
         }
     }
 
-    /// Checks how long hosts take for an arrived packet.
-    fn check_host_delay(&self, fabric: &Fabric) -> Result<(), Diagnostic> {
-        let delays = match &self.config.ports.host_delay {
-            PerIndex::Each(delays) if delays.len() != fabric.hosts() as usize => {
-                let (given, hosts) = (delays.len(), fabric.hosts());
-                let problem = format!("host-delay has {given} values, there are {hosts} hosts");
-                return Err(self.error("ports.host-delay", problem));
+    /// Checks times of hosts: one for all, or one for each.
+    fn check_times(&self, key: &str, times: &PerIndex<Time>, hosts: u32) -> Result<(), Diagnostic> {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let times = match times {
+            PerIndex::Each(times) if times.len() != hosts as usize => {
+                let given = times.len();
+                let problem = format!("{name} has {given} values, there are {hosts} hosts");
+                return Err(self.error(key, problem));
             }
-            PerIndex::Each(delays) => &delays[..],
-            PerIndex::All(delay) => slice::from_ref(delay),
+            PerIndex::Each(times) => &times[..],
+            PerIndex::All(time) => slice::from_ref(time),
         };
-        if let Some(delay) = delays.iter().find(|&&delay| delay > LONGEST_DELAY) {
-            let problem = format!("host-delay is {delay}, it can be at most {LONGEST_DELAY}");
-            return Err(self.error("ports.host-delay", problem));
+        if let Some(time) = times.iter().find(|&&time| time > LONGEST_DELAY) {
+            let problem = format!("{name} is {time}, it can be at most {LONGEST_DELAY}");
+            return Err(self.error(key, problem));
         }
         Ok(())
     }
@@ -336,6 +340,13 @@ impl Scenario {
         let Some(pause) = setup.pause else {
             return Ok(());
         };
+        let broadcasts = |entry: &ApplicationEntry| entry.run.broadcasts();
+        if self.config.application.iter().any(broadcasts) {
+            let problem =
+                "pauses follow packets from port to port, and a broadcast is copied there";
+            let help = "leave ports.pause out, or set fan-out = \"unicast\"";
+            return Err(self.error("ports.pause", problem).help(help));
+        }
         PauseGauge::new(pause, 1).map_err(|error| self.error_in("ports.pause", &error))?;
         let links = fabric.links().ids();
         let queues: BTreeSet<_> = links
@@ -352,7 +363,7 @@ impl Scenario {
     /// The ports, each tried on every rate that it will have.
     fn ports(&self, fabric: &Fabric) -> Result<PortSetup, Diagnostic> {
         let ports = &self.config.ports;
-        self.check_host_delay(fabric)?;
+        self.check_times("ports.host-delay", &ports.host_delay, fabric.hosts())?;
         if let Some(pool) = ports.pool.filter(|pool| *pool < ports.switch.packet) {
             let problem = format!(
                 "a pool of {pool} does not hold one packet of {}",

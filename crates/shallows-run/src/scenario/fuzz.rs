@@ -384,6 +384,11 @@ fn numbers_beyond_reason_are_refused() {
             "ports.host-delay=[\"1us\", \"2us\"]",
             "host-delay has 2 values, there are",
         ),
+        (
+            "hosts.jitter.mean=[\"1us\", \"2us\"]",
+            "mean has 2 values, there are",
+        ),
+        ("hosts.jitter.mean=18446744s", "it can be at most 60s"),
         ("workload.poisson.load=nan", "it must be a positive number"),
         ("transport.header=4294967295", "more than 65535 together"),
         (
@@ -399,4 +404,30 @@ fn numbers_beyond_reason_are_refused() {
         assert!(error.contains(problem), "{error}");
         assert!(error.contains(&format!("--set {assignment}")), "{error}");
     }
+}
+
+/// Streams have one receiver, and pauses follow packets that are never copied.
+#[test]
+fn broadcasts_need_datagrams_and_links_without_pauses() {
+    let refusal = |pause: &str, protocol: &str| {
+        let text = format!(
+            "until = '1ms'
+             topology.star = {{ hosts = 3, rate = '1Gbps', delay = '5us' }}
+             ports.switch = {{ buffer = 'unlimited', scheduler = 'fifo' }}
+             {pause}
+             workload.flows = [{{ start = '0s', src = 0, dst = 1, size = '1MB' }}]
+             [[application]]
+             clients = 0
+             servers = '1-2'
+             run = {{ two-phase-commit = {{ fan-out = 'broadcast', protocol = '{protocol}' }} }}"
+        );
+        let scenario: Scenario = text.parse().unwrap();
+        scenario.build().err().map(|refusal| refusal.to_string())
+    };
+    assert_eq!(refusal("", "datagram"), None);
+    let stream = refusal("", "stream").unwrap();
+    assert!(stream.contains("a stream has one receiver"), "{stream}");
+    let pauses = refusal("ports.pause = { high = '30KB', low = '10KB' }", "datagram");
+    let pauses = pauses.unwrap();
+    assert!(pauses.contains("a broadcast is copied"), "{pauses}");
 }

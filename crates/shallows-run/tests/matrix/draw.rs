@@ -284,6 +284,8 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         sometimes(vec![
             "[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['4KB', '8KB', '16KB', '20KB', '20KB', '20KB', '20KB', '20KB']",
             "[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['256B', '4KB', '20KB']\nautomatic = { settle = '100us' }",
+            "[hosts.jitter]\nmean = '5us'",
+            "[hosts.jitter]\nmean = '30us'\ndistribution = 'uniform'\n[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['4KB', '8KB', '16KB', '20KB', '20KB', '20KB', '20KB', '20KB']",
         ]),
     );
     let other = (

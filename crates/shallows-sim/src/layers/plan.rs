@@ -97,6 +97,9 @@ pub enum NoLayers {
     /// Records of packets keep the order of time.
     #[error("packets are recorded on their way")]
     Watched,
+    /// Switches copy packets.
+    #[error("switches copy broadcasts")]
+    Broadcasts,
     /// Messages between hosts that take no time.
     #[error("control messages take next to no time")]
     Immediate,
@@ -307,6 +310,7 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
         (!setup.workload.barriers.is_empty(), NoLayers::Barriers),
         (is_stopped, NoLayers::Stops),
         (setup.watch != Watch::default(), NoLayers::Watched),
+        (setup.has_broadcasts, NoLayers::Broadcasts),
         (setup.control.is_immediate(), NoLayers::Immediate),
     ];
     match reasons.into_iter().find(|(applies, _)| *applies) {

@@ -1,9 +1,11 @@
 //! Messages of applications on their connections.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use shallows_core::application::{Message, Protocol};
+use shallows_core::host::stack::Seat;
 use shallows_core::host::udp::{self, Receiver, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::transport::{ReceivingEnd as _, Sender, SendingEnd as _};
@@ -12,7 +14,9 @@ use super::Shard;
 use super::connections::Source;
 use super::paths::{Direction, envelope};
 use crate::applications::Lane;
-use crate::packet::Packet;
+use crate::broadcast::Branch;
+use crate::ids::PortId;
+use crate::packet::{Envelope, Packet};
 
 /// The messages of applications that are under way to this part of the fabric.
 #[derive(Debug, Default)]
@@ -113,6 +117,67 @@ impl Shard {
         }
     }
 
+    /// Sends a message of an application in datagrams that switches copy for these connections.
+    pub(super) fn broadcast(
+        &mut self,
+        port: PortId,
+        seat: Seat,
+        connections: Range<u32>,
+        message: Message,
+    ) {
+        let slots: Vec<u32> = connections
+            .map(|connection| self.world.applications.lane_from(seat, connection).slot)
+            .collect();
+        let Some(root) = slots
+            .first()
+            .and_then(|&slot| self.routing.trees.root(slot))
+        else {
+            return;
+        };
+        // A number that none of them has used.
+        let sent = &mut self.messages_of_applications.sent;
+        let used = slots.iter().filter_map(|slot| sent.get(slot).copied());
+        let number = used.max().unwrap_or_default();
+        for &slot in &slots {
+            self.messages_of_applications.sent.insert(slot, number + 1);
+            self.announce(Announcement {
+                slot,
+                mark: number,
+                message,
+                opens: false,
+            });
+        }
+        let envelope = Envelope {
+            route: root.route,
+            ..envelope(&self.world, root.slot, &self.routing, Direction::Forth)
+        };
+        let mtu = UdpConfig::default().mtu;
+        for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
+            let number = self.add(Packet::datagram(envelope, &datagram, root.slot));
+            let ticket = self.packets.get(number).ticket;
+            // Gates that hold packets by destination pass those for several.
+            self.at_host(port, |host, now| host.offer(now, ticket, None));
+        }
+    }
+
+    /// The segments into which a broadcast that has arrived at a switch is copied.
+    pub(super) fn branches(&self, packet: &Packet) -> Option<&[Branch]> {
+        let position = packet.ticket.route();
+        self.routing.trees.split(packet.connection(), position)
+    }
+
+    /// Copies a broadcast at a switch; returns whether it is on its way.
+    fn copy(&mut self, packet: Packet) -> bool {
+        let Some(branches) = self.branches(&packet).map(<[Branch]>::to_vec) else {
+            return false;
+        };
+        for Branch { slot, route } in branches {
+            let number = self.add(packet.copied(slot, route));
+            self.enter_nic(self.paths.hop(route).id(), number);
+        }
+        true
+    }
+
     /// Tells the receiver of a message of it, before its last byte can arrive.
     fn announce(&mut self, announcement: Announcement) {
         let host = self.world.workload.flows[announcement.slot as usize].dst;
@@ -154,6 +219,9 @@ impl Shard {
 
     /// A datagram of an application has come.
     pub(super) fn take_message_part(&mut self, packet: Packet) {
+        if self.copy(packet) {
+            return;
+        }
         let slot = packet.connection();
         let receivers = &mut self.messages_of_applications.receivers;
         let receiver = receivers

@@ -74,7 +74,8 @@ impl Shard {
     /// Tells the gates of a host with control agents what it has received.
     #[inline(never)]
     pub(super) fn note_received(&mut self, packet: &Packet) {
-        if self.world.control.hosts.is_empty() || packet.is_control() {
+        let is_on_its_way = self.branches(packet).is_some();
+        if self.world.control.hosts.is_empty() || packet.is_control() || is_on_its_way {
             return;
         }
         let spec = self.world.workload.flows[packet.connection() as usize];
@@ -138,6 +139,12 @@ impl Shard {
                     let lane = self.world.applications.lane_from(seat, connection);
                     self.send_message(lane, message);
                 }
+                Step::Broadcast {
+                    seat,
+                    first,
+                    count,
+                    message,
+                } => self.broadcast(port, seat, first..first + count, message),
                 Step::Wake(at) => self.schedule(at, Key::new(Occasion::HostTimer(port))),
             }
         }

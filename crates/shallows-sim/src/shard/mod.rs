@@ -28,6 +28,7 @@ use shallows_core::units::{Rate, Time};
 use shallows_model::{Barriers, Carriage, Channel, IdVec, LinkId};
 
 use crate::applications::ApplicationPlan;
+use crate::broadcast::Trees;
 use crate::engine::{Arena, Collision, Event, Key, Occasion, Wheel};
 use crate::ids::{PortId, ShardId};
 use crate::layers::{Layers, PartPlan};
@@ -105,6 +106,7 @@ pub(crate) struct Routing {
     pub(crate) router: Router,
     /// First links of each flow's paths, forth and back.
     pub(crate) routes: Vec<[u32; 2]>,
+    pub(crate) trees: Trees,
 }
 
 /// Parts of a new shard.

@@ -1,8 +1,8 @@
 //! Applications on simulated hosts, against times worked out by hand.
 
 use shallows_core::units::Time;
-use shallows_model::ApplicationEntry;
-use shallows_sim::EngineChoice;
+use shallows_model::{ApplicationEntry, LinkId};
+use shallows_sim::{EngineChoice, Observation};
 
 use crate::udp::RACKS;
 use crate::world::{World, flow};
@@ -179,4 +179,104 @@ fn applications_are_the_same_on_any_number_of_threads() {
         assert!(one == outcome(engine, 2), "{engine:?}");
         assert!(one == outcome(engine, 4), "{engine:?}");
     }
+}
+
+/// A host adds a time of its own to each packet: of 0 to 20 us here, twice for a ping.
+#[test]
+fn jitter_is_added_at_each_host_on_any_number_of_threads() {
+    let pings = |jitter: &str, threads| {
+        let mut world = World::new(RACKS, "", Vec::new());
+        world.setup = toml::from_str(jitter).unwrap();
+        world.threads = threads;
+        let entries =
+            ["clients = 0\nservers = 12\nrun = { ping = { interval = '100us', count = 800 } }"];
+        latencies(world, &entries)
+    };
+    let even = pings("", 1);
+    let way = even[0].3;
+    assert!(even.iter().all(|&(.., latency)| latency == way));
+    let uneven = "jitter = { mean = '10us', distribution = 'uniform' }";
+    let late = pings(uneven, 1);
+    assert_eq!(late.len(), even.len());
+    let added: Vec<u64> = late.iter().map(|&(.., latency)| latency - way).collect();
+    assert!(added.iter().all(|&added| added < 40_000));
+    let mean = added.iter().sum::<u64>() as f64 / added.len() as f64;
+    // Three standard errors of 800 sums of two uniform times are 0.87 us.
+    assert!((mean - 20_000.0).abs() < 866.0, "{mean}");
+    for threads in [2, 4] {
+        assert_eq!(pings(uneven, threads), late, "{threads} threads");
+    }
+    // Hosts without any: the servers answer at once.
+    let means: Vec<&str> = (0..16)
+        .map(|host| if host < 12 { "'10us'" } else { "'0s'" })
+        .collect();
+    let clients = pings(
+        &format!(
+            "jitter = {{ mean = [{}], distribution = 'uniform' }}",
+            means.join(", ")
+        ),
+        1,
+    );
+    assert!(clients.iter().all(|&(.., latency)| latency - way < 20_000));
+}
+
+/// Packets that have entered a link within the run.
+fn packets_on(mut world: World, entries: &[&str], link: u32) -> usize {
+    world.watch.captured.insert(LinkId(link));
+    world.applications = entries.iter().map(|text| entry(text)).collect();
+    let mut run = world.start();
+    run.until(Time::from_ms(100));
+    let seen = run.take_observations();
+    let is_packet = |of: &&Observation| matches!(of, Observation::Packet(_));
+    seen.iter().filter(is_packet).count()
+}
+
+/// Messages of 97 B are packets of 125 B, 1 us on a link. The switch copies a broadcast to four
+/// servers at once, and their answers come out of its port to the coordinator one after the other.
+#[test]
+fn a_switch_copies_a_broadcast() {
+    let text = "clients = 0\nservers = '1-4'\nrun = { two-phase-commit = { size = '97B', count = 1, fan-out = 'broadcast' } }";
+    let phase = 2 * way(125) + 3_000;
+    assert_eq!(alone(text), [(0, "commit", 0, 2 * phase)]);
+    let unicast = text.replace("broadcast", "unicast");
+    let on_uplink = |text: &str| packets_on(World::new(STAR, "", Vec::new()), &[text], 0);
+    assert_eq!((on_uplink(text), on_uplink(&unicast)), (2, 8));
+    // Each server has its copy on a link of its own.
+    let to_server = |text: &str| packets_on(World::new(STAR, "", Vec::new()), &[text], 3);
+    assert_eq!((to_server(text), to_server(&unicast)), (2, 2));
+}
+
+/// A limiter that passes one packet an epoch has to pass one for a phase, not one for each server.
+#[test]
+fn a_broadcast_is_one_packet_of_its_level() {
+    let limited = |fan_out: &str| {
+        let mut world = World::new(STAR, "", Vec::new());
+        world.setup = toml::from_str("qjump = { epoch = '50us', levels = ['125B'], phase = 'synchronized', excess = 'hold' }").unwrap();
+        let text = format!(
+            "clients = 0\nservers = '1-4'\nrun = {{ two-phase-commit = {{ size = '97B', count = 1, fan-out = '{fan_out}' }} }}"
+        );
+        latencies(world, &[&text])[0].3
+    };
+    let phase = 2 * way(125) + 3_000;
+    // The second broadcast has an epoch of its own, from 50 us on.
+    assert_eq!(limited("broadcast"), 50_000 + phase);
+    // The last of four leaves 150 us after the first, its answer alone; so does the last commit, of
+    // the four epochs after it.
+    assert_eq!(limited("unicast"), 350_000 + 2 * way(125));
+}
+
+/// Each rack is entered once, by whichever spine, and the same datagram reaches all servers.
+#[test]
+fn a_broadcast_reaches_all_racks() {
+    let text = "clients = 0\nservers = '1,5,6,9,15'\nrun = { two-phase-commit = { count = 100, timeout = '1ms', fan-out = 'broadcast' } }";
+    let mut world = World::new(RACKS, "", Vec::new());
+    world.routing = toml::from_str("routing = 'ecmp'")
+        .map(|table: toml::Table| table["routing"].clone().try_into().unwrap())
+        .unwrap();
+    world.threads = 2;
+    let seen = latencies(world.clone(), &[text]);
+    assert_eq!(seen.len(), 100);
+    assert!(seen.iter().all(|&(_, name, ..)| name == "commit"));
+    world.threads = 1;
+    assert_eq!(latencies(world, &[text]), seen);
 }

@@ -94,7 +94,7 @@ impl CriticalPaths {
             part_of_link,
             ends_at_host: links.iter().map(|link| at_host(link.to)).collect(),
             begins_at_host: links.iter().map(|link| at_host(link.from)).collect(),
-            has_gates: hosts.qjump.is_some() || hosts.xco.is_some(),
+            has_gates: hosts.jitter.is_some() || hosts.qjump.is_some() || hosts.xco.is_some(),
             completion: plan.completion,
             connections: HashMap::new(),
             packets: HashMap::new(),

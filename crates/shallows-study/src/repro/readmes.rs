@@ -134,6 +134,9 @@ fn section(library: &Library, paper: &str, size: Size) -> String {
         Some((outcome, recorded))
     };
     let outcomes: Vec<_> = figures.iter().filter_map(outcome).collect();
+    if outcomes.is_empty() {
+        return "\nNo figure of this size is recorded yet.\n\n".to_owned();
+    }
     let mut text = String::from("\n| figure | points | seeds | runs | command | build | day |\n");
     text.push_str("|---|---|---|---|---|---|---|\n");
     for (outcome, recorded) in &outcomes {

@@ -44,6 +44,17 @@ pub enum Step<P> {
         /// The message.
         message: Message,
     },
+    /// Send a message of an application in one datagram, which the network copies.
+    Broadcast {
+        /// The member that sends it.
+        seat: Seat,
+        /// The first of the connections at whose other ends it arrives.
+        first: u32,
+        /// Number of connections, which follow each other.
+        count: u32,
+        /// The message.
+        message: Message,
+    },
     /// Call [`HostStack::handle_timeout`] at this time.
     Wake(Time),
 }
@@ -278,6 +289,19 @@ impl<P: Packet> HostStack<P> {
                 let step = Step::Write {
                     seat,
                     connection,
+                    message,
+                };
+                (Some(step), false)
+            }
+            Action::Broadcast {
+                first,
+                count,
+                message,
+            } => {
+                let step = Step::Broadcast {
+                    seat,
+                    first,
+                    count,
                     message,
                 };
                 (Some(step), false)

@@ -125,7 +125,10 @@ impl Engine {
                 }),
                 Step::Wake(at) => self.agenda.push(Reverse((at, Event::Stack(number)))),
                 // Connections and applications are on the other side of the cable.
-                Step::Resume(_) | Step::Open { .. } | Step::Write { .. } => {}
+                Step::Resume(_)
+                | Step::Open { .. }
+                | Step::Write { .. }
+                | Step::Broadcast { .. } => {}
             }
         }
     }
