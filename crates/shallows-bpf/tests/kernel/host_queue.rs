@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::Flock;
+use nix::sys::socket::{setsockopt, sockopt};
 use shallows_bpf::qjump::verify::{self, Verdict};
 use shallows_bpf::qjump::{
     self, Allotment, Device, Error, Limits, Options, QueueChoice, Side, Status, priority_of,
@@ -296,6 +297,24 @@ fn ssh_and_scp_are_not_cut_off() {
     let status = hosts.status();
     let dropped = status.levels.iter().map(|level| level.dropped_packets);
     assert_eq!(dropped.sum::<u64>(), 0, "{status:?}");
+}
+
+/// A sender of datagrams that asks for errors gets ENOBUFS for each that the limiter drops.
+#[test]
+fn a_sender_that_asks_is_told_of_drops() {
+    let Some(hosts) = Hosts::new("told") else {
+        return;
+    };
+    apply(&hosts, &planned(), QueueChoice::Keep).unwrap();
+    // Full frames never pass at level 2.
+    let deaf = hosts.udp(Some(2));
+    deaf.send_to(&[0; 1472], to(7000)).unwrap();
+    let asking = hosts.udp(Some(2));
+    setsockopt(&asking, sockopt::Ipv4RecvErr, &true).unwrap();
+    let error = asking.send_to(&[0; 1472], to(7000)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::ENOBUFS));
+    asking.send_to(&[0; 100], to(7000)).unwrap();
+    assert_eq!(hosts.status().levels[2].dropped_packets, 2);
 }
 
 #[test]

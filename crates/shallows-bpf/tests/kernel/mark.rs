@@ -69,6 +69,39 @@ fn iperf3_has_the_level_it_is_run_with() {
     }
 }
 
+/// A socket that neither binds nor connects is marked by its first datagram.
+#[test]
+fn a_socket_that_only_sends_is_marked_too() {
+    if let Err(reason) = shallows_bpf::check() {
+        skip!("{reason}");
+    }
+    if let Some(reason) = missing_program(&["python3"]) {
+        skip!("{reason}");
+    }
+    let _alone = alone();
+    let mark = Mark {
+        level: 1,
+        dscp: 11,
+        send_buffer: Some(Bytes::new(15_380)),
+        window: None,
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let shown = directory.path().join("shown");
+    let script = "import socket as s\n\
+        of = s.socket(s.AF_INET, s.SOCK_DGRAM)\n\
+        of.sendto(b'x', ('127.0.0.1', 9))\n\
+        options = [(s.SOL_SOCKET, 12), (s.IPPROTO_IP, s.IP_TOS), (s.SOL_SOCKET, s.SO_SNDBUF)]\n\
+        print(*[of.getsockopt(*option) for option in options])";
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", script])
+        .stdout(fs::File::create(&shown).unwrap());
+    assert!(mark::run(&mark, &mut command, || ()).unwrap().success());
+    let shown = fs::read_to_string(shown).unwrap();
+    // The kernel doubles the buffer.
+    assert_eq!(shown.trim(), format!("{} 44 30760", priority_of(1)));
+}
+
 fn wait_for_pid(file: &std::path::Path) -> u32 {
     for _ in 0..200 {
         thread::sleep(Duration::from_millis(50));

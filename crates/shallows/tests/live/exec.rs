@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use nix::sys::signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signal, kill};
 use nix::unistd::Pid;
+use shallows_live::lab::{Cpus, Lab, LabPlan};
 use shallows_testing::{alone, skip};
 
-use crate::support::{directory, shallows};
+use crate::runs::unable;
+use crate::support::{directory, shallows, write};
 
 fn send(to: u32, signal: Signal) {
     kill(Pid::from_raw(to.cast_signed()), signal).unwrap();
@@ -108,4 +110,53 @@ fn what_a_killed_exec_leaves_is_cleaned_up() {
     }
     clean().success();
     assert_eq!(cgroups_of(exec), Vec::<PathBuf>::new());
+}
+
+/// `apply --dry-run` changes nothing, and a level that no limiter has is refused: its packets would
+/// go at the lowest.
+#[test]
+fn a_level_that_no_limiter_has_is_refused() {
+    if let Some(reason) = unable() {
+        skip!("{reason}");
+    }
+    if let Err(reason) = shallows_bpf::check() {
+        skip!("{reason}");
+    }
+    let _alone = alone();
+    let lab = Lab::build(&LabPlan {
+        hosts: 1,
+        mtu: 1500,
+        settings: Vec::new(),
+        route: Vec::new(),
+        cpus: Cpus::split().unwrap(),
+    });
+    let (lab, directory) = (lab.unwrap(), directory());
+    write(
+        &directory,
+        "qjump.toml",
+        "epoch = '1ms'\nlevels = ['unlimited', '15380B', '1538B']\n",
+    );
+    let name = lab.host(0).name().to_owned();
+    let run = |arguments: &str| {
+        let output = shallows(&directory).args(arguments.split(' ')).output();
+        let output = output.unwrap();
+        let text = [&output.stdout[..], &output.stderr[..]].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        (output.status.success(), text)
+    };
+    let apply = format!("qjump apply --netns {name} --dev eth0 qjump.toml");
+    let (_, planned) = run(&format!("{apply} --dry-run"));
+    assert!(planned.contains("nothing was changed"), "{planned}");
+    let (_, status) = run("qjump status");
+    assert!(!status.contains(&name), "{status}");
+    let (is_applied, text) = run(&apply);
+    assert!(is_applied, "{text}");
+    let (_, status) = run("qjump status");
+    assert!(status.contains(&name), "{status}");
+    let (is_run, text) = run("exec --level 5 -- true");
+    assert!(!is_run && text.contains("no limiter has level 5"), "{text}");
+    let (is_run, text) = run("exec --level 2 -- true");
+    assert!(is_run, "{text}");
+    let (is_removed, text) = run(&format!("qjump remove --netns {name} --dev eth0"));
+    assert!(is_removed, "{text}");
 }

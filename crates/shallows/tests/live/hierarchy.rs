@@ -30,10 +30,10 @@ const CONTROLLERS: [(&str, Option<&str>); 3] =
     [("root", None), ("p0", Some("left")), ("p1", Some("right"))];
 
 /// A daemon, ended with the test.
-struct Daemon(Child);
+pub(crate) struct Daemon(pub(crate) Child);
 
 impl Daemon {
-    fn signal(&mut self, signal: Signal) {
+    pub(crate) fn signal(&mut self, signal: Signal) {
         let _ = kill(Pid::from_raw(self.0.id().cast_signed()), signal);
         let _ = self.0.wait();
     }

@@ -6,6 +6,7 @@ mod agent;
 mod cc;
 mod exec;
 mod hierarchy;
+mod migration;
 mod runs;
 #[path = "../support/mod.rs"]
 mod support;
