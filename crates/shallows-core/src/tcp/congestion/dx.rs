@@ -165,7 +165,7 @@ mod tests {
         (Dx::new(DxConfig::default(), 1_000), window)
     }
 
-    /// What the sender does with an ACK.
+    /// Takes an ACK as the sender does.
     fn take(dx: &mut Dx, window: &mut Window, ack: &AckSample) -> f64 {
         match dx.observe(ack) {
             Signal::Clear => dx.grow(window, ack),
