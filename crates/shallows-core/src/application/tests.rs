@@ -237,8 +237,7 @@ fn a_broadcast_is_one_message_to_all_servers() {
     assert_eq!(driver.count, 2 * 2 * (3 + 3));
 }
 
-/// What has no answer is asked again by itself: the first answer is lost, and 10 ms later one of the
-/// servers is asked.
+/// A server whose answer is lost is asked again by itself, after 10 ms.
 #[test]
 fn a_broadcast_is_repeated_for_those_that_have_not_answered() {
     let text = "two-phase-commit = { count = 1, fan-out = 'broadcast' }";

@@ -21,7 +21,7 @@ use crate::hierarchy::Daemon;
 use crate::runs::unable;
 use crate::support::directory;
 
-/// How long a busy machine may take.
+/// Time that a busy machine may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const PORT: u16 = 4000;
