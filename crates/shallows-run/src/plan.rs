@@ -7,7 +7,7 @@ use shallows_results::size_class::SizeClasses;
 use shallows_sim::{EngineChoice, Settings, SetupError, Simulation};
 
 use crate::failure::Failure;
-use crate::scenario::{Diagnostic, Probes, Scenario};
+use crate::scenario::{Diagnostic, Pings, Probes, Scenario};
 
 /// Everything that a run needs, checked. It reads like its [`Model`].
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl RunPlan {
             engine,
             ..self.settings(threads)?
         };
-        let simulation = Simulation::new(self.model.clone(), settings);
+        let simulation = Simulation::new(self.simulated(), settings);
         simulation.map_err(|error| self.not_set_up(&error))
     }
 
@@ -62,12 +62,20 @@ impl RunPlan {
         threads: u32,
         interrupt: Interrupt<'_>,
     ) -> Result<Simulation, Failure> {
-        let (model, settings) = (self.model.clone(), self.settings(threads)?);
+        let (model, settings) = (self.simulated(), self.settings(threads)?);
         let simulation = Simulation::new_unless(model, settings, interrupt);
         simulation.map_err(|error| match error {
             SetupError::Interrupted(_) => Failure::NotBegun,
             error => self.not_set_up(&error).into(),
         })
+    }
+
+    /// The model with the applications that send the pings of probes, after the others.
+    fn simulated(&self) -> Model {
+        let mut model = self.model.clone();
+        let pings = self.probes.pings.iter();
+        model.applications.extend(pings.map(Pings::application));
+        model
     }
 
     /// Settings of a simulation. Agents keep state, so each simulation has its own.

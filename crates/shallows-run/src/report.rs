@@ -13,6 +13,7 @@ use shallows_model::topology::{Fabric, Node};
 use shallows_model::workload::FlowSpec;
 use shallows_results::latencies::{Latency, Operation};
 use shallows_results::ports::{PortCounters, PortRecord};
+use shallows_results::probes::PingSample;
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
@@ -107,10 +108,40 @@ pub(crate) fn ports(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<
     ports
 }
 
+/// The probe that an application of a simulation is the ping of.
+fn ping_probe(plan: &RunPlan, application: Option<u32>) -> Option<usize> {
+    let number = application? as usize;
+    number.checked_sub(plan.applications.len())
+}
+
+/// The pings of all probes, one probe after the other. Those that the end of the run has overtaken
+/// are lost.
+pub fn pings(simulation: &Simulation, plan: &RunPlan) -> Vec<PingSample> {
+    let answered: BTreeMap<(usize, Time), Time> = simulation
+        .latencies()
+        .filter_map(|of| Some(((ping_probe(plan, of.number)?, of.start), of.latency)))
+        .collect();
+    let end = simulation.progress().now;
+    let mut pings = Vec::new();
+    for (probe, of) in plan.probes.pings.iter().enumerate() {
+        let mut time = of.start;
+        while time < end {
+            pings.push(PingSample {
+                time,
+                probe: probe as u32,
+                rtt: answered.get(&(probe, time)).copied(),
+            });
+            time = time.saturating_add(of.interval);
+        }
+    }
+    pings
+}
+
 /// The operations that applications have done.
-pub(crate) fn latencies(simulation: &Simulation) -> Vec<Latency> {
+pub(crate) fn latencies(simulation: &Simulation, plan: &RunPlan) -> Vec<Latency> {
     let latencies = simulation.latencies();
     latencies
+        .filter(|of| ping_probe(plan, of.number).is_none())
         .map(|of| Latency {
             operation: Operation {
                 application: of.application.to_owned(),

@@ -60,7 +60,7 @@ impl World for Simulated {
         let carried = window.carried;
         let records = || report::records(&simulation, &ideal).filter(|record| measure.has(record));
         let rule = scenario.config.report.percentiles;
-        let (latencies, table) = collect(&report::latencies(&simulation), rule)?;
+        let (latencies, table) = collect(&report::latencies(&simulation, plan), rule)?;
         if records().next().is_none() && latencies.is_empty() {
             if completeness == Completeness::Complete {
                 return Err(nothing("started", scenario).into());
@@ -68,11 +68,7 @@ impl World for Simulated {
             let mut record = RunRecord::new(Vec::new(), None);
             record.ports = report::ports(&simulation, plan, simulation.progress().now);
             recorder.complete(&mut record)?;
-            if let Some((output, format)) = output {
-                record.write(output.path(), format)?;
-                output.publish()?;
-            }
-            return Err(Failure::Interrupted);
+            return Err(keep_tables(&record, output)?);
         }
         let mut facts = report::facts(&simulation, plan, records(), plan.completion, wall);
         let operations = latencies.iter().map(|of| of.operation.clone()).collect();
@@ -109,6 +105,18 @@ impl World for Simulated {
             observed: None,
         })
     }
+}
+
+/// Keeps what there is of a run that was interrupted before any flow was done.
+fn keep_tables(
+    record: &RunRecord,
+    output: Option<(ResultDirectory, Format)>,
+) -> Result<Failure, Failure> {
+    if let Some((output, format)) = output {
+        record.write(output.path(), format)?;
+        output.publish()?;
+    }
+    Ok(Failure::Interrupted)
 }
 
 /// Ideal completion times of the flows of a simulated run.

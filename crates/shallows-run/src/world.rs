@@ -50,11 +50,6 @@ impl<W: World> Admitted<W> {
     ) -> Result<Run, Failure> {
         W::run(self, options, observers)
     }
-
-    /// The plan, for changes that its world can honour.
-    pub fn plan_mut(&mut self) -> &mut RunPlan {
-        &mut self.plan
-    }
 }
 
 impl<W> Deref for Admitted<W> {

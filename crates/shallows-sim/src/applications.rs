@@ -11,6 +11,8 @@ use crate::broadcast::Broadcasts;
 pub struct Latency<'a> {
     /// Name of the application.
     pub application: &'a str,
+    /// Number of the application among those of the model; `None` for messages of UDP flows.
+    pub number: Option<u32>,
     /// The host that has seen it.
     pub host: u32,
     /// Name of the operation.

@@ -258,6 +258,10 @@ impl Simulation {
     }
 
     /// A run at time zero, unless it is interrupted before: many flows take a while.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "each step of the set-up needs those before it"
+    )]
     pub fn new_unless(
         model: Model,
         settings: Settings,
@@ -571,6 +575,7 @@ impl Simulation {
             let messages = shard.message_latencies(flow).iter();
             messages.map(move |message| Latency {
                 application: "udp",
+                number: None,
                 host,
                 name: "message",
                 start: message.start,
@@ -584,10 +589,12 @@ impl Simulation {
         let mut members: Vec<_> = members.collect();
         members.sort_by_key(|member| (member.seat().application, member.seat().member));
         members.into_iter().flat_map(|member| {
-            let application = &self.applications[member.seat().application as usize];
+            let number = member.seat().application;
+            let application = &self.applications[number as usize];
             let host = self.world.applications.host(member.seat());
             member.samples().iter().map(move |sample| Latency {
                 application,
+                number: Some(number),
                 host,
                 name: sample.name,
                 start: sample.start,

@@ -120,14 +120,16 @@ fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>)
     }
 }
 
+/// Scenario, study and build of a sweep.
+fn about(sweep: &Path) -> anyhow::Result<[String; 3]> {
+    let path = sweep.join("study.json");
+    let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let about: serde_json::Value = serde_json::from_str(&text)?;
+    let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
+    Ok([text("scenario"), text("study"), text("build")])
+}
+
 fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
-    let about = |of: &Path| {
-        let path = of.join("study.json");
-        let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let about: serde_json::Value = serde_json::from_str(&text)?;
-        let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
-        Ok::<_, anyhow::Error>([text("scenario"), text("study"), text("build")])
-    };
     let [scenarios, studies, builds] = {
         let [a, b] = [about(first)?, about(second)?];
         let [a0, a1, a2] = a;
@@ -163,27 +165,12 @@ fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
             continue;
         };
         for metric in &metrics {
-            // Equal seeds have equal flows, where the workload is the same.
-            let value = |runs: &Runs, seed: &i64| runs.get(seed)?.get(*metric).copied();
-            let pairs: Vec<(f64, f64)> = runs
-                .keys()
-                .filter_map(|seed| Some((value(runs, seed)?, value(others, seed)?)))
-                .collect();
-            let mean = |of: fn(&(f64, f64)) -> f64| {
-                let values: Vec<f64> = pairs.iter().map(of).collect();
-                Interval::of(&values)
-            };
-            let (Some(a), Some(b)) = (mean(|pair| pair.0), mean(|pair| pair.1)) else {
+            let Some(compared) = compared(runs, others, metric) else {
                 continue;
             };
-            let ratios: Vec<f64> = pairs
-                .iter()
-                .filter(|pair| pair.0 != 0.0)
-                .map(|pair| pair.1 / pair.0)
-                .collect();
-            let ratio = Interval::of(&ratios).map_or_else(String::new, difference);
             let mut row = place.clone();
-            row.extend([(*metric).clone(), short(a.mean), short(b.mean), ratio]);
+            row.push((*metric).clone());
+            row.extend(compared);
             rows.push(row);
         }
     }
@@ -194,6 +181,28 @@ fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
         text.push_str("\n±: half of the 95% confidence interval of the difference, seed by seed\n");
     }
     Ok(text)
+}
+
+/// Means of a metric over the seeds that both have, and their difference.
+fn compared(runs: &Runs, others: &Runs, metric: &str) -> Option<[String; 3]> {
+    // Equal seeds have equal flows, where the workload is the same.
+    let value = |runs: &Runs, seed: &i64| runs.get(seed)?.get(metric).copied();
+    let pairs: Vec<(f64, f64)> = runs
+        .keys()
+        .filter_map(|seed| Some((value(runs, seed)?, value(others, seed)?)))
+        .collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| {
+        let values: Vec<f64> = pairs.iter().map(of).collect();
+        Interval::of(&values)
+    };
+    let (one, other) = (mean(|pair| pair.0)?, mean(|pair| pair.1)?);
+    let ratios: Vec<f64> = pairs
+        .iter()
+        .filter(|pair| pair.0 != 0.0)
+        .map(|pair| pair.1 / pair.0)
+        .collect();
+    let ratio = Interval::of(&ratios).map_or_else(String::new, difference);
+    Some([short(one.mean), short(other.mean), ratio])
 }
 
 /// Metrics of the runs at one place, by seed.

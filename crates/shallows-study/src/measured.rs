@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use shallows_model::workload::WorkloadConfig;
 use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::Summary;
@@ -28,8 +27,6 @@ pub(crate) struct Measured {
     pub(crate) summary: Summary,
     /// Percent of small flows that fit 16 packets.
     pub(crate) mice_percent: Option<f64>,
-    /// RTTs of pings, sorted.
-    pub(crate) rtt_us: Vec<f64>,
     /// Share of payload in the bytes that a full packet takes on the wire, if the scenario is known.
     #[serde(default)]
     pub(crate) payload_share: Option<f64>,
@@ -123,7 +120,6 @@ impl Measured {
             return Some(Self {
                 summary,
                 mice_percent: None,
-                rtt_us: Vec::new(),
                 payload_share: None,
                 services: scenario.config.report.services.clone(),
                 fidelity: None,
@@ -149,26 +145,12 @@ impl Measured {
         Self {
             summary: summary.expect("it has flows"),
             mice_percent: scenario.and_then(|of| mice_percent(&record.flows, of, classes)),
-            rtt_us: scenario.map_or_else(Vec::new, |of| rtt_us(&record.flows, of)),
             payload_share: scenario.map(payload_share),
             services: scenario.map_or_else(BTreeMap::new, |of| of.config.report.services.clone()),
             fidelity: None,
             kept: Kept::Memory(Arc::new(record)),
         }
     }
-}
-
-/// RTTs as ping measures them. Beside long-lived flows the ones that end are pings: one packet
-/// there and its ACK back, so that their FCT is an RTT through the queue of their service.
-pub(crate) fn rtt_us(records: &[FlowRecord], scenario: &Scenario) -> Vec<f64> {
-    let mut workloads = scenario.config.workload.0.iter();
-    if !workloads.any(|of| matches!(of, WorkloadConfig::LongLived(_))) {
-        return Vec::new();
-    }
-    let fcts = records.iter().filter_map(|record| record.fct);
-    let mut rtts: Vec<f64> = fcts.map(|fct| fct.as_secs_f64() * 1e6).collect();
-    rtts.sort_unstable_by(f64::total_cmp);
-    rtts
 }
 
 pub(crate) fn mice_percent(

@@ -3,6 +3,8 @@
 //! What a simulated run did not record is simulated again with the probes that the figure needs;
 //! the flows are the same.
 
+mod sweep;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -14,8 +16,6 @@ use shallows_results::RunRecord;
 use shallows_results::figure::{
     Axis, Curve, Extent, Figure, Heat, HeatRow, Origin, Panel, Plot, Point, Words,
 };
-use shallows_results::frame::{Cells, Frame};
-use shallows_results::interval::Interval;
 use shallows_results::series::{Series, Values};
 use shallows_results::summary::World;
 use shallows_run::scenario::{Probes, Sampled};
@@ -23,8 +23,8 @@ use shallows_run::{
     Failure, FlowRecords, Interrupt, Observer, Options, Scenario, Simulated, World as _,
 };
 
-use crate::measured::Measured;
-use crate::metric::Metric;
+pub use sweep::{SweepPlot, plot_sweep};
+
 use crate::overview::{completion_panel, tail_panel};
 
 /// Samples of a run.
@@ -59,93 +59,22 @@ pub fn plot_run(
     let record = RunRecord::open(directory).map_err(anyhow::Error::from)?;
     let summary = record.summary.as_ref();
     let summary = summary.with_context(|| format!("{} holds no run", directory.display()))?;
-    let span = summary.facts.simulated;
-    let again = |of: &dyn Fn(&Scenario, &mut Probes) -> anyhow::Result<()>,
-                 progress: &mut dyn Observer| {
-        if summary.facts.world == World::Live {
-            return Ok(None);
-        }
-        let scenario = Scenario::read_with(&directory.join("scenario.toml"), &[], registry)?;
-        let mut plan = scenario.build_unless(interrupted)?;
-        plan.probes = Probes::default();
-        of(&scenario, &mut plan.probes)?;
-        let options = Options {
-            interrupted,
-            flows: FlowRecords::OnDisk,
-            ..Options::default()
-        };
-        let finished = Simulated.admit(plan)?.run(&options, &mut [progress])?;
-        if interrupted.is_set() {
-            return Err(Failure::Interrupted);
-        }
-        Ok(Some(finished.record))
+    let mut again = Again {
+        directory,
+        registry,
+        interrupted,
+        progress,
+        world: summary.facts.world,
+        span: summary.facts.simulated,
     };
-    let every = |parts: u64| round_interval(Time::from_ps(span.ps() / parts));
-    let (name, panels, note) = match plot {
-        RunPlot::Overview => {
-            let hottest = hottest(&record);
-            let interval = every(COLUMNS);
-            let sampled = |_: &Scenario, probes: &mut Probes| {
-                let of = hottest.iter().copied().map(LinkId).collect();
-                probes.throughput = Some(Sampled::new(of, interval));
-                Ok(())
-            };
-            let throughput = if hottest.is_empty() {
-                None
-            } else {
-                again(&sampled, progress)?
-            };
-            let mut panels = vec![completion_panel(&record), tail_panel(&record)];
-            if let Some(table) = throughput.and_then(|of| of.table("throughput").ok().flatten()) {
-                panels.extend(utilisation(&record, &hottest, &table));
-            }
-            ("overview".to_owned(), panels, String::new())
-        }
-        RunPlot::Port(port) => {
-            let link = record.ports.iter().position(|of| of.name == *port);
-            let link = link.with_context(|| format!("no port {port}; ports.csv lists them"))?;
-            let interval = every(SAMPLES);
-            let sampled = |_: &Scenario, probes: &mut Probes| {
-                let of = vec![LinkId(link as u32)];
-                probes.queues = Some(Sampled::new(of, interval));
-                Ok(())
-            };
-            let again = again(&sampled, progress)?;
-            let table = again
-                .unwrap_or(record)
-                .table("queues")
-                .map_err(anyhow::Error::from)?;
-            let table = table.context("the run has no samples of queues")?;
-            let number = i64::try_from(link).context("ports are numbered by 32 bits")?;
-            let panel = queues(port, number, &table).context("the port was not sampled")?;
-            let note = format!("Sampled every {interval}.");
-            ("queue".to_owned(), vec![panel], note)
-        }
-        RunPlot::Flows(flows) => {
-            let interval = every(SAMPLES);
-            let sampled = |_: &Scenario, probes: &mut Probes| {
-                let of = flows.clone();
-                let unknown = flows
-                    .iter()
-                    .find(|&&flow| !record.flows.iter().any(|of| of.id == u64::from(flow)));
-                if let Some(flow) = unknown {
-                    return Err(anyhow!("no flow {flow} started in this run"));
-                }
-                probes.flows = Some(Sampled::new(of, interval));
-                Ok(())
-            };
-            let again = again(&sampled, progress)?;
-            let again = again.context("a live run has no samples of windows")?;
-            let table = again.table("flows-cwnd").map_err(anyhow::Error::from)?;
-            let table = table.context("the flows had no windows")?;
-            let panel = windows(flows, &table).context("the flows had no windows")?;
-            let note = format!("Sampled every {interval}.");
-            ("cwnd".to_owned(), vec![panel], note)
-        }
+    let Drawn { name, panels, note } = match plot {
+        RunPlot::Overview => again.overview(&record)?,
+        RunPlot::Port(port) => again.port(port, record)?,
+        RunPlot::Flows(flows) => again.flows(flows, &record)?,
     };
     let figure = Figure {
         alt: format!("{name} of {}", directory.display()),
-        name,
+        name: name.to_owned(),
         panels,
     };
     let words = Words {
@@ -153,6 +82,120 @@ pub fn plot_run(
         ..Words::default()
     };
     Ok((figure, words))
+}
+
+/// Panels of a figure with its name and note.
+struct Drawn {
+    name: &'static str,
+    panels: Vec<Panel>,
+    note: String,
+}
+
+/// A run that is made again to see more of it.
+struct Again<'a> {
+    directory: &'a Path,
+    registry: &'a Registry,
+    interrupted: Interrupt<'a>,
+    progress: &'a mut dyn Observer,
+    world: World,
+    /// Duration of the run.
+    span: Time,
+}
+
+impl Again<'_> {
+    /// The record with other probes; none of a live run.
+    fn with(&mut self, probes: Probes) -> Result<Option<RunRecord>, Failure> {
+        if self.world == World::Live {
+            return Ok(None);
+        }
+        let path = self.directory.join("scenario.toml");
+        let scenario = Scenario::read_with(&path, &[], self.registry)?;
+        let mut plan = scenario.build_unless(self.interrupted)?;
+        let pings = plan.probes.only_pings().pings;
+        plan.probes = Probes { pings, ..probes };
+        let options = Options {
+            interrupted: self.interrupted,
+            flows: FlowRecords::OnDisk,
+            ..Options::default()
+        };
+        let finished = Simulated.admit(plan)?;
+        let finished = finished.run(&options, &mut [&mut *self.progress])?;
+        if self.interrupted.is_set() {
+            return Err(Failure::Interrupted);
+        }
+        Ok(Some(finished.record))
+    }
+
+    /// Interval of about this many samples.
+    fn every(&self, samples: u64) -> Time {
+        round_interval(Time::from_ps(self.span.ps() / samples))
+    }
+
+    fn overview(&mut self, record: &RunRecord) -> Result<Drawn, Failure> {
+        let hottest = hottest(record);
+        let throughput = if hottest.is_empty() {
+            None
+        } else {
+            let links = hottest.iter().copied().map(LinkId).collect();
+            let sampled = Sampled::new(links, self.every(COLUMNS));
+            self.with(Probes {
+                throughput: Some(sampled),
+                ..Probes::default()
+            })?
+        };
+        let mut panels = vec![completion_panel(record), tail_panel(record)];
+        if let Some(table) = throughput.and_then(|of| of.table("throughput").ok().flatten()) {
+            panels.extend(utilisation(record, &hottest, &table));
+        }
+        Ok(Drawn {
+            name: "overview",
+            panels,
+            note: String::new(),
+        })
+    }
+
+    fn port(&mut self, port: &str, record: RunRecord) -> Result<Drawn, Failure> {
+        let link = record.ports.iter().position(|of| of.name == port);
+        let link = link.with_context(|| format!("no port {port}; ports.csv lists them"))?;
+        let interval = self.every(SAMPLES);
+        let again = self.with(Probes {
+            queues: Some(Sampled::new(vec![LinkId(link as u32)], interval)),
+            ..Probes::default()
+        })?;
+        let table = again
+            .unwrap_or(record)
+            .table("queues")
+            .map_err(anyhow::Error::from)?;
+        let table = table.context("the run has no samples of queues")?;
+        let number = i64::try_from(link).context("ports are numbered by 32 bits")?;
+        let panel = queues(port, number, &table).context("the port was not sampled")?;
+        Ok(Drawn {
+            name: "queue",
+            panels: vec![panel],
+            note: format!("Sampled every {interval}."),
+        })
+    }
+
+    fn flows(&mut self, flows: &[u32], record: &RunRecord) -> Result<Drawn, Failure> {
+        let has = |flow: u32| record.flows.iter().any(|of| of.id == u64::from(flow));
+        if let Some(flow) = flows.iter().find(|flow| !has(**flow)) {
+            return Err(anyhow!("no flow {flow} started in this run").into());
+        }
+        let interval = self.every(SAMPLES);
+        let again = self.with(Probes {
+            flows: Some(Sampled::new(flows.to_vec(), interval)),
+            ..Probes::default()
+        })?;
+        let again = again.context("a live run has no samples of windows")?;
+        let table = again.table("flows-cwnd").map_err(anyhow::Error::from)?;
+        let table = table.context("the flows had no windows")?;
+        let panel = windows(flows, &table).context("the flows had no windows")?;
+        Ok(Drawn {
+            name: "cwnd",
+            panels: vec![panel],
+            note: format!("Sampled every {interval}."),
+        })
+    }
 }
 
 /// The next of 1, 2, 5, 10, ... us.
@@ -331,141 +374,4 @@ fn windows(flows: &[u32], table: &Series) -> Option<Panel> {
             y: Axis::new("Congestion window (KB)", Extent::FromZero),
             plot: Plot::Lines(curves),
         })
-}
-
-/// The figure of a sweep that is asked for.
-#[derive(Clone, Debug)]
-pub struct SweepPlot {
-    /// Metric, such as `small.p99`.
-    pub metric: String,
-    /// Axis to the right.
-    pub x: String,
-    /// Axis of the curves, if there are several.
-    pub curves: Option<String>,
-    /// True if values are on a logarithmic axis.
-    pub logarithmic: bool,
-}
-
-/// A metric of the sweep in a directory against one of its axes; values of other axes and seeds are
-/// averaged.
-pub fn plot_sweep(directory: &Path, plot: &SweepPlot) -> Result<(Figure, Words), Failure> {
-    let runs = Frame::read(&directory.join("runs.parquet")).map_err(anyhow::Error::from)?;
-    let axis = |name: &str| {
-        runs.column(name).with_context(|| {
-            let before_seed = runs.columns().iter().take_while(|(name, _)| name != "seed");
-            let axes: Vec<&str> = before_seed.map(|(name, _)| name.as_str()).collect();
-            format!("the sweep has no axis {name}; it has {}", axes.join(", "))
-        })
-    };
-    let x = axis(&plot.x)?;
-    let curves = plot.curves.as_deref().map(axis).transpose()?;
-    let metric = Metric::try_from(plot.metric.clone()).map_err(|problem| anyhow!(problem))?;
-    let values = values(directory, &runs, &plot.metric, &metric)?;
-    let mut groups: Vec<(String, Vec<PointValues>)> = Vec::new();
-    for (row, value) in values.iter().enumerate() {
-        let Some(value) = value else { continue };
-        let at = position(x, row).with_context(|| {
-            format!(
-                "the values of {} are not numbers; use another axis for --x",
-                plot.x
-            )
-        })?;
-        let label = curves.map_or_else(|| plot.metric.clone(), |cells| text(cells, row));
-        let known = groups.iter().position(|(known, _)| *known == label);
-        let group = known.unwrap_or_else(|| {
-            groups.push((label, Vec::new()));
-            groups.len() - 1
-        });
-        let points = &mut groups[group].1;
-        match points.iter().position(|(known, _)| *known == at) {
-            Some(point) => points[point].1.push(*value),
-            None => points.push((at, vec![*value])),
-        }
-    }
-    if groups.is_empty() {
-        return Err(anyhow!("no run has a value of {}", plot.metric).into());
-    }
-    let curve = |(style, (label, mut points)): (usize, (String, Vec<PointValues>))| {
-        points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        let points = points
-            .into_iter()
-            .filter_map(|(x, values)| Some(Point::of(x, Interval::of(&values)?)));
-        Curve {
-            origin: Origin::Simulated,
-            label,
-            style,
-            points: points.collect(),
-        }
-    };
-    let unit = metric.unit();
-    let label = match unit {
-        "" => plot.metric.clone(),
-        unit => format!("{} ({unit})", plot.metric),
-    };
-    let y = Axis::new(label, Extent::FromZero);
-    let figure = Figure {
-        name: format!("{}-by-{}", plot.metric, plot.x).replace(['/', ' '], "-"),
-        alt: format!("{} by {}", plot.metric, plot.x),
-        panels: vec![Panel {
-            title: plot.metric.clone(),
-            x: Axis::new(plot.x.clone(), Extent::Data),
-            y: if plot.logarithmic {
-                let extent = Extent::Data;
-                Axis { extent, ..y }.logarithmic()
-            } else {
-                y
-            },
-            plot: Plot::Points(groups.into_iter().enumerate().map(curve).collect()),
-        }],
-    };
-    let words = Words {
-        note: "Means over the runs of a point. Bars are 95% confidence intervals.".to_owned(),
-        ..Words::default()
-    };
-    Ok((figure, words))
-}
-
-/// The place of a point on the x axis and the values of its runs.
-type PointValues = (f64, Vec<f64>);
-
-/// A metric of every run: from the table, or else from the kept runs.
-fn values(
-    directory: &Path,
-    runs: &Frame,
-    name: &str,
-    metric: &Metric,
-) -> anyhow::Result<Vec<Option<f64>>> {
-    if let Some(Cells::Reals(values)) = runs.column(name) {
-        return Ok(values.clone());
-    }
-    let Some(Cells::Texts(keys)) = runs.column("run") else {
-        return Err(anyhow!("the sweep does not name its runs"));
-    };
-    let store = directory.join("runs");
-    let value = |key: &String| {
-        let record = RunRecord::open(&store.join(key)).with_context(|| {
-            format!(
-                "{name} is not in runs.parquet, and the runs are not in {}",
-                store.display()
-            )
-        })?;
-        Ok(metric.of(&Measured::of_record(record, None)))
-    };
-    keys.iter().map(value).collect()
-}
-
-fn position(cells: &Cells, row: usize) -> Option<f64> {
-    match cells {
-        Cells::Texts(texts) => texts[row].parse().ok(),
-        Cells::Integers(numbers) => Some(numbers[row] as f64),
-        Cells::Reals(numbers) => numbers[row],
-    }
-}
-
-fn text(cells: &Cells, row: usize) -> String {
-    match cells {
-        Cells::Texts(texts) => texts[row].clone(),
-        Cells::Integers(numbers) => numbers[row].to_string(),
-        Cells::Reals(numbers) => numbers[row].map_or_else(String::new, |number| number.to_string()),
-    }
 }

@@ -6,20 +6,23 @@
 //! nothing depends on the shell that submitted. Tasks share nothing but the store, where a run
 //! appears when it is complete, and leave no locks.
 
+mod queue;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use shallows_core::registry::Registry;
 use shallows_results::{write_bytes, write_text};
 use shallows_run::{BUILD_ID, Failure, Scenario};
+
+use queue::{Queued, queue, sbatch, usual_tasks};
 
 use crate::executor::{Executor, Job, Observer};
 use crate::measured::Keep;
@@ -460,72 +463,6 @@ fn share(mut tasks: Vec<Task>, count: usize) -> Vec<Vec<Task>> {
     shares.into_iter().map(|(_, share)| share).collect()
 }
 
-fn usual_tasks(cluster: &Cluster) -> anyhow::Result<usize> {
-    let mut sinfo = Command::new("sinfo");
-    sinfo.args(["--noheader", "--format=%C"]);
-    if let Some(partition) = &cluster.partition {
-        sinfo.arg(format!("--partition={partition}"));
-    }
-    // Allocated, idle, other and all CPUs: "1/3/0/4".
-    let text = output(&mut sinfo)?;
-    let cpus = text
-        .lines()
-        .filter_map(|line| line.rsplit('/').next()?.trim().parse::<usize>().ok());
-    Ok(TASKS_PER_CPU * cpus.sum::<usize>().max(1))
-}
-
-/// A job, or a task of an array, in Slurm's queue.
-struct Queued {
-    /// Of an array, that of all its tasks.
-    job: u64,
-    task: Option<usize>,
-    state: String,
-}
-
-fn queue() -> anyhow::Result<Vec<Queued>> {
-    let mut squeue = Command::new("squeue");
-    squeue.args(["--noheader", "--array", "--format=%F %K %T"]);
-    let text = output(&mut squeue)?;
-    let line = |line: &str| {
-        let mut words = line.split_whitespace();
-        Some(Queued {
-            job: words.next()?.parse().ok()?,
-            task: words.next()?.parse().ok(),
-            state: words.next()?.to_owned(),
-        })
-    };
-    Ok(text.lines().filter_map(line).collect())
-}
-
-/// Submits a job; answers with its id.
-fn sbatch(cluster: &Cluster, options: &[&str], command: &str) -> anyhow::Result<u64> {
-    let mut sbatch = Command::new("sbatch");
-    sbatch
-        .args(["--parsable", "--ntasks=1", "--cpus-per-task=1"])
-        .args(options);
-    if let Some(partition) = &cluster.partition {
-        sbatch.arg(format!("--partition={partition}"));
-    }
-    sbatch
-        .args(&cluster.options)
-        .arg(format!("--wrap={command}"));
-    let text = output(&mut sbatch)?;
-    // With several clusters, "id;cluster".
-    let id = text.trim().split(';').next().unwrap_or_default();
-    id.parse()
-        .with_context(|| format!("sbatch answered {text:?}, which is no job id"))
-}
-
-fn output(command: &mut Command) -> anyhow::Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output();
-    let output = output.with_context(|| format!("cannot run {name}; is Slurm installed here?"))?;
-    if !output.status.success() {
-        bail!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -538,31 +475,4 @@ fn quoted(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tasks_get_about_equal_work() {
-        let task = |weight: u64| Task {
-            key: weight.to_string(),
-            scenario: String::new(),
-            inputs: None,
-            keep: Keep::All,
-            weight,
-        };
-        let weights = |shares: Vec<Vec<Task>>| -> Vec<Vec<u64>> {
-            let of = |share: Vec<Task>| share.iter().map(|task| task.weight).collect();
-            shares.into_iter().map(of).collect()
-        };
-        // 7 | 5 4, then 3 joins the 7 and 2 the 9: 10 and 11.
-        let shares = weights(share([2, 7, 4, 3, 5].map(task).into(), 2));
-        assert_eq!(shares, [vec![7, 3], vec![5, 4, 2]]);
-        let few = weights(share([1, 1].map(task).into(), 10));
-        assert_eq!(few, [vec![1], vec![1]]);
-    }
-
-    #[test]
-    fn paths_are_quoted_for_the_shell() {
-        assert_eq!(quoted(Path::new("/a b/it's")), r"'/a b/it'\''s'");
-    }
-}
+mod tests;

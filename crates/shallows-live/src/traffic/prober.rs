@@ -16,6 +16,9 @@ use crate::lab::Namespace;
 /// An answer that takes longer is lost.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// The longest time until a prober finds that it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
 
@@ -26,6 +29,8 @@ pub struct ProbePlan {
     pub to: Ipv4Addr,
     /// DSCP of the requests, which answers have as well.
     pub dscp: u8,
+    /// Time of the first request.
+    pub start: Duration,
     /// Interval between requests.
     pub every: Duration,
 }
@@ -56,13 +61,17 @@ impl Prober {
         let ping = move || {
             give_up_root();
             let mut pings = Vec::new();
-            let mut next = Instant::now();
+            let mut next = Instant::now().max(epoch + plan.start);
             while !seen.load(Ordering::Relaxed) {
+                let wait = next.saturating_duration_since(Instant::now());
+                if !wait.is_zero() {
+                    thread::sleep(wait.min(LOOK_EVERY));
+                    continue;
+                }
                 let sent = Time::from_ns(epoch.elapsed().as_nanos() as u64);
                 let rtt = echo(&socket, plan.to, pings.len() as u16).unwrap_or(None);
                 pings.push(Ping { sent, rtt });
                 next += plan.every;
-                thread::sleep(next.saturating_duration_since(Instant::now()));
             }
             pings
         };

@@ -133,6 +133,7 @@ fn pings_and_programs_run_beside_flows() {
     let probe = ProbePlan {
         to: lab::address(1),
         dscp: 1,
+        start: Duration::from_millis(30),
         every: Duration::from_millis(20),
     };
     experiment.probes.push((0, probe));

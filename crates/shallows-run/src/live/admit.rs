@@ -87,6 +87,10 @@ fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
 }
 
 /// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
+#[expect(
+    clippy::too_many_lines,
+    reason = "every key is destructured, and some have a row"
+)]
 fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
     // What is new here has to be planned, refused here or listed as a difference.
     let ScenarioConfig {
@@ -194,6 +198,8 @@ fn refuse_intervals(plan: &RunPlan, scale: f64) -> Result<(), Diagnostic> {
         // Differences.
         watch: _,
         flows: _,
+        // Threads of their own, which wait for each answer.
+        pings: _,
     } = &plan.probes;
     let probes = [
         ("queues", interval(queues.as_ref()), SHORTEST_SAMPLE),

@@ -185,6 +185,8 @@ fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
         queues: _,
         throughput: _,
         goodput: _,
+        // ICMP.
+        ping: _,
     } = &config.probes;
     let mut asked = of_transport(&config.transport, scale);
     for special in &plan.overrides {
@@ -216,6 +218,10 @@ fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
 
 /// Those of the transport. The kernel's times are not scaled, and so are compared with what the
 /// scenario's become.
+#[expect(
+    clippy::too_many_lines,
+    reason = "every key is destructured, and most have a row"
+)]
 fn of_transport(transport: &TcpConfig, scale: f64) -> Vec<&'static str> {
     let TcpConfig {
         least_window,

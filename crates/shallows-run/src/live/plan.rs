@@ -16,7 +16,7 @@ use shallows_live::switch::{
 };
 use shallows_live::traffic::{GOODPUT_EVERY, ProbePlan};
 use shallows_model::topology::{Fabric, Link, Node};
-use shallows_model::workload::{HostSet, Workload};
+use shallows_model::workload::Workload;
 use shallows_model::{ApplicationSetup, Completion, Connections, Interrupt};
 
 use super::controller::Chosen;
@@ -25,7 +25,7 @@ use super::xco;
 use crate::failure::Failure;
 use crate::ideal;
 use crate::plan::RunPlan;
-use crate::scenario::{Diagnostic, LiveCommand, Probe, Role};
+use crate::scenario::{Diagnostic, LiveCommand, Pings, Role};
 
 /// From one sample of the queues to the next, if no probe wants more.
 pub const SAMPLE_EVERY: Time = Time::from_ms(1);
@@ -234,19 +234,17 @@ fn workload(plan: &RunPlan) -> Result<Arc<Workload>, Diagnostic> {
 }
 
 fn probes(plan: &RunPlan) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
-    let probe = |probe: &Probe| {
-        let host = |set: &HostSet| {
-            set.one(&plan.fabric)
-                .map_err(|error| plan.scenario.error_in("live", &error))
-        };
+    let duration = |time: Time| Duration::from_nanos(time.ps() / 1_000);
+    let probe = |(index, pings): (usize, &Pings)| {
         let plan = ProbePlan {
-            to: lab::address(host(&probe.to)? as usize),
-            dscp: dscp(plan, "live", probe.service)?,
-            every: Duration::from_nanos(probe.every.ps() / 1_000),
+            to: lab::address(pings.to as usize),
+            dscp: dscp(plan, &format!("probes.ping.{index}"), pings.service)?,
+            start: duration(pings.start),
+            every: duration(pings.interval),
         };
-        Ok((host(&probe.from)? as usize, plan))
+        Ok((pings.from as usize, plan))
     };
-    plan.scenario.config.live.probes.iter().map(probe).collect()
+    plan.probes.pings.iter().enumerate().map(probe).collect()
 }
 
 fn applications(plan: &RunPlan) -> Result<Vec<ApplicationSetup>, Diagnostic> {

@@ -34,6 +34,8 @@ pub fn add_tables(
         // Refused, or ignored by consent.
         watch: _,
         flows: _,
+        // Sent, and measured below.
+        pings: _,
     } = &plan.probes;
     let sampled = |sampled| Sampled::new(measurements, sampled, &plan.fabric);
     if let Some(probe) = queues {

@@ -11,7 +11,7 @@ use shallows_live::switch::{PortPlan, Wait};
 use shallows_live::xco::ControllerSnapshot;
 use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPlan};
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
-use shallows_model::topology::{Link, Node};
+use shallows_model::topology::{Fabric, Link, Node};
 use shallows_model::{Outage, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
@@ -148,34 +148,8 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
         let of = weights.iter().find(|of| of.host == host);
         of.map_or(1, |of| of.weight)
     };
-    let address = |host: usize, port| SocketAddr::from((lab::address(host), port));
-    let switch = |node: Node| match node {
-        Node::Switch(switch) => switch.to_string(),
-        Node::Host(_) => String::new(),
-    };
-    let host = |number: u32| {
-        let up = fabric.link(fabric.uplink(number));
-        let lab_host = number as usize;
-        HostPlan {
-            name: format!("h{number}"),
-            rate: up.rate,
-            address: address(lab_host, AGENT_PORT),
-            switch: switch(up.to),
-            pod: None,
-            pod_address: None,
-            weight: weight(number),
-            stations: vec![lab::station(lab_host).to_string()],
-            networks: Vec::new(),
-            nic: String::new(),
-            inside: Vec::new(),
-            metrics: None,
-            wait: Wait::Poll,
-            cpu: None,
-            gone: false,
-        }
-    };
     let trunk = |link: &Link| ClusterTrunk {
-        between: [switch(link.from), switch(link.to)],
+        between: [switch_name(link.from), switch_name(link.to)],
         rate: link.rate,
     };
     let controllers = controllers_at.iter().enumerate();
@@ -201,8 +175,45 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
                 wait: Wait::Block,
             })
             .collect(),
-        hosts: (0..fabric.hosts()).map(host).collect(),
+        hosts: (0..fabric.hosts())
+            .map(|host| host_plan(fabric, host, weight(host)))
+            .collect(),
         trunks: trunks(fabric).map(trunk).collect(),
+    }
+}
+
+/// A host of the lab with its agent.
+fn host_plan(fabric: &Fabric, number: u32, weight: u32) -> HostPlan {
+    let up = fabric.link(fabric.uplink(number));
+    let lab_host = number as usize;
+    HostPlan {
+        name: format!("h{number}"),
+        rate: up.rate,
+        address: address(lab_host, AGENT_PORT),
+        switch: switch_name(up.to),
+        pod: None,
+        pod_address: None,
+        weight,
+        stations: vec![lab::station(lab_host).to_string()],
+        networks: Vec::new(),
+        nic: String::new(),
+        inside: Vec::new(),
+        metrics: None,
+        wait: Wait::Poll,
+        cpu: None,
+        gone: false,
+    }
+}
+
+fn address(host: usize, port: u16) -> SocketAddr {
+    SocketAddr::from((lab::address(host), port))
+}
+
+/// Name of a switch in the file of a cluster.
+fn switch_name(node: Node) -> String {
+    match node {
+        Node::Switch(switch) => switch.to_string(),
+        Node::Host(_) => String::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod capture;
 mod goodput;
+mod pings;
 mod queues;
 mod rtt;
 mod sojourn;
@@ -65,6 +66,12 @@ trait Probe: Debug {
         Ok(())
     }
 
+    /// Looks at the simulation after its last event.
+    fn end(&mut self, simulation: &Simulation) -> Result<(), ResultsError> {
+        let _ = simulation;
+        Ok(())
+    }
+
     /// Completes its table.
     fn finish(self: Box<Self>) -> Result<Table, ResultsError>;
 }
@@ -109,6 +116,7 @@ impl<'a> Recorder<'a> {
             throughput::begin(plan, place)?,
             windows::begin(plan, place)?,
             goodput::begin(plan, place)?,
+            pings::begin(plan, place)?,
             rtt::begin(plan, place)?,
             sojourn::begin(plan, place)?,
             capture::begin(plan, place)?,
@@ -157,6 +165,13 @@ impl Observer for Recorder<'_> {
                 probe.observe(observation)?;
             }
             probe.settle(now)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, simulation: &Simulation) -> Result<(), Failure> {
+        for probe in &mut self.probes {
+            probe.end(simulation)?;
         }
         Ok(())
     }

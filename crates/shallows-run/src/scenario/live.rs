@@ -6,12 +6,10 @@ use shallows_core::units::Time;
 use shallows_model::workload::HostSet;
 use shallows_model::{ControllerFault, Forgery};
 
-/// Pings and programs of live runs. A simulation ignores them.
+/// Programs of live runs, and what such runs need besides. A simulation ignores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Live {
-    /// Pings between hosts.
-    pub probes: Vec<Probe>,
     /// Programs to run.
     pub commands: Vec<LiveCommand>,
     /// Keys of the scenario that a live run cannot honour and may leave out, such as `completion`.
@@ -39,22 +37,6 @@ impl LiveXco {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// ICMP echo requests from one host to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Probe {
-    /// Host that sends the pings.
-    pub from: HostSet,
-    /// Host that answers.
-    pub to: HostSet,
-    /// Service of the pings.
-    #[serde(default)]
-    pub service: u16,
-    /// Interval between pings.
-    #[serde(default = "default_every")]
-    pub every: Time,
 }
 
 /// A shell command on a host.
@@ -114,8 +96,4 @@ pub enum Role {
 
 fn default_timeout() -> Time {
     Time::from_secs(600)
-}
-
-fn default_every() -> Time {
-    Time::from_ms(10)
 }

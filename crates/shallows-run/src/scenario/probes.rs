@@ -8,9 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
-use shallows_core::units::Time;
-use shallows_model::LinkId;
+use shallows_core::application::{ApplicationConfig, Members, PingConfig, Protocol, Span};
+use shallows_core::units::{Bytes, Time};
 use shallows_model::topology::Fabric;
+use shallows_model::workload::HostSet;
+use shallows_model::{ApplicationSetup, LinkId};
 use shallows_sim::Watch;
 
 use super::links::LinkNames;
@@ -35,6 +37,33 @@ pub struct ProbesConfig {
     pub flows: Option<FlowProbe>,
     /// Application bytes that have arrived, by service.
     pub goodput: Option<ServiceProbe>,
+    /// Pings between hosts, which are packets of the run like others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ping: Vec<PingProbe>,
+}
+
+/// Echo requests of 84 bytes from one host to another: ICMP in a live run, UDP in a simulation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PingProbe {
+    /// Host that sends the pings.
+    pub from: HostSet,
+    /// Host that answers.
+    pub to: HostSet,
+    /// Service of the pings.
+    #[serde(default)]
+    pub service: u16,
+    /// Time of the first ping.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start: Time,
+    /// Interval between pings.
+    #[serde(default = "ping_interval")]
+    pub interval: Time,
+}
+
+/// Default `interval` of pings.
+fn ping_interval() -> Time {
+    Time::from_ms(10)
 }
 
 /// Periodic samples of every service.
@@ -93,6 +122,62 @@ pub struct Probes {
     pub flows: Option<Sampled<u32>>,
     /// Sampling of goodput, by service.
     pub goodput: Option<Sampled<()>>,
+    /// Pings, probe by probe.
+    pub pings: Vec<Pings>,
+}
+
+impl Probes {
+    /// Its pings alone, which are traffic: without them it would be another run.
+    #[must_use]
+    pub fn only_pings(&self) -> Self {
+        Self {
+            pings: self.pings.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Pings from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pings {
+    /// Host that sends them.
+    pub from: u32,
+    /// Host that answers.
+    pub to: u32,
+    /// Their service.
+    pub service: u16,
+    /// Time of the first one.
+    pub start: Time,
+    /// Interval between them.
+    pub interval: Time,
+}
+
+impl Pings {
+    /// Payload of a ping: with the 28 bytes of its headers it is as long as ping's echo request.
+    const PAYLOAD: Bytes = Bytes::new(56);
+
+    /// The application that sends them in a simulation.
+    pub(crate) fn application(&self) -> ApplicationSetup {
+        ApplicationSetup {
+            name: "ping".to_owned(),
+            service: self.service,
+            hosts: vec![self.from, self.to],
+            members: Members {
+                clients: 1,
+                servers: 1,
+            },
+            span: Span {
+                start: self.start,
+                stop: None,
+            },
+            run: ApplicationConfig::Ping(PingConfig {
+                interval: self.interval,
+                size: Self::PAYLOAD,
+                count: None,
+                protocol: Protocol::Datagram,
+            }),
+        }
+    }
 }
 
 /// Sampled quantities and their interval.
@@ -173,7 +258,37 @@ impl Scenario {
             throughput: sampled("probes.throughput", &config.throughput)?,
             flows: windows,
             goodput: goodput.transpose()?,
+            pings: self.pings(fabric)?,
         })
+    }
+
+    fn pings(&self, fabric: &Fabric) -> Result<Vec<Pings>, Diagnostic> {
+        let config = &self.config;
+        let pings = |(index, probe): (usize, &PingProbe)| {
+            let path = format!("probes.ping.{index}");
+            let host = |set: &HostSet| {
+                let host = set.one(fabric);
+                host.map_err(|error| self.error_in(&path, &error))
+            };
+            let (from, to) = (host(&probe.from)?, host(&probe.to)?);
+            if from == to {
+                let problem = "pings from a host to itself cross no link";
+                return Err(self.error(&format!("{path}.to"), problem));
+            }
+            let of = self.sampled(&path, Vec::<()>::new(), probe.interval)?;
+            Ok(Pings {
+                from,
+                to,
+                service: probe.service,
+                start: probe.start,
+                interval: of.interval,
+            })
+        };
+        if !config.probes.ping.is_empty() && config.until.is_none() {
+            let error = self.error("probes.ping", "pings never stop, so the run would not end");
+            return Err(error.help("set until = \"100ms\" at the top of the file, or use --until"));
+        }
+        config.probes.ping.iter().enumerate().map(pings).collect()
     }
 
     fn sampled<I>(&self, path: &str, of: Vec<I>, interval: Time) -> Result<Sampled<I>, Diagnostic> {

@@ -254,6 +254,10 @@ fn sometimes(text: Vec<&'static str>) -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just(""), 1 => select(text)]
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one list of all that a scenario can have"
+)]
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     let fabric = (
         topology(),
@@ -299,6 +303,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             "[probes]\nthroughput = { links = '*->h0', interval = '50us' }\ngoodput = { interval = '70us' }",
             "[probes]\nflows = { flows = 'all', interval = '200us' }\nrtt = true",
             "[probes]\nsojourn = ['*->h0']\ncapture = ['*->h1']",
+            "[probes]\nping = [{ from = 0, to = 1, start = '10us', interval = '2ms' }]\nthroughput = { links = '*->h1', start = '100us', interval = '50us' }",
         ]),
         select(vec!["per-flow", "persistent"]),
         select(vec!["sender", "receiver"]),

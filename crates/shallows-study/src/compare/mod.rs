@@ -78,7 +78,7 @@ pub fn compare(
         facts,
         &plan,
     )?;
-    let simulated = simulated::run(&plan, &live.measurements)?;
+    let simulated = simulated::run(&plan)?;
 
     let scenario = simulated.name;
     let comparison = Comparison {

@@ -228,7 +228,7 @@ fn observe(
 ) -> Result<Observed, Failure> {
     let mut plan = scenario.build_unless(interrupted)?;
     let links = plan.fabric.links().ids();
-    plan.probes = shallows_run::scenario::Probes::default();
+    plan.probes = plan.probes.only_pings();
     plan.probes.watch.captured = links.collect();
     plan.probes.watch.drops = true;
     let plan = Simulated.admit(plan)?;

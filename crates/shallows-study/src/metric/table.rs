@@ -7,7 +7,7 @@ use shallows_results::statistics::{Percentile, PercentileRule, jain_index};
 use super::pattern::{Arguments, Class, Statistic};
 use super::values::{
     fct_in_summary, goodput, levels, longest_gap_ms, mbps, mean, ms, of_flows, queue_kb, received,
-    sum, times, total,
+    rtts_us, sum, times, total,
 };
 use crate::measured::Measured;
 use crate::operations;
@@ -203,9 +203,9 @@ pub(super) const ROWS: &[Row] = &[
         "rtt.mean",
         "us",
         "round-trip time of pings",
-        |of, run| of.statistic.of(&run.rtt_us, PercentileRule::NearestRank),
+        |of, run| of.statistic.of(&rtts_us(run)?, PercentileRule::NearestRank),
     )
-    .needs("flows of one packet beside long-lived ones, or live pings"),
+    .needs("probes.ping"),
     row(
         QUEUE,
         "queue.leaf0->h3.p99",

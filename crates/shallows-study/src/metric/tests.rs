@@ -1,6 +1,8 @@
 use shallows_core::units::Rate;
 use shallows_results::ports::{LinkRole, PortRecord};
-use shallows_results::probes::{QueueSample, RttSample, SampleWriter, ThroughputSample};
+use shallows_results::probes::{
+    PingSample, QueueSample, RttSample, SampleWriter, ThroughputSample,
+};
 use shallows_results::record::Completeness;
 use shallows_results::size_class::SizeClasses;
 use shallows_results::summary::RunFacts;
@@ -51,6 +53,24 @@ fn record() -> RunRecord {
     let whole = Completeness::Complete;
     let summary = Summary::new(&flows, whole, SizeClasses::default(), rule, facts).unwrap();
     let mut record = RunRecord::new(flows, Some(summary));
+    add_samples_of_queues(&mut record);
+    add_round_trip_times(&mut record);
+    add_arrived_bytes(&mut record);
+    add_sent_bytes(&mut record);
+    let port = |name: &str, role| PortRecord {
+        name: name.to_owned(),
+        role,
+        rate: Rate::from_gbps(1),
+        counters: None,
+    };
+    record.ports = vec![
+        port("h0->s", LinkRole::HostUp),
+        port("s->h0", LinkRole::HostDown),
+    ];
+    record
+}
+
+fn add_samples_of_queues(record: &mut RunRecord) {
     let mut queues = SampleWriter::in_memory();
     for (us, queue, bytes) in [(1, 0, 500), (1, 1, 1_500), (2, 0, 0), (2, 1, 1_000)] {
         let time = Time::from_us(us);
@@ -65,6 +85,9 @@ fn record() -> RunRecord {
         queues.write(&sample).unwrap();
     }
     record.insert("queues", queues.finish().unwrap().unwrap());
+}
+
+fn add_round_trip_times(record: &mut RunRecord) {
     let mut rtts = SampleWriter::in_memory();
     for us in [10, 30] {
         let rtt = Time::from_us(us);
@@ -76,6 +99,20 @@ fn record() -> RunRecord {
         .unwrap();
     }
     record.insert("flows-rtt", rtts.finish().unwrap().unwrap());
+    // Two that were answered, and one that was not.
+    let mut pings = SampleWriter::in_memory();
+    for (probe, rtt) in [(0, Some(100)), (1, Some(200)), (1, None)] {
+        let sample = PingSample {
+            time: Time::from_ms(1),
+            probe,
+            rtt: rtt.map(Time::from_us),
+        };
+        pings.write(&sample).unwrap();
+    }
+    record.insert("pings", pings.finish().unwrap().unwrap());
+}
+
+fn add_arrived_bytes(record: &mut RunRecord) {
     // The first sample is before anything has arrived, and does not count.
     let mut goodput = SampleWriter::in_memory();
     for (ms, service, bytes) in [
@@ -95,6 +132,9 @@ fn record() -> RunRecord {
             .unwrap();
     }
     record.insert("goodput", goodput.finish().unwrap().unwrap());
+}
+
+fn add_sent_bytes(record: &mut RunRecord) {
     // 125 and 62.5 KB in 1 ms, then 125 and 0 KB, then 12.5 and 0 KB.
     let mut throughput = SampleWriter::in_memory();
     for (ms, queue, bytes) in [
@@ -116,17 +156,6 @@ fn record() -> RunRecord {
         throughput.write(&sample).unwrap();
     }
     record.insert("throughput", throughput.finish().unwrap().unwrap());
-    let port = |name: &str, role| PortRecord {
-        name: name.to_owned(),
-        role,
-        rate: Rate::from_gbps(1),
-        counters: None,
-    };
-    record.ports = vec![
-        port("h0->s", LinkRole::HostUp),
-        port("s->h0", LinkRole::HostDown),
-    ];
-    record
 }
 
 #[test]
@@ -159,6 +188,8 @@ fn metrics_are_functions_over_a_record() {
         ("queue.s->h0.max", 2.0),
         ("queue.s->h0.p50", 1.0),
         ("rtt.data.mean", 20.0),
+        ("rtt.mean", 150.0),
+        ("rtt.max", 200.0),
         ("goodput.flow.2", 8_000.0),
         // 20,020,000 bytes in 50 ms.
         ("delivered", 3_203.2),

@@ -2,7 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
-use shallows_results::probes::{GoodputSample, Sample as _, ThroughputSample};
+use shallows_results::probes::{GoodputSample, PingSample, Sample as _, ThroughputSample};
 use shallows_results::record::FlowRecord;
 use shallows_results::series::{Series, Values};
 use shallows_results::size_class::SizeClass;
@@ -141,6 +141,19 @@ pub(crate) fn goodput(run: &Measured, queue: Option<u64>) -> Option<Vec<(Time, f
         }
     }
     Some(samples)
+}
+
+/// Round-trip times of the pings that were answered, sorted, in us.
+pub(crate) fn rtts_us(run: &Measured) -> Option<Vec<f64>> {
+    let table = run.record()?.table(PingSample::FILE).ok()??;
+    let Values::Integers(lost) = table.column("lost")? else {
+        return None;
+    };
+    let answered = times(&table, "rtt_us")?.iter().zip(lost);
+    let answered = answered.filter(|(_, lost)| **lost == 0);
+    let mut us: Vec<f64> = answered.map(|(rtt, _)| rtt.as_secs_f64() * 1e6).collect();
+    us.sort_unstable_by(f64::total_cmp);
+    Some(us)
 }
 
 /// The mean over samples of equal length.

@@ -12,9 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use shallows_core::units::Time;
 use shallows_live::experiment::Observed;
-use shallows_model::workload::{FlowSpec, HostSet};
 use shallows_results::figure::{Curve, Extent, Origin, Panel, Plot, Row};
 use shallows_results::record::Completeness;
 use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
@@ -29,8 +27,7 @@ use crate::study::claim;
 use crate::study::results::Results;
 use shallows_run::live;
 use shallows_run::measurements::{Measurements, scaled};
-use shallows_run::scenario::Probe;
-use shallows_run::{Failure, LIVE_BUILD_ID, RunPlan, World as _};
+use shallows_run::{Failure, LIVE_BUILD_ID, World as _};
 
 /// File of a live run's measurements beside its record.
 const RESULT: &str = "result.json";
@@ -137,8 +134,7 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
     let mut attempt = 1;
     loop {
         let world = live::Live { scale: Some(scale) };
-        let mut plan = world.admit(job.scenario.build()?)?;
-        ping_in_place_of_flows(plan.plan_mut());
+        let plan = world.admit(job.scenario.build()?)?;
         let place = executor.place(job);
         // Of a run that came to nothing. All that is in it is the store's.
         _ = fs::remove_dir_all(&place);
@@ -157,43 +153,6 @@ fn measure(executor: &Executor<'_>, job: &Job, scale: f64) -> Result<Measured, F
         }
         attempt += 1;
     }
-}
-
-/// Beside long-lived flows, flows of one packet stand for pings in a simulation. Here there is ICMP.
-fn ping_in_place_of_flows(plan: &mut RunPlan) {
-    let flows = &plan.workload.flows;
-    let is_endless = |flow: &&FlowSpec| flow.bytes == FlowSpec::ENDLESS;
-    let long = flows.iter().take_while(is_endless).count();
-    let (Some(first), Some(last)) = (flows.get(long), flows.last()) else {
-        return;
-    };
-    let is_alike = |flow: &FlowSpec| {
-        (flow.src, flow.dst, flow.service, flow.bytes)
-            == (first.src, first.dst, first.service, first.bytes)
-    };
-    if long == 0 || !flows[long..].iter().all(is_alike) {
-        return;
-    }
-    let gaps = (flows.len() - long).saturating_sub(1).max(1) as u64;
-    let probe = Probe {
-        from: HostSet::new(first.src.to_string()),
-        to: HostSet::new(first.dst.to_string()),
-        service: first.service,
-        every: Time::from_ps(last.start.saturating_sub(first.start).ps() / gaps),
-    };
-    plan.scenario.config.live.probes = vec![probe];
-    Arc::make_mut(&mut plan.workload).flows.truncate(long);
-}
-
-/// RTTs of the pings that found the long-lived flows settled, sorted.
-fn rtts_of_pings(observed: &Observed, plan: &RunPlan, scale: f64) -> Option<Vec<f64>> {
-    let settled = plan.workload.flows.get(observed.outcomes.len())?.start;
-    let pings = observed.pings.first()?.iter();
-    let pings = pings.filter(|ping| scaled(ping.sent, scale) >= settled);
-    let rtts = pings.filter_map(|ping| Some(scaled(ping.rtt?, scale).as_secs_f64() * 1e6));
-    let mut rtts: Vec<f64> = rtts.collect();
-    rtts.sort_by(f64::total_cmp);
-    Some(rtts)
 }
 
 /// Measurements of a live run, at the scale of its scenario.
@@ -220,7 +179,6 @@ fn measured(job: &Job, observed: &Observed, scale: f64) -> Result<Measured, Fail
     let of_flows = Measured::of_record(record, Some(scenario));
     let snapshot = &observed.report.snapshot;
     Ok(Measured {
-        rtt_us: rtts_of_pings(observed, &plan, scale).unwrap_or(of_flows.rtt_us),
         fidelity: Some(RunFidelity {
             late_share: snapshot.verdict.late_share,
             late_p99_us: snapshot.lateness.p99_us,
@@ -381,12 +339,8 @@ pub fn three_ways(outcomes: &[FigureOutcome]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use shallows_results::figure::Axis;
     use shallows_results::report::Size;
-
-    use shallows_run::Scenario;
 
     use super::*;
     use crate::repro::plan::Wanted;
@@ -465,37 +419,5 @@ mod tests {
             }
         }
         assert!(figures > 15, "{figures}");
-    }
-
-    #[test]
-    fn flows_of_one_packet_beside_long_ones_are_pings() {
-        let text = r#"
-            until = "2s"
-            topology.star = { hosts = 3, rate = "1Gbps", delay = "5us" }
-            ports.switch = { buffer = "unlimited", scheduler = "fifo" }
-            [[workload]]
-            long-lived = [{ src = 0, dst = 2 }]
-            [[workload]]
-            flows = [
-                { src = 1, dst = 2, size = "32B", service = 1, start = "200ms" },
-                { src = 1, dst = 2, size = "32B", service = 1, start = "203ms" },
-                { src = 1, dst = 2, size = "32B", service = 1, start = "210ms" },
-            ]
-        "#;
-        let scenario = Scenario::parse(Path::new("x.toml"), text, &[]).unwrap();
-        let mut plan = scenario.build().unwrap();
-        ping_in_place_of_flows(&mut plan);
-        assert_eq!(plan.workload.flows.len(), 1);
-        let expected = Probe {
-            from: HostSet::new("1"),
-            to: HostSet::new("2"),
-            service: 1,
-            every: Time::from_ms(5),
-        };
-        assert_eq!(plan.scenario.config.live.probes, [expected]);
-        // Where nothing is long-lived, nothing is a ping.
-        Arc::make_mut(&mut plan.workload).flows[0].bytes = 7;
-        ping_in_place_of_flows(&mut plan);
-        assert_eq!(plan.workload.flows.len(), 1);
     }
 }

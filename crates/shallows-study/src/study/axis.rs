@@ -59,20 +59,44 @@ fn wrong<T>(key: &'static str, problem: impl Into<String>) -> Result<T, AxisErro
     Err(AxisError { key, problem })
 }
 
+/// Refuses seeds, which are no axis.
+fn refuse_seeds(config: &AxisConfig) -> Result<(), AxisError> {
+    let mut keys = config.key.iter().chain(&config.keys);
+    let mut of_points = config.point.iter().flat_map(|point| &point.set);
+    let mut of_values = config.set.iter().chain(config.each.iter().flatten());
+    if keys.any(|key| sets_seed(key)) {
+        return wrong(if config.key.is_some() { "key" } else { "keys" }, SEED);
+    }
+    if of_points.any(|assignment| sets_seed(assignment)) {
+        return wrong("point", SEED);
+    }
+    if of_values.any(|assignment| sets_seed(assignment)) {
+        return wrong(if config.set.is_empty() { "each" } else { "set" }, SEED);
+    }
+    Ok(())
+}
+
+/// Refuses points that have one name.
+fn refuse_twice(config: &AxisConfig, points: &[Point]) -> Result<(), AxisError> {
+    let mut labels = BTreeSet::new();
+    for point in points {
+        for name in BTreeSet::from([&point.label, &point.id]) {
+            if !labels.insert(name) {
+                let of_values = config.point.is_empty();
+                let key = if of_values { "values" } else { "point" };
+                return wrong(key, format!("{name} is there twice"));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Axis {
     pub(crate) fn new(config: &AxisConfig) -> Result<Self, AxisError> {
         let keys: Vec<&String> = config.key.iter().chain(&config.keys).collect();
         let of_points = config.point.iter().flat_map(|point| &point.set);
         let of_values = config.set.iter().chain(config.each.iter().flatten());
-        if keys.iter().any(|key| sets_seed(key)) {
-            return wrong(if config.key.is_some() { "key" } else { "keys" }, SEED);
-        }
-        if of_points.clone().any(|assignment| sets_seed(assignment)) {
-            return wrong("point", SEED);
-        }
-        if of_values.clone().any(|assignment| sets_seed(assignment)) {
-            return wrong(if config.set.is_empty() { "each" } else { "set" }, SEED);
-        }
+        refuse_seeds(config)?;
         let has_settings = of_values.clone().next().is_some() || !config.each.is_empty();
         let mut points = match (&keys[..], &config.point[..]) {
             ([], []) if has_settings => of_values_with_settings(config)?,
@@ -111,16 +135,7 @@ impl Axis {
                 format!("{name} is a column of its own; choose another name"),
             );
         }
-        let mut labels = BTreeSet::new();
-        for point in &points {
-            for name in BTreeSet::from([&point.label, &point.id]) {
-                if !labels.insert(name) {
-                    let of_values = config.point.is_empty();
-                    let key = if of_values { "values" } else { "point" };
-                    return wrong(key, format!("{name} is there twice"));
-                }
-            }
-        }
+        refuse_twice(config, &points)?;
         let unit = number(&mut points);
         let label = match (&config.label, unit) {
             (Some(label), _) => label.clone(),

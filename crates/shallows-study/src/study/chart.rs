@@ -15,7 +15,7 @@ use super::published::{self, Place};
 use super::results::Results;
 use super::view::{Axes, View};
 use crate::measured::Measured;
-use crate::metric::{Metric, Statistic, goodput, queue_kb};
+use crate::metric::{Metric, Statistic, goodput, queue_kb, rtts_us};
 use crate::operations::{done, latencies_by_window, latencies_us};
 
 /// Points of a distribution's curve.
@@ -349,7 +349,7 @@ impl Chart<'_> {
                 let record = run.record();
                 record.and_then(|record| latencies_us(&record, operation))
             }
-            _ => Some(run.rtt_us.clone()),
+            _ => rtts_us(run),
         };
         let curve = |(style, label): (usize, &str)| {
             let combination = self.view.combination(self.results.study, 0, style);

@@ -51,7 +51,7 @@ fn what_cannot_run_live_is_refused_with_the_nearest_that_can() {
             "--scale 0.0200 makes 200Mbps of 10Gbps",
         ),
         (
-            "live.toml",
+            "dumbbell.toml",
             &[
                 "--set",
                 "application=[{ clients = 0, servers = 1, run.ping = { interval = \"1ms\", count = 5 } }]",

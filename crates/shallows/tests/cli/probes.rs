@@ -232,3 +232,50 @@ error: there is no flow 50; the last is 49
 "#]],
     );
 }
+
+/// Four links of 5 us, each of which takes 672 ns for 84 bytes, where nobody is in the way.
+#[test]
+fn pings_have_their_round_trip_times() {
+    let directory = directory();
+    let text = r#"
+        until = "10ms"
+        topology.star = { hosts = 4, rate = "1Gbps", delay = "5us" }
+        ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+        workload.flows = [{ start = "1ms", src = 0, dst = 1, size = "100KB" }]
+        probes.ping = [{ from = 2, to = 3, start = "1ms", interval = "2ms" }]
+        links = [{ link = "*->h3", down = "4ms", up = "6ms" }]
+    "#;
+    write(&directory, "ping.toml", text);
+    let run = ["run", "ping.toml", "--format", "csv", "--out", "out"];
+    shallows(&directory).args(run).assert().success();
+    let pings = [(1, false), (3, false), (5, true), (7, false), (9, false)];
+    let expected = pings.map(|(ms, lost)| {
+        let rtt = if lost { 0.0 } else { 22.688 };
+        vec![f64::from(ms) * 1e3, 0.0, f64::from(u8::from(lost)), rtt]
+    });
+    assert_eq!(rows(&directory, "out/pings.csv"), expected);
+    // They are no operations of an application.
+    assert!(!directory.path().join("out/latencies.csv").exists());
+    assert_eq!(rows_of(&directory, "out/flows.csv"), 1);
+
+    let endless = ["run", "ping.toml", "--set", "probes.ping.0.interval=0s"];
+    shallows(&directory).args(endless).assert().code(2);
+    let to_itself = ["run", "ping.toml", "--set", "probes.ping.0.to=2"];
+    shallows(&directory).args(to_itself).assert().code(2);
+    write(
+        &directory,
+        "ping.toml",
+        &text.replace("until = \"10ms\"", ""),
+    );
+    let output = shallows(&directory)
+        .args(["run", "ping.toml"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("pings never stop"), "{said}");
+}
+
+/// Number of rows of a file, without its header.
+fn rows_of(directory: &TempDir, name: &str) -> usize {
+    read_text(directory, name).lines().skip(1).count()
+}

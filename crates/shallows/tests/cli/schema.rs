@@ -48,6 +48,7 @@ fn every_shipped_scenario_fits() {
 
 /// A resolved scenario has every key with its default.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of scenarios")]
 fn every_resolved_scenario_fits() {
     for options in [
         &[][..],
@@ -118,7 +119,9 @@ fn every_resolved_scenario_fits() {
         &["--set", "workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
         &[
             "--set",
-            "live.probes=[{from=0, to=1}]",
+            "probes.ping=[{from=0, to=1}]",
+            "--set",
+            "until=10ms",
             "--set",
             "live.commands=[{host=0, run=\"true\"}]",
         ],

@@ -252,7 +252,8 @@ fn a_scenario_runs_live() {
             "transport.ecn=classic",
         ])
         .args(["--set", PROBES])
-        .args(["--set", "live.probes=[{from=0, to=1, every=\"100us\"}]"])
+        .args(["--set", "probes.ping=[{from=0, to=1, interval=\"100us\"}]"])
+        .args(["--until", "10ms"])
         .args(["--set", "live.commands=[{host=2, run=\"echo at {h2}\"}]"]);
     let output = run.output().unwrap();
     let said = stderr(&output);
@@ -328,7 +329,7 @@ const STATIC_FLOWS: &str = r#"
         { src = 0, dst = 2, service = 0 },
         { src = 1, dst = 2, service = 1, count = 4 },
     ]
-    live.probes = [{ from = 1, to = 2, service = 1, every = "1ms" }]
+    probes.ping = [{ from = 1, to = 2, service = 1, interval = "1ms" }]
 
     [ports.switch]
     queues = 2
