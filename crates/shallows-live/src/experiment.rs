@@ -217,7 +217,7 @@ impl Experiment {
         directory.map_or(Ok(()), command::create_directory)?;
         let is_over = || !go_on() || until.is_some_and(|until| since(epoch) >= until);
         let watched = AtomicBool::new(false);
-        let (traffic, operations, outcomes_of_commands, xco) = thread::scope(|scope| {
+        let (traffic, operations, commands, xco) = thread::scope(|scope| {
             let xco = xco.map(|xco| {
                 let watched = &watched;
                 scope.spawn(move || xco.observe(epoch, watched, || switch.snapshot()))
@@ -235,21 +235,9 @@ impl Experiment {
             let commands: Vec<_> = commands.collect();
             let traffic = traffic.run(epoch, until, go_on);
             let operations: Vec<_> = members.into_iter().map(joined).collect();
-            let (awaited, others): (Vec<_>, Vec<_>) = commands
-                .into_iter()
-                .enumerate()
-                .partition(|(n, _)| self.commands[*n].awaited);
-            let mut outputs = Vec::new();
-            for (number, command) in awaited {
-                outputs.push((number, joined(command)));
-            }
-            over.store(true, Ordering::Relaxed);
-            for (number, command) in others {
-                outputs.push((number, joined(command)));
-            }
-            outputs.sort_by_key(|(number, _)| *number);
+            let commands = self.end_commands(commands, &over);
             watched.store(true, Ordering::Relaxed);
-            (traffic, operations, outputs, xco.map(joined))
+            (traffic, operations, commands, xco.map(joined))
         });
         let xco = xco.transpose()?;
         let pings = probers.into_iter().map(Prober::finish).collect();
@@ -258,9 +246,7 @@ impl Experiment {
         let mut operations = operations?.concat();
         operations.extend(flows.messages);
         operations.sort_by_key(|operation| operation.start);
-        let outcomes_of_commands = outcomes_of_commands.into_iter();
-        let commands: Result<Vec<_>, _> =
-            outcomes_of_commands.map(|(_, outcome)| outcome).collect();
+        let commands: Result<Vec<_>, _> = commands.into_iter().collect();
         let commands = commands?;
         Ok(Seen {
             outcomes: flows.outcomes,
@@ -273,6 +259,24 @@ impl Experiment {
             duration: since(epoch),
             xco,
         })
+    }
+
+    /// Waits for the commands that the run waits for and then says that it is over, which ends the
+    /// others; answers with the results of all in their order.
+    fn end_commands<T>(
+        &self,
+        commands: Vec<thread::ScopedJoinHandle<'_, T>>,
+        over: &AtomicBool,
+    ) -> Vec<T> {
+        let commands = commands.into_iter().enumerate();
+        let (awaited, others): (Vec<_>, Vec<_>) =
+            commands.partition(|(number, _)| self.commands[*number].awaited);
+        let join = |(number, command)| (number, joined(command));
+        let mut results: Vec<(usize, T)> = awaited.into_iter().map(join).collect();
+        over.store(true, Ordering::Relaxed);
+        results.extend(others.into_iter().map(join));
+        results.sort_by_key(|(number, _)| *number);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 }
 

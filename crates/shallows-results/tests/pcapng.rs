@@ -249,6 +249,7 @@ fn wireshark_reads_roce_as_it_was() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 fn wireshark_reads_tcp_as_it_was() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tcp.pcapng");

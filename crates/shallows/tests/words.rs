@@ -119,6 +119,34 @@ fn pages_have_no_phrase_that_readers_stumble_over() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// The most lines of a source file.
+const MOST_LINES: usize = 500;
+
+/// Files that are longer, and may be: a sender and a shard are state machines of one type each.
+const LONGER: [&str; 4] = [
+    "shallows-core/src/tcp/sender/mod.rs",
+    "shallows-sim/src/shard/connections.rs",
+    "shallows-sim/src/shard/mod.rs",
+    "shallows-sim/src/simulation.rs",
+];
+
+/// Functions are held to 70 lines by clippy (`clippy.toml`).
+#[test]
+fn source_files_are_short() {
+    let crates = root().join("crates");
+    let mut sources = Vec::new();
+    files(&crates, "rs", &mut sources);
+    let mut problems = Vec::new();
+    for path in sources {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        let name = path.strip_prefix(&crates).unwrap().to_string_lossy();
+        if lines > MOST_LINES && !LONGER.contains(&&*name) {
+            problems.push(format!("{name}: {lines} lines, {MOST_LINES} at most"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
 #[test]
 fn a_riddle_is_found() {
     let text = "/// What hosts speak.\n/// It is TCP.\nfn f() {}\n//! A noun.\n";

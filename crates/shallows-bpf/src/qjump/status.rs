@@ -156,101 +156,97 @@ impl Cost {
     }
 }
 
-/// Everything in Prometheus' text format.
-pub fn prometheus(limiters: &[Status]) -> String {
-    let mut text = String::new();
-    let mut metric =
-        |name: &str,
-         kind: &str,
-         help: &str,
-         value: &dyn Fn(&LevelStatus, &Allotment) -> Option<u64>| {
-            let _ = writeln!(text, "# HELP shallows_qjump_{name} {help}");
-            let _ = writeln!(text, "# TYPE shallows_qjump_{name} {kind}");
-            for limiter in limiters {
-                let Device {
-                    name: device,
-                    netns,
-                } = &limiter.device;
-                let (device, netns) = (
-                    escaped(device),
-                    escaped(netns.as_deref().unwrap_or_default()),
-                );
-                let levels = limiter.levels.iter().zip(&limiter.limits.levels);
-                for (number, (level, allotment)) in levels.enumerate() {
-                    if let Some(value) = value(level, allotment) {
-                        let _ = writeln!(
-                            text,
-                            "shallows_qjump_{name}{{device=\"{device}\",netns=\"{netns}\",\
-                         level=\"{number}\"}} {value}"
-                        );
-                    }
-                }
-            }
-        };
-    metric(
+/// A metric of a level: name, type, help, and its value, if the level has one.
+type LevelMetric = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&LevelStatus, &Allotment) -> Option<u64>,
+);
+
+const LEVEL_METRICS: [LevelMetric; 7] = [
+    (
         "passed_packets_total",
         "counter",
         "Packets within the limit.",
-        &|level, _| Some(level.passed_packets),
-    );
-    metric(
+        |level, _| Some(level.passed_packets),
+    ),
+    (
         "passed_bytes_total",
         "counter",
         "Bytes within the limit.",
-        &|level, _| Some(level.passed_bytes),
-    );
-    metric(
+        |level, _| Some(level.passed_bytes),
+    ),
+    (
         "dropped_packets_total",
         "counter",
         "Packets over the limit.",
-        &|level, _| Some(level.dropped_packets),
-    );
-    metric(
+        |level, _| Some(level.dropped_packets),
+    ),
+    (
         "dropped_bytes_total",
         "counter",
         "Bytes over the limit.",
-        &|level, _| Some(level.dropped_bytes),
-    );
-    metric(
+        |level, _| Some(level.dropped_bytes),
+    ),
+    (
         "epochs_total",
         "counter",
         "Epochs in which the level sent.",
-        &|level, _| Some(level.epochs),
-    );
-    metric(
+        |level, _| Some(level.epochs),
+    ),
+    (
         "tokens_bytes",
         "gauge",
         "Bytes left in the epoch.",
-        &|level, _| level.tokens,
-    );
-    metric(
+        |level, _| level.tokens,
+    ),
+    (
         "allotment_bytes",
         "gauge",
         "Bytes that the level may send in an epoch.",
-        &|_, allotment| match allotment {
+        |_, allotment| match allotment {
             Allotment::Bytes(bytes) => Some(bytes.get()),
             Allotment::Unlimited => None,
         },
-    );
+    ),
+];
+
+/// Everything in Prometheus' text format.
+pub fn prometheus(limiters: &[Status]) -> String {
+    let mut text = String::new();
+    for (name, kind, help, value) in LEVEL_METRICS {
+        let _ = writeln!(text, "# HELP shallows_qjump_{name} {help}");
+        let _ = writeln!(text, "# TYPE shallows_qjump_{name} {kind}");
+        for limiter in limiters {
+            let labels = labels(&limiter.device);
+            let levels = limiter.levels.iter().zip(&limiter.limits.levels);
+            for (number, (level, allotment)) in levels.enumerate() {
+                if let Some(value) = value(level, allotment) {
+                    let _ = writeln!(
+                        text,
+                        "shallows_qjump_{name}{{{labels},level=\"{number}\"}} {value}"
+                    );
+                }
+            }
+        }
+    }
     text += "# HELP shallows_qjump_epoch_seconds Length of an epoch.\n\
              # TYPE shallows_qjump_epoch_seconds gauge\n";
     for limiter in limiters {
-        let Device {
-            name: device,
-            netns,
-        } = &limiter.device;
-        let (device, netns) = (
-            escaped(device),
-            escaped(netns.as_deref().unwrap_or_default()),
-        );
+        let labels = labels(&limiter.device);
         let epoch = limiter.limits.epoch.as_secs_f64();
-        let _ = writeln!(
-            text,
-            "shallows_qjump_epoch_seconds{{device=\"{device}\",netns=\"{netns}\"}} {epoch}"
-        );
+        let _ = writeln!(text, "shallows_qjump_epoch_seconds{{{labels}}} {epoch}");
     }
     applications(limiters, &mut text);
     text
+}
+
+/// The labels that name a device.
+fn labels(device: &Device) -> String {
+    let Device { name, netns } = device;
+    let netns = escaped(netns.as_deref().unwrap_or_default());
+    format!("device=\"{}\",netns=\"{netns}\"", escaped(name))
 }
 
 /// The value of a label: systemd's names of cgroups have backslashes.

@@ -1,5 +1,8 @@
 //! Hosts, controllers and what is on its way between them, in true time.
 
+mod fabric;
+mod look;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use shallows_core::control::Agent;
@@ -10,11 +13,12 @@ use shallows_core::units::{Bytes, Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::controller::{Controller, ControllerConfig, Role, Strategy};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
-use shallows_core::xco::fabric::{Fabric, Routes};
-use shallows_core::xco::message::{ClusterKey, Epoch, Standing, Station};
+use shallows_core::xco::message::{ClusterKey, Station};
 
 use crate::clock::Clock;
 use crate::network::{Dice, Weather};
+pub(crate) use fabric::TwoRacks;
+use fabric::{LINKS, capacity, fabric, host_rate};
 
 pub(crate) const HOSTS: u32 = 6;
 /// Addresses of controllers; a world has the first one, two or three.
@@ -35,40 +39,6 @@ pub(crate) const ON_DEMAND: OnDemand = OnDemand {
     leave: 50,
     calm: Time::from_ms(12),
 };
-
-/// Two racks of three hosts under two spines. Hosts send at 100 Mbps, the first at 200 Mbps, which
-/// is more than any path carries.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TwoRacks;
-
-impl Routes for TwoRacks {
-    fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>) {
-        path.push(source);
-        let (from, to) = (source / 3, destination / 3);
-        if from != to {
-            let spine = (source + destination) % 2;
-            path.extend([12 + 4 * from + spine, 14 + 4 * to + spine]);
-        }
-        path.push(6 + destination);
-    }
-}
-
-/// Links 0 to 5 lead up from the hosts, all others carry 100 Mbps.
-fn capacity(link: u32) -> Rate {
-    host_rate(link)
-}
-
-fn host_rate(host: u32) -> Rate {
-    Rate::from_mbps(if host == 0 { 200 } else { 100 })
-}
-
-const LINKS: usize = 20;
-
-fn fabric() -> Fabric<TwoRacks> {
-    let rates = (0..HOSTS).map(host_rate).collect();
-    let links = (0..LINKS as u32).map(capacity).collect();
-    Fabric::new(rates, links, TwoRacks).expect("the fabric is sound")
-}
 
 /// The slots of one host are longer.
 fn weights() -> BTreeMap<u32, u32> {
@@ -484,94 +454,5 @@ impl World {
         let now = self.now;
         self.hosts[host as usize].clock.jump(now, milliseconds);
         self.poll_host(host);
-    }
-
-    pub(crate) fn has_host(&self, host: u32) -> bool {
-        self.hosts[host as usize].coordinator.is_some()
-    }
-
-    pub(crate) fn has_controller(&self, place: usize) -> bool {
-        self.controllers[place].controller.is_some()
-    }
-
-    /// Hosts that run but do not do what a controller says.
-    pub(crate) fn uncoordinated(&self) -> Vec<u32> {
-        let stands = |host: &u32| {
-            let coordinator = self.hosts[*host as usize].coordinator.as_ref();
-            coordinator.is_some_and(|it| it.standing() != Standing::Coordinated)
-        };
-        (0..HOSTS).filter(stands).collect()
-    }
-
-    /// Packets that hosts hold.
-    pub(crate) fn held(&self) -> usize {
-        let coordinators = self
-            .hosts
-            .iter()
-            .filter_map(|node| node.coordinator.as_ref());
-        coordinators.map(Coordinator::held).sum()
-    }
-
-    pub(crate) fn leaders(&self) -> usize {
-        let controllers = self
-            .controllers
-            .iter()
-            .filter_map(|node| node.controller.as_ref());
-        controllers
-            .filter(|controller| controller.role() == Role::Leader)
-            .count()
-    }
-
-    /// How long the pair that waits longest has not moved a packet.
-    pub(crate) fn longest_wait(&self) -> (Time, u32, u32) {
-        let waits = self.hosts.iter().zip(0..).flat_map(|(node, host)| {
-            let waiting = node.waiting.iter();
-            waiting.map(move |(&to, &(_, since))| (self.now.saturating_sub(since), host, to))
-        });
-        waits.max().unwrap_or_default()
-    }
-
-    /// Forgets how long pairs have waited, when faults are over.
-    pub(crate) fn restart_waits(&mut self) {
-        for node in &mut self.hosts {
-            for (_, since) in node.waiting.values_mut() {
-                *since = self.now;
-            }
-        }
-        self.stats.longest_wait = Time::ZERO;
-    }
-
-    /// What must hold at every instant, whatever goes wrong: permits in force fit the links, and
-    /// come from one leader.
-    fn check(&self) -> Result<(), Violation> {
-        let mut loads = [0; LINKS];
-        let mut leader: Option<Epoch> = None;
-        let mut path = Vec::with_capacity(4);
-        for (node, host) in self.hosts.iter().zip(0..) {
-            let Some(coordinator) = &node.coordinator else {
-                continue;
-            };
-            for (destination, rate) in coordinator.permits(node.clock.at(self.now)) {
-                let epoch = coordinator.epoch();
-                if *leader.get_or_insert(epoch) != epoch {
-                    return Err(format!("permits of {leader:?} and {epoch:?} are in force"));
-                }
-                path.clear();
-                TwoRacks.path(host, destination, &mut path);
-                for &link in &path {
-                    loads[link as usize] += rate.bps();
-                }
-            }
-        }
-        for (link, load) in loads.into_iter().enumerate() {
-            let capacity = capacity(link as u32);
-            if load > capacity.bps() {
-                let load = Rate::from_bps(load);
-                return Err(format!(
-                    "link {link} has permits for {load} and carries {capacity}"
-                ));
-            }
-        }
-        Ok(())
     }
 }

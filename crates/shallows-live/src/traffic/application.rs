@@ -5,6 +5,8 @@
 //! which are open before the run begins. A short connection is opened by its client when the
 //! application says so, and ends when the next one is.
 
+mod codec;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -20,12 +22,11 @@ use shallows_core::units::Time;
 use shallows_model::ApplicationSetup;
 use socket2::{Domain, SockRef, Type};
 
+use codec::{HEADER, decode, encode, wire_length};
+
 use super::client::since;
 use super::{TrafficError, dscp, give_up_root};
 use crate::lab::{self, Lab, Namespace};
-
-/// Length, kind, tag and wanted reply of a message.
-const HEADER: usize = 25;
 
 /// Bytes read at once, as many as the largest datagram has.
 const CHUNK: usize = 1 << 16;
@@ -461,36 +462,6 @@ impl End {
             }
         }
     }
-}
-
-/// Length of a message on the connection.
-fn wire_length(message: Message) -> u64 {
-    message.bytes.max(HEADER as u64)
-}
-
-fn encode(message: Message) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(wire_length(message) as usize);
-    bytes.extend(message.bytes.to_be_bytes());
-    bytes.push(message.kind);
-    bytes.extend(message.tag.to_be_bytes());
-    bytes.extend(message.reply.to_be_bytes());
-    bytes.resize(wire_length(message) as usize, 0x5a);
-    bytes
-}
-
-/// Decodes a whole header.
-fn decode(header: &[u8]) -> Option<Message> {
-    let number = |from: usize| {
-        Some(u64::from_be_bytes(
-            header.get(from..from + 8)?.try_into().ok()?,
-        ))
-    };
-    Some(Message {
-        bytes: number(0)?,
-        kind: *header.get(8)?,
-        tag: number(9)?,
-        reply: number(17)?,
-    })
 }
 
 #[cfg(test)]

@@ -193,6 +193,7 @@ const CONTROLLER: u32 = 16;
 
 /// Flows that wait for permission at their hosts, with the same outcome on any number of threads.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 fn agents_are_gates_on_any_number_of_threads() {
     let outcome = |engine, carriage: Carriage, threads| {
         let agent = |host| AgentSetup {

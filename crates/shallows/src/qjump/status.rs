@@ -63,6 +63,25 @@ pub(super) fn status(args: &StatusArgs) -> anyhow::Result<String> {
 }
 
 fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
+    let mut text = heading(limiter);
+    levels(limiter, before, seconds, &mut text);
+    applications(limiter, &mut text);
+    match limiter.cost {
+        Some(cost) => {
+            let _ = writeln!(
+                text,
+                "{:.0} ns per packet over {} packets",
+                cost.mean_ns(),
+                cost.packets
+            );
+        }
+        None => text += "what a packet costs: sysctl -w kernel.bpf_stats_enabled=1\n",
+    }
+    text
+}
+
+/// The device, its queue and its trial.
+fn heading(limiter: &Status) -> String {
     let mut text = String::new();
     let hook = match limiter.hook {
         Some(hook) => hook.to_string(),
@@ -91,6 +110,11 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
             );
         }
     }
+    text
+}
+
+/// A line for each level.
+fn levels(limiter: &Status, before: Option<&Status>, seconds: f64, text: &mut String) {
     let holds = limiter.limits.hold_limit().is_some();
     let _ = writeln!(
         text,
@@ -128,19 +152,6 @@ fn table(limiter: &Status, before: Option<&Status>, seconds: f64) -> String {
             level.epochs,
         );
     }
-    applications(limiter, &mut text);
-    match limiter.cost {
-        Some(cost) => {
-            let _ = writeln!(
-                text,
-                "{:.0} ns per packet over {} packets",
-                cost.mean_ns(),
-                cost.packets
-            );
-        }
-        None => text += "what a packet costs: sysctl -w kernel.bpf_stats_enabled=1\n",
-    }
-    text
 }
 
 /// The programs whose levels are chosen.

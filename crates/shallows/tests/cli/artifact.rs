@@ -10,6 +10,7 @@ use crate::{directory, read_text, shallows, with_tiny, write};
 const FLOWS: &str = "start_s,src,dst,bytes,service\n0.0,0,1,30000,0\n0.0001,2,1,150000,1\n";
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 fn a_bundle_gives_the_same_bytes_in_another_directory() {
     let place = with_tiny();
     write(&place, "flows.csv", FLOWS);

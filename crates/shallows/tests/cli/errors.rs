@@ -1,5 +1,8 @@
 //! Scenarios that cannot be run: refused before any work, with the place and what to write.
 
+mod workload;
+mod xco;
+
 use shallows_testing::skip;
 use snapbox::{IntoData, str};
 
@@ -195,6 +198,10 @@ error: invalid type: floating point `4.5`, expected a whole number
 }
 
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list of mistakes with their messages"
+)]
 fn what_contradicts_itself_points_at_what_it_names() {
     refused(
         "{ dwrr = { quantum = \"1500B\" } }",
@@ -283,51 +290,6 @@ error: size classes must grow: small-max is 1GB and medium-max 10MB; write for e
 }
 
 #[test]
-fn load_in_percent() {
-    refused(
-        "load = 0.5",
-        "load = 60",
-        str![[r#"
-error: load is 60, it must be a positive number, at most 2 (a share of the capacity: write 0.6 for 60%)
-  --> tiny.toml:15:1
-   |
-15 | load = 60
-   | ^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn two_workloads_that_are_not_a_list() {
-    refused(
-        "[workload.poisson]",
-        "[[workload.long-lived]]\nsrc = 0\ndst = 1\n\n[workload.poisson]",
-        str![[r#"
-error: poisson is a second workload in this table: write several as a list, each under [[workload]], such as poisson = { ... }
-  --> tiny.toml:14:3
-   |
-14 | [[workload.long-lived]]
-   |   ^^^^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn two_sizes_of_a_workload() {
-    refused(
-        "size = \"30KB\"",
-        "size = { cdf = \"web-search\", uniform = { from = \"1KB\", to = \"2KB\" } }",
-        str![[r#"
-error: [..]
-  --> tiny.toml:16:8
-...
-"#]],
-    );
-}
-
-#[test]
 fn scheme_that_nobody_has() {
     refused(
         "{ mq-ecn = { threshold",
@@ -361,169 +323,6 @@ error: stages are a list of sizes such as ["20KB", "1MB"], or a table with thres
 }
 
 #[test]
-fn flows_without_an_end() {
-    let workload = TINY.split_once("[workload").unwrap().1;
-    let long_lived = ".long-lived]]\nsrc = 0\ndst = 1\n";
-    refused(
-        &format!("[workload{workload}"),
-        &format!("[[workload{long_lived}"),
-        str![[r#"
-error: some flows never stop, so the run would not end
-  --> tiny.toml:14:3
-   |
-14 | [[workload.long-lived]]
-   |   ^^^^^^^^
-   = set until = "100ms" at the top of the file, or give a stop
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_without_an_end() {
-    refused(
-        "[topology",
-        "[hosts.xco]\nslot = \"1ms\"\n\n[topology",
-        str![[r#"
-error: hosts keep reporting to the controller, so the run would not end
- --> tiny.toml:3:8
-  |
-3 | [hosts.xco]
-  |        ^^^
-  = set until = "1s" at the top of the file, or use --until
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_with_its_controller_nowhere() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\ncontroller = 99\n\n[topology",
-        str![[r#"
-error: the controller is at host 99, the fabric has hosts 0 to 3
- --> tiny.toml:6:1
-  |
-6 | controller = 99
-  | ^^^^^^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_with_hosts_that_leave_between_two_reports() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\nprotocol = { silence = \"300ms\" }\n\n[topology",
-        str![[r#"
-error: silence of 300ms must be at least four times keepalive, which is 100ms
- --> tiny.toml:6:14
-  |
-6 | protocol = { silence = "300ms" }
-  |              ^^^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_on_demand_with_thresholds_the_wrong_way_round() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\non-demand = { leave = 90 }\n\n[topology",
-        str![[r#"
-error: leave of 90% must be below enter, which is 80%
- --> tiny.toml:6:15
-  |
-6 | on-demand = { leave = 90 }
-  |               ^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_with_a_hierarchy_and_a_standby() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\nstandby = true\nhierarchy = { pod-hosts = 2 }\n\n[topology",
-        str![[r#"
-error: a hierarchy has controllers of its own, out of band and without standby: leave out standby
- --> tiny.toml:6:1
-  |
-6 | standby = true
-  | ^^^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_with_slots_that_nobody_hears_of_in_time() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\ndelay = \"1ms\"\n\n[topology",
-        str![[r#"
-error: a slot of 2ms ends before a host receives it: messages take 1ms each way
- --> tiny.toml:6:1
-  |
-6 | delay = "1ms"
-  | ^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_with_an_outage_of_no_controller() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\noutages = [{ controller = 1, crash = \"5ms\" }]\n\n[topology",
-        str![[r#"
-error: outage of controller 1, their numbers end at 0; 1 is the standby, which standby = true adds
- --> tiny.toml:6:1
-  |
-6 | outages = [{ controller = 1, crash = "5ms" }]
-  | ^^^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn xco_with_a_weight_of_nobody() {
-    refused(
-        "[topology",
-        "until = \"1s\"\n\n[hosts.xco]\nweights = [{ host = 99, weight = 4 }]\n\n[topology",
-        str![[r#"
-error: host 99 has a weight, the fabric has hosts 0 to 3
- --> tiny.toml:6:1
-  |
-6 | weights = [{ host = 99, weight = 4 }]
-  | ^^^^^^^
-
-"#]],
-    );
-}
-
-#[test]
-fn no_workload() {
-    let workload = TINY.split_once("[workload").unwrap().1;
-    refused(
-        &format!("[workload{workload}"),
-        "",
-        str![[r#"
-error: there is no workload, and no flows are given
- --> tiny.toml
-  = add [workload.poisson] or another one, or use --flows FILE.csv
-
-"#]],
-    );
-}
-
-#[test]
 fn missing_file() {
     let directory = with_tiny();
     let assert = shallows(&directory).args(["run", "tinny.toml"]).assert();
@@ -538,29 +337,6 @@ error: cannot read tinny.toml: there is no such file
     assert.code(2).stderr_eq(str![[r#"
 error: cannot read nowhere/x.toml: there is no such file
   = there is no directory nowhere
-
-"#]]);
-}
-
-#[test]
-fn bad_list_of_flows() {
-    let directory = with_tiny();
-    write(
-        &directory,
-        "flows.csv",
-        "start_s,src,dst,bytes,service\n0.1,0,9,1460,0\n",
-    );
-    let run = ["run", "tiny.toml", "--flows"];
-    let assert = shallows(&directory).args(run).arg("flows.csv").assert();
-    assert.code(2).stderr_eq(str![[r#"
-error: [..]/flows.csv: line 2: dst is 9, the fabric has hosts 0 to 3
- --> --flows flows.csv
-
-"#]]);
-    let assert = shallows(&directory).args(run).arg("none.csv").assert();
-    assert.code(2).stderr_eq(str![[r#"
-error: [..]/none.csv: there is no such file
- --> --flows none.csv
 
 "#]]);
 }

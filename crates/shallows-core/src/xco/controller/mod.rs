@@ -17,7 +17,9 @@
 //! With [`ControllerConfig::on_demand`] only pairs that cross a link near congestion need permission
 //! (see `demand.rs`).
 
+mod agent;
 mod clock;
+mod config;
 mod demand;
 mod leadership;
 mod places;
@@ -27,101 +29,26 @@ mod reload;
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
-use super::config::{MOST_SMALL_SHARE, OnDemand, Protocol, SettingsError};
+use super::config::{Protocol, SettingsError};
 use super::fabric::{Fabric, Routes};
 use super::message::{
-    self, Beat, Body, ClusterKey, Directive, Epoch, Header, Held, Key, MOST_PERMITS,
-    MessageCounters, Permit, PermitKind, Refused, Report, Standing, Window,
+    self, Beat, Body, ClusterKey, Directive, Epoch, Header, Held, Key, MOST_PERMITS, Permit,
+    PermitKind, Refused, Report, Standing, Window,
 };
-use super::schedule::{Event, Grant, Schedule, Timing};
-use crate::control::{Agent, LinkState};
+use super::schedule::{Event, Grant, Schedule};
+use crate::control::LinkState;
 use crate::units::{Rate, Time};
 
 use clock::HostClock;
+pub use config::{ControllerConfig, ControllerCounters, MOST_WEIGHT, Strategy};
 use demand::Demand;
 use leadership::Leadership;
 pub use leadership::Role;
 use places::PlaceTable;
+use rates::Limits;
 pub use rates::Sharing;
-use rates::{LEASE, Limits};
-
-/// The largest weight of a host.
-pub const MOST_WEIGHT: u32 = 16;
-
-/// Configuration of a controller.
-#[derive(Clone, Debug)]
-pub struct ControllerConfig {
-    /// Its own address.
-    pub address: u32,
-    /// The addresses of the other controllers of the same hosts.
-    pub peers: Vec<u32>,
-    /// Larger after each restart.
-    pub incarnation: u64,
-    /// Kind of directives.
-    pub strategy: Strategy,
-    /// The length of a timeslice, or how long a rate limit holds: 2 or 10 ms in the paper.
-    pub slot: Time,
-    /// After how long in its slot a host may be moved; see [`Timing::preempt_after`].
-    pub preempt_after: Option<Time>,
-    /// Time that a pair waits before it claims its path; see [`Timing::patience`].
-    pub patience: Time,
-    /// Hosts whose slots are longer by a factor, 2 to [`MOST_WEIGHT`] (§6: "timeslice lengths").
-    pub weights: BTreeMap<u32, u32>,
-    /// The share of each link that is left to small packets, in percent; see
-    /// [`GateConfig::small_share`](super::coordinator::GateConfig::small_share).
-    pub small_share: u32,
-    /// Times of the protocol.
-    pub protocol: Protocol,
-    /// Coordination on demand: only of traffic that crosses links near congestion.
-    pub on_demand: Option<OnDemand>,
-}
-
-impl Default for ControllerConfig {
-    fn default() -> Self {
-        Self {
-            address: 0,
-            peers: Vec::new(),
-            incarnation: 1,
-            strategy: Strategy::Timeslice,
-            slot: Time::from_ms(2),
-            preempt_after: None,
-            patience: Time::from_ms(100),
-            weights: BTreeMap::new(),
-            small_share: 0,
-            protocol: Protocol::default(),
-            on_demand: None,
-        }
-    }
-}
-
-/// The forms of transmission directives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// One destination at a time, at full rate (§3.2). A host that is faster than a link of the
-    /// path sends at the rate of that link in its slot, which is the hybrid of §6.
-    Timeslice,
-    /// All destinations at once, each at a rate (§3.3).
-    RateLimit(Sharing),
-}
-
-/// Events and messages counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ControllerCounters {
-    /// Messages in.
-    pub messages: MessageCounters,
-    /// Slots and rate limits given.
-    pub grants: u64,
-    /// Slots that were given back before they ended.
-    pub returned: u64,
-    /// Slots that ended by the clock.
-    pub expired: u64,
-    /// Reports of hosts whose clock had jumped.
-    pub clock_jumps: u64,
-    /// Times it became the leader.
-    pub terms: u64,
-}
 
 /// A controller, leading or standing by.
 #[derive(Debug)]
@@ -555,115 +482,5 @@ impl<R: Routes> Controller<R> {
         }
         self.handle_report(now, from, header.sequence, &report);
         Ok(())
-    }
-}
-
-impl ControllerConfig {
-    fn check(&self) -> Result<(), SettingsError> {
-        self.protocol.check()?;
-        if self.slot == Time::ZERO {
-            return Err(SettingsError::Zero("slot"));
-        }
-        if let Some(settings) = &self.on_demand {
-            settings.check()?;
-        }
-        if self.small_share > MOST_SMALL_SHARE {
-            return Err(SettingsError::SmallShare(self.small_share));
-        }
-        if self.peers.contains(&self.address) {
-            return Err(SettingsError::Twice(self.address));
-        }
-        for (&host, &weight) in &self.weights {
-            if !(1..=MOST_WEIGHT).contains(&weight) {
-                return Err(SettingsError::Weight(host));
-            }
-        }
-        Ok(())
-    }
-
-    fn timing(&self) -> Timing {
-        Timing {
-            preempt_after: self.preempt_after,
-            patience: self.patience,
-        }
-    }
-
-    /// Leaves the share of small packets out of a fabric.
-    fn reserve<R>(&self, fabric: &mut Fabric<R>) {
-        for link in &mut fabric.links {
-            *link = self.permitted(*link);
-        }
-    }
-
-    /// Rate of a link that permits may use.
-    fn permitted(&self, capacity: Rate) -> Rate {
-        let left = u128::from(100 - self.small_share.min(100));
-        Rate::from_bps((u128::from(capacity.bps()) * left / 100) as u64)
-    }
-
-    /// The longest that a permit lasts.
-    fn longest_slot(&self) -> Time {
-        match self.strategy {
-            Strategy::Timeslice => {
-                self.slot * u64::from(self.weights.values().copied().max().unwrap_or(1))
-            }
-            Strategy::RateLimit(_) => self.slot * LEASE,
-        }
-    }
-}
-
-impl<R: Routes> Agent for Controller<R> {
-    fn handle(&mut self, now: Time, from: u32, message: &[u8]) {
-        self.end_slots(now);
-        match self.accept(now, from, message) {
-            Ok(()) => self.counters.messages.accepted += 1,
-            Err(reason) => self.counters.messages.refuse(reason),
-        }
-    }
-
-    fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<u32> {
-        if let Some(peer) = self.leadership.next_beat() {
-            let beat = Beat {
-                epoch: self.leadership.epoch(),
-                leads: self.leadership.role() == Role::Leader,
-            };
-            let header = self.header(peer);
-            message::seal(&self.key, &header, &Body::Beat(beat), buffer);
-            return Some(peer);
-        }
-        let host = self.outbox.pop_front()?;
-        self.members[host as usize].in_outbox = false;
-        let directive = self.directive(now, host);
-        let header = self.header(host);
-        let key = &self.members[host as usize].key;
-        message::seal(key, &header, &Body::Directive(directive), buffer);
-        Some(host)
-    }
-
-    fn timeout(&self) -> Option<Time> {
-        let end = self
-            .ends
-            .peek()
-            .map_or(Time::MAX, |Reverse((end, ..))| *end);
-        let times = [end, self.next_round, self.next_check, self.next_calm()];
-        times.into_iter().min()
-    }
-
-    fn link_changed(&mut self, now: Time, link: u32, state: LinkState) {
-        self.end_slots(now);
-        self.set_link(now, link, state);
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        self.end_slots(now);
-        if now >= self.next_calm() {
-            self.cool(now);
-        }
-        if now >= self.next_check {
-            self.check_leadership(now);
-        }
-        if now >= self.next_round {
-            self.start_round(now);
-        }
     }
 }

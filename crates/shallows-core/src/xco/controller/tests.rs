@@ -1,4 +1,7 @@
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::control::Agent as _;
 
 const SECRET: [u8; 16] = [1; 16];
 const CONTROLLER: u32 = 100;

@@ -16,11 +16,13 @@
 //! - **Coordination on demand** (§6): what it sends to each destination is measured (`meter.rs`),
 //!   and only destinations that the controller names need permission.
 //!
-//! A driver asks for [`Agent::timeout`] again after it has offered a packet, because a new backlog
+//! A driver asks for [`Agent::timeout`](crate::control::Agent::timeout) again after it has offered a packet, because a new backlog
 //! is to be reported at once, and after a packet was released, because an empty queue gives its slot
 //! back.
 
+mod agent;
 mod budget;
+mod config;
 mod gate;
 mod meter;
 mod queues;
@@ -31,122 +33,18 @@ mod v2v;
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
-use super::config::{MOST_SMALL_SHARE, OnDemand, Protocol, SettingsError};
+use super::config::{OnDemand, SettingsError};
 use super::message::{
-    self, Body, Directive, Epoch, Header, Key, MessageCounters, PermitKind, Refused, Report,
-    Standing, Window,
+    self, Body, Directive, Epoch, Header, Key, PermitKind, Refused, Report, Standing, Window,
 };
-use crate::control::Agent;
 use crate::packet::Packet;
-use crate::port::Framing;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Rate, Time};
 
 pub use budget::SmallBudget;
+pub use config::{CoordinatorConfig, CoordinatorCounters, GateConfig};
 use meter::Meter;
 use queues::Queues;
 use stations::Stations;
-
-/// Configuration of a coordinator.
-#[derive(Clone, Debug)]
-pub struct CoordinatorConfig {
-    /// The host's number, which is also its address.
-    pub host: u32,
-    /// The addresses of the controllers.
-    pub controllers: Vec<u32>,
-    /// Larger after each restart.
-    pub incarnation: u64,
-    /// C_x.
-    pub rate: Rate,
-    /// Framing on the wire.
-    pub framing: Framing,
-    /// Configuration of the host's gate.
-    pub gate: GateConfig,
-    /// Budget of small packets; see [`GateConfig::budget`].
-    pub budget: SmallBudget,
-    /// Times of the protocol.
-    pub protocol: Protocol,
-    /// Coordination on demand: only of traffic that crosses links near congestion.
-    pub on_demand: Option<OnDemand>,
-}
-
-/// Parameters of a coordinator's gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct GateConfig {
-    /// Limit of the bytes that a virtual machine, or a host without any, may queue for one
-    /// destination host.
-    pub queue: Bytes,
-    /// Time for which an empty queue keeps its slot.
-    pub hysteresis: Time,
-    /// Setup time of the queue of a new destination (§4.8: 75 ms).
-    pub setup: Time,
-    /// Packets up to this size pass without permission, within a budget.
-    pub small_packet: Bytes,
-    /// Share of each link that small packets of all hosts may use, in percent. Controllers subtract
-    /// it from what they permit.
-    pub small_share: u32,
-    /// A flow that sends at most this much per `small-window` passes without permission.
-    pub small_flow: Bytes,
-    /// Window of `small-flow`.
-    pub small_window: Time,
-    /// Packets with this DSCP field pass without permission and without a budget: QJUMP's top level,
-    /// whose own limiter keeps it within what the links bear.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pass_dscp: Option<u8>,
-}
-
-impl Default for GateConfig {
-    fn default() -> Self {
-        Self {
-            queue: Bytes::new(4_000_000),
-            hysteresis: Time::from_us(50),
-            setup: Time::ZERO,
-            small_packet: Bytes::new(128),
-            small_share: 1,
-            small_flow: Bytes::ZERO,
-            small_window: Time::from_ms(10),
-            pass_dscp: None,
-        }
-    }
-}
-
-impl GateConfig {
-    /// Refuses a share that would leave too little for permits.
-    fn check(&self) -> Result<(), SettingsError> {
-        match self.small_share {
-            0..=MOST_SMALL_SHARE => Ok(()),
-            share => Err(SettingsError::SmallShare(share)),
-        }
-    }
-}
-
-/// Packets and messages counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoordinatorCounters {
-    /// Messages in.
-    pub messages: MessageCounters,
-    /// Packets that passed without permission, being small.
-    pub small: u64,
-    /// Small packets that waited for permission, being over the budget.
-    pub over_budget: u64,
-    /// Packets that found their queue full.
-    pub full: u64,
-    /// Packets that passed because their destination is unknown.
-    pub unknown: u64,
-    /// Slots received in time.
-    pub slots: u64,
-    /// Slots that had ended before they arrived.
-    pub late_slots: u64,
-    /// Slots given back.
-    pub returned: u64,
-    /// Times it lost all controllers.
-    pub lost_control: u64,
-    /// Times its clock went back.
-    pub clock_jumps: u64,
-}
 
 /// The local coordinator: hold packets, and speak with the controller.
 #[derive(Debug)]
@@ -571,64 +469,5 @@ impl<P: Packet> Coordinator<P> {
                 self.reporting.later.get_or_insert(later);
             }
         }
-    }
-}
-
-impl<P: Packet> Agent for Coordinator<P> {
-    fn handle(&mut self, now: Time, from: u32, message: &[u8]) {
-        self.note_time(now);
-        match self.accept(now, from, message) {
-            Ok(()) => self.counters.messages.accepted += 1,
-            Err(reason) => self.counters.messages.refuse(reason),
-        }
-        self.advance(now);
-    }
-
-    fn transmit(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<u32> {
-        let to = self.reporting.outbox.pop_front()?;
-        self.reporting.sequence += 1;
-        let header = Header {
-            from: self.config.host,
-            to,
-            incarnation: self.config.incarnation,
-            sequence: self.reporting.sequence,
-        };
-        let report = self.report(now);
-        if self.reporting.outbox.is_empty() {
-            self.reporting.wants_answer = false;
-        }
-        message::seal(&self.key, &header, &Body::Report(report), buffer);
-        Some(to)
-    }
-
-    fn timeout(&self) -> Option<Time> {
-        if self.reporting.is_due || !self.reporting.outbox.is_empty() {
-            return Some(Time::ZERO);
-        }
-        let protocol = &self.config.protocol;
-        let slot = self.slot.map(|slot| {
-            let idle = slot.empty.map(|since| since + self.config.gate.hysteresis);
-            idle.map_or(slot.until, |idle| idle.min(slot.until))
-        });
-        let coordinated = self.standing == Standing::Coordinated;
-        let news = self.reporting.unacknowledged;
-        let retry = news.map(|(_, sent)| sent + protocol.retry);
-        let times = [
-            slot,
-            self.reporting.later,
-            Some(
-                self.reporting
-                    .last
-                    .map_or(Time::ZERO, |last| last + protocol.keepalive),
-            ),
-            retry.filter(|_| coordinated),
-            coordinated.then(|| self.permitted + protocol.silence),
-            self.meter.as_ref().and_then(Meter::timeout),
-        ];
-        times.into_iter().flatten().min()
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        self.advance(now);
     }
 }

@@ -1,6 +1,10 @@
 use super::*;
+use crate::control::Agent as _;
 use crate::host::gate::{Gate, Refusal, Release, Verdict};
 use crate::packet::Descriptor;
+use crate::port::Framing;
+use crate::units::Bytes;
+use crate::xco::config::Protocol;
 use crate::xco::message::{ClusterKey, Held, Permit};
 
 const CONTROLLER: u32 = 100;

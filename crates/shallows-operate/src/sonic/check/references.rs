@@ -10,6 +10,23 @@ use super::super::tables::{
 use super::{Report, Rule, Severity};
 
 pub(super) fn check(db: &ConfigDb, report: &mut Report) {
+    check_queues(db, report);
+    check_maps(db, report);
+    check_ports(db, report);
+    check_fields(db, report);
+    for twice in db.given_twice() {
+        let says = format!(
+            "the row {:?} names a queue that {:?} names too; which of the two holds depends on the order in which they are applied",
+            twice.place.key.as_deref().unwrap_or_default(),
+            twice.other
+        );
+        let fix = "keep one row for each queue";
+        report.add(Rule::GivenTwice, Severity::Warning, twice.place, says, fix);
+    }
+}
+
+/// References of queues, buffers and their profiles.
+fn check_queues(db: &ConfigDb, report: &mut Report) {
     for row in &db.queues {
         let place = ConfigPlace::row("QUEUE", &row.key);
         let (scheduler, wred) = (row.scheduler.as_deref(), row.wred.as_deref());
@@ -48,6 +65,10 @@ pub(super) fn check(db: &ConfigDb, report: &mut Report) {
             report,
         );
     }
+}
+
+/// References of the maps of ports.
+fn check_maps(db: &ConfigDb, report: &mut Report) {
     let global = ("global".to_owned(), &db.global_map);
     let ports = db.port_maps.iter();
     let maps = ports.map(|(port, map)| (port.to_string(), map));
@@ -77,17 +98,6 @@ pub(super) fn check(db: &ConfigDb, report: &mut Report) {
             at("scheduler"),
             report,
         );
-    }
-    check_ports(db, report);
-    check_fields(db, report);
-    for twice in db.given_twice() {
-        let says = format!(
-            "the row {:?} names a queue that {:?} names too; which of the two holds depends on the order in which they are applied",
-            twice.place.key.as_deref().unwrap_or_default(),
-            twice.other
-        );
-        let fix = "keep one row for each queue";
-        report.add(Rule::GivenTwice, Severity::Warning, twice.place, says, fix);
     }
 }
 

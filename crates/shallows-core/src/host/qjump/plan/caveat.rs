@@ -181,6 +181,7 @@ impl Plan {
 }
 
 impl Display for Caveat {
+    #[expect(clippy::too_many_lines, reason = "a sentence for each caveat")]
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingGuaranteed => f.write_str(
