@@ -66,7 +66,7 @@ pub(crate) struct Selective {
 
 impl Envelope {
     #[inline]
-    fn ticket(self, remaining: u32, header: Header) -> Ticket {
+    fn ticket(self, remaining: u32, header: &Header) -> Ticket {
         Ticket::new(self.connection, self.route, remaining, header)
     }
 }
@@ -84,7 +84,7 @@ impl Packet {
             extra: u64::from(flow),
             ticket: envelope.ticket(
                 remaining.min(u64::from(u32::MAX)) as u32,
-                Header {
+                &Header {
                     size: segment.len as u16 + envelope.header,
                     dscp: envelope.dscp,
                     ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
@@ -110,7 +110,7 @@ impl Packet {
             extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
             ticket: envelope.ticket(
                 0,
-                Header {
+                &Header {
                     size: envelope.header,
                     dscp: envelope.dscp,
                     ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
@@ -130,7 +130,7 @@ impl Packet {
             extra: u64::from(flow) | fragment << 32 | fragments << 48,
             ticket: envelope.ticket(
                 u32::MAX,
-                Header {
+                &Header {
                     size: datagram.size as u16,
                     dscp: envelope.dscp,
                     ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
@@ -159,7 +159,7 @@ impl Packet {
                 connection,
                 route,
                 0,
-                Header {
+                &Header {
                     size,
                     dscp,
                     ecn: Ecn::NotEct,

@@ -42,8 +42,10 @@ const FLAGS: u32 = 48;
 const HIGH: u32 = 32;
 
 impl Ticket {
+    // The header by reference: by value compilers pack its fields into a register first, in an order
+    // of their own.
     #[inline]
-    pub(crate) fn new(connection: u32, route: u32, remaining: u32, header: Header) -> Self {
+    pub(crate) fn new(connection: u32, route: u32, remaining: u32, header: &Header) -> Self {
         Self {
             way: u64::from(route) << HIGH,
             flow: u64::from(remaining) << HIGH | u64::from(connection),
@@ -72,7 +74,7 @@ impl Ticket {
             dscp: envelope.dscp,
             ..Header::default()
         };
-        Self::new(envelope.connection, 0, 0, header)
+        Self::new(envelope.connection, 0, 0, &header)
     }
 
     /// The same ticket for the packet with this number.
@@ -176,7 +178,7 @@ mod tests {
             len: 1460,
             flags: 0b1010_0101,
         };
-        let mut ticket = Ticket::new(u32::MAX, 7, 3, header).numbered(u32::MAX);
+        let mut ticket = Ticket::new(u32::MAX, 7, 3, &header).numbered(u32::MAX);
         ticket.advance();
         ticket.set_dscp(u8::MAX);
         ticket.mark_ce();
@@ -198,7 +200,7 @@ mod tests {
                 ecn,
                 ..Header::default()
             };
-            assert_eq!(Ticket::new(0, 0, 0, header).ecn(), ecn);
+            assert_eq!(Ticket::new(0, 0, 0, &header).ecn(), ecn);
         }
     }
 }

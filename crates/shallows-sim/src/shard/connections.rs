@@ -399,7 +399,8 @@ impl Shard {
             *self.selective.get(at)
         });
         let connection = packet.connection();
-        let Some(source) = &mut self.connections.sources[connection as usize] else {
+        // Out of its place for the time being, so that it need not be found again.
+        let Some(mut source) = self.connections.sources[connection as usize].take() else {
             return;
         };
         let ack = packet.to_ack(selective);
@@ -411,11 +412,16 @@ impl Shard {
                 rtt: self.now - ack.echo,
             });
         }
+        let adapts = self.adapts || !self.hosts.is_empty();
+        if progress != Progress::Done && !adapts {
+            return self.send_from(connection, source);
+        }
+        self.connections.sources[connection as usize] = Some(source);
         if progress == Progress::Done {
             self.finish(connection);
-            return;
+        } else {
+            self.send_adapted(connection);
         }
-        self.send(connection);
     }
 
     /// The sending end of a connection has the ACK of all that it had to send.
@@ -449,10 +455,14 @@ impl Shard {
         if self.adapts || !self.hosts.is_empty() {
             return self.send_adapted(connection);
         }
-        // Out of its place for the time being, so that it need not be found again.
-        let Some(mut source) = self.connections.sources[connection as usize].take() else {
-            return;
-        };
+        if let Some(source) = self.connections.sources[connection as usize].take() {
+            self.send_from(connection, source);
+        }
+    }
+
+    /// The same for a sender that is out of its place, and puts it back.
+    #[inline(always)]
+    fn send_from(&mut self, connection: u32, mut source: Box<Source>) {
         // Runs with other transports are adapted.
         if let Sender::Tcp(sender) = &mut source.sender {
             while let Some(segment) = sender.poll_packet(self.now) {

@@ -484,24 +484,30 @@ impl Shard {
     }
 
     /// Puts a packet of a host on its way.
-    #[inline(never)]
+    // Inlined, so that a new packet is written once, to its place.
+    #[inline(always)]
     fn launch(&mut self, packet: Packet) {
-        if self.hosts.is_empty() {
-            let port = self.nic(packet.ticket.route());
-            let mut ticket = packet.ticket;
-            let number = self.packets.insert_with(|number| {
-                ticket = ticket.numbered(number);
-                ticket.advance();
-                packet.with_ticket(ticket)
-            });
-            if self.layers.is_some() {
-                self.enter_line(port, ticket);
-            } else {
-                self.forward(port, number);
-            }
-        } else {
-            self.launch_gated(packet);
+        if !self.hosts.is_empty() {
+            return self.launch_gated(packet);
         }
+        let port = self.nic(packet.ticket.route());
+        let mut ticket = packet.ticket;
+        let number = self.packets.insert_with(|number| {
+            ticket = ticket.numbered(number);
+            ticket.advance();
+            packet.with_ticket(ticket)
+        });
+        if self.layers.is_some() {
+            self.enter_line(port, ticket);
+        } else {
+            self.forward_new(port, number);
+        }
+    }
+
+    /// Hands a new packet to the NIC of its host.
+    #[inline(never)]
+    fn forward_new(&mut self, port: PortId, number: u32) {
+        self.forward(port, number);
     }
 
     /// Hands a packet to the NIC of its host.

@@ -195,7 +195,8 @@ impl Sender {
     }
 
     /// Takes an ACK.
-    #[inline]
+    // Inlined, so that the driver's ACK stays in registers.
+    #[inline(always)]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
         if ack.syn || matches!(self.phase, Phase::Closed | Phase::SynSent { .. }) {
             self.on_syn_ack(now, ack);
@@ -394,7 +395,7 @@ impl Sender {
         self.use_window();
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
         let flight = self.next.saturating_sub(self.una);
         let acked = ack.ack - self.una;
