@@ -65,6 +65,7 @@ pub(crate) struct Selective {
 }
 
 impl Envelope {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "see `Ticket::new`")]
     #[inline]
     fn ticket(self, remaining: u32, header: &Header) -> Ticket {
         Ticket::new(self.connection, self.route, remaining, header)

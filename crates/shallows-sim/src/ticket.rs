@@ -42,8 +42,10 @@ const FLAGS: u32 = 48;
 const HIGH: u32 = 32;
 
 impl Ticket {
-    // The header by reference: by value compilers pack its fields into a register first, in an order
-    // of their own.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "by value its fields are packed into a register and taken apart again"
+    )]
     #[inline]
     pub(crate) fn new(connection: u32, route: u32, remaining: u32, header: &Header) -> Self {
         Self {
