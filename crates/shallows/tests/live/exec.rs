@@ -124,7 +124,7 @@ fn a_level_that_no_limiter_has_is_refused() {
     }
     let _alone = alone();
     let lab = Lab::build(&LabPlan {
-        hosts: 1,
+        hosts: 2,
         mtu: 1500,
         settings: Vec::new(),
         route: Vec::new(),
