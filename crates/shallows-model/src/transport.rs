@@ -2,7 +2,7 @@
 
 use shallows_core::tcp::TcpConfig;
 
-use crate::workload::FlowSpec;
+use crate::workload::Ends;
 
 /// End of a flow for its completion time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -46,7 +46,7 @@ pub struct TransportOverride {
 }
 
 impl TransportOverride {
-    fn covers(&self, flow: &FlowSpec) -> bool {
+    fn covers(&self, flow: Ends) -> bool {
         (self.services.is_empty() || self.services.contains(&flow.service))
             && (self.hosts.is_empty() || self.hosts.contains(&flow.src))
     }
@@ -55,14 +55,15 @@ impl TransportOverride {
     pub fn choose<'a>(
         overrides: &'a [Self],
         usual: &'a TcpConfig,
-        flow: &FlowSpec,
+        flow: impl Into<Ends>,
     ) -> &'a TcpConfig {
         let found = Self::position(overrides, flow);
         found.map_or(usual, |found| &overrides[found].transport)
     }
 
     /// The index of the first override that covers a flow.
-    pub fn position(overrides: &[Self], flow: &FlowSpec) -> Option<usize> {
+    pub fn position(overrides: &[Self], flow: impl Into<Ends>) -> Option<usize> {
+        let flow = flow.into();
         overrides.iter().position(|of| of.covers(flow))
     }
 }

@@ -5,6 +5,7 @@ use shallows_core::host::stack::Seat;
 use shallows_core::units::Time;
 
 use crate::broadcast::Broadcasts;
+use crate::ids::{ConnectionId, LaneId};
 
 /// A latency that an application has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +27,6 @@ pub struct Latency<'a> {
 /// Connections of applications, as all shards know them.
 #[derive(Debug, Default)]
 pub(crate) struct ApplicationPlan {
-    /// The first of the numbers that stand for connections of applications, two for each: forth and
-    /// back.
-    pub(crate) first_slot: u32,
     pub(crate) connections: Vec<PlannedConnection>,
     /// The first connection of each application.
     pub(crate) first_connections: Vec<u32>,
@@ -50,7 +48,9 @@ pub(crate) struct PlannedConnection {
 /// One direction of a connection of an application.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane {
-    pub(crate) slot: u32,
+    /// The connection in the simulator.
+    pub(crate) slot: ConnectionId,
+    pub(crate) id: LaneId,
     /// The connection, by the application's own number.
     pub(crate) connection: u32,
     /// The member that receives.
@@ -61,21 +61,13 @@ pub(crate) struct Lane {
 }
 
 impl ApplicationPlan {
-    /// Returns whether a number stands for a connection of an application.
-    #[inline]
-    pub(crate) fn has(&self, slot: u32) -> bool {
-        (slot.wrapping_sub(self.first_slot) as usize) < 2 * self.connections.len()
-    }
-
-    /// The direction that a number stands for.
-    pub(crate) fn lane(&self, slot: u32) -> Lane {
-        let (place, is_forth) = (
-            (slot - self.first_slot) / 2,
-            (slot - self.first_slot).is_multiple_of(2),
-        );
+    /// A lane, which is connection `slot` of the simulator.
+    pub(crate) fn lane(&self, id: LaneId, slot: ConnectionId) -> Lane {
+        let (place, is_forth) = (id.0 / 2, id.0.is_multiple_of(2));
         let planned = self.connections[place as usize];
         Lane {
             slot,
+            id,
             connection: place - self.first_connections[planned.application as usize],
             receiver: Seat {
                 application: planned.application,
@@ -86,20 +78,15 @@ impl ApplicationPlan {
         }
     }
 
-    /// The direction from a member of an application on one of its connections.
-    pub(crate) fn lane_from(&self, seat: Seat, connection: u32) -> Lane {
+    /// The lane from a member of an application on one of its connections.
+    pub(crate) fn lane_from(&self, seat: Seat, connection: u32) -> LaneId {
         let place = self.first_connections[seat.application as usize] + connection;
         let back = self.connections[place as usize].from != seat.member;
-        self.lane(self.first_slot + 2 * place + u32::from(back))
+        LaneId(2 * place + u32::from(back))
     }
 
     /// The host of a member.
     pub(crate) fn host(&self, seat: Seat) -> u32 {
         self.hosts[seat.application as usize][seat.member as usize]
-    }
-
-    /// The other direction.
-    pub(crate) fn opposite(&self, slot: u32) -> u32 {
-        self.first_slot + ((slot - self.first_slot) ^ 1)
     }
 }

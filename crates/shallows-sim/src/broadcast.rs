@@ -10,13 +10,15 @@ use rustc_hash::FxHashMap;
 use shallows_model::topology::Node;
 use shallows_model::{IdVec, LinkId};
 
+use crate::connections::Routes;
+use crate::ids::ConnectionId;
 use crate::paths::Paths;
 
 /// The connections that one broadcast reaches, and the ends of links, by which their paths join.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Broadcasts {
     /// The directions from the sender to its receivers.
-    pub(crate) groups: Vec<Vec<u32>>,
+    pub(crate) groups: Vec<Vec<ConnectionId>>,
     /// Both ends of each link; empty without groups.
     pub(crate) ends: IdVec<LinkId, (Node, Node)>,
 }
@@ -25,7 +27,7 @@ pub(crate) struct Broadcasts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     /// The direction to the first receiver behind it.
-    pub(crate) slot: u32,
+    pub(crate) slot: ConnectionId,
     /// Position of its first link among the paths.
     pub(crate) route: u32,
 }
@@ -34,17 +36,13 @@ pub(crate) struct Branch {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trees {
     /// The segment at which a broadcast begins, by the first connection that it reaches.
-    roots: FxHashMap<u32, Branch>,
+    roots: FxHashMap<ConnectionId, Branch>,
     /// Segments that begin where another ends, by its connection and the position after it.
-    splits: FxHashMap<(u32, u32), Vec<Branch>>,
+    splits: FxHashMap<(ConnectionId, u32), Vec<Branch>>,
 }
 
 impl Trees {
-    pub(crate) fn new(
-        broadcasts: &Broadcasts,
-        paths: &mut Paths<LinkId>,
-        routes: &[[u32; 2]],
-    ) -> Self {
+    pub(crate) fn new(broadcasts: &Broadcasts, paths: &mut Paths<LinkId>, routes: &Routes) -> Self {
         let mut trees = Self::default();
         for group in &broadcasts.groups {
             let tree = Tree::new(&broadcasts.ends, paths, group, routes);
@@ -59,12 +57,12 @@ impl Trees {
     }
 
     /// The segment at which the broadcast begins whose first receiver is on this connection.
-    pub(crate) fn root(&self, first: u32) -> Option<Branch> {
+    pub(crate) fn root(&self, first: ConnectionId) -> Option<Branch> {
         self.roots.get(&first).copied()
     }
 
     /// The segments into which a packet that has arrived is copied; none if it is at its host.
-    pub(crate) fn split(&self, slot: u32, position: u32) -> Option<&[Branch]> {
+    pub(crate) fn split(&self, slot: ConnectionId, position: u32) -> Option<&[Branch]> {
         if self.splits.is_empty() {
             return None;
         }
@@ -105,7 +103,7 @@ struct Tree<'a> {
     /// Links that leave each node, in the order of the receivers.
     links: FxHashMap<Node, Vec<LinkId>>,
     /// Directions by the host that they lead to, with the link of its NIC.
-    receivers: FxHashMap<Node, (u32, LinkId)>,
+    receivers: FxHashMap<Node, (ConnectionId, LinkId)>,
 }
 
 impl<'a> Tree<'a> {
@@ -113,10 +111,10 @@ impl<'a> Tree<'a> {
     fn new(
         ends: &'a IdVec<LinkId, (Node, Node)>,
         paths: &Paths<LinkId>,
-        group: &[u32],
-        routes: &[[u32; 2]],
+        group: &[ConnectionId],
+        routes: &Routes,
     ) -> Option<Self> {
-        let first = routes[*group.first()? as usize][0];
+        let first = routes[*group.first()?][0];
         let root = ends[paths.links(first).next()?].0;
         let mut tree = Self {
             ends,
@@ -125,7 +123,7 @@ impl<'a> Tree<'a> {
             receivers: FxHashMap::default(),
         };
         for &slot in group {
-            let route = routes[slot as usize][0];
+            let route = routes[slot][0];
             let path: Vec<LinkId> = paths.links(route).collect();
             let nic = paths.hop(route + path.len() as u32).id();
             let is_in = |&link: &LinkId| tree.links.contains_key(&ends[link].0);
@@ -179,8 +177,11 @@ mod tests {
         ];
         let mut paths = Paths::default();
         let lanes: [&[u32]; 3] = [&[0, 1, 2, 3], &[0, 1, 2, 4], &[0, 1, 5, 6]];
-        let routes = lanes.map(|path| route(&mut paths, path));
-        let groups = vec![vec![0, 1, 2]];
+        let routes = lanes
+            .map(|path| route(&mut paths, path))
+            .into_iter()
+            .collect();
+        let groups = vec![[0, 1, 2].map(ConnectionId).to_vec()];
         let trees = Trees::new(
             &Broadcasts {
                 groups,
@@ -192,13 +193,13 @@ mod tests {
 
         let links = |branch: &Branch| links(&paths, *branch);
         let end = |branch: &Branch| branch.route + links(branch).len() as u32 + 1;
-        let root = trees.root(0).unwrap();
-        assert_eq!((root.slot, links(&root)), (0, vec![0, 1]));
-        let top = trees.split(0, end(&root)).unwrap();
-        let seen: Vec<_> = top.iter().map(|of| (of.slot, links(of))).collect();
+        let root = trees.root(ConnectionId(0)).unwrap();
+        assert_eq!((root.slot.0, links(&root)), (0, vec![0, 1]));
+        let top = trees.split(ConnectionId(0), end(&root)).unwrap();
+        let seen: Vec<_> = top.iter().map(|of| (of.slot.0, links(of))).collect();
         assert_eq!(seen, [(0, vec![2]), (2, vec![5, 6])]);
-        let rack = trees.split(0, end(&top[0])).unwrap();
-        let seen: Vec<_> = rack.iter().map(|of| (of.slot, links(of))).collect();
+        let rack = trees.split(ConnectionId(0), end(&top[0])).unwrap();
+        let seen: Vec<_> = rack.iter().map(|of| (of.slot.0, links(of))).collect();
         assert_eq!(seen, [(0, vec![3]), (1, vec![4])]);
         // Those at hosts go no further.
         for leaf in [&rack[0], &rack[1], &top[1]] {
@@ -220,8 +221,11 @@ mod tests {
         ];
         let mut paths = Paths::default();
         let lanes: [&[u32]; 2] = [&[0, 1, 2, 5], &[0, 3, 4, 6]];
-        let routes = lanes.map(|path| route(&mut paths, path));
-        let groups = vec![vec![0, 1]];
+        let routes = lanes
+            .map(|path| route(&mut paths, path))
+            .into_iter()
+            .collect();
+        let groups = vec![[0, 1].map(ConnectionId).to_vec()];
         let trees = Trees::new(
             &Broadcasts {
                 groups,
@@ -230,9 +234,12 @@ mod tests {
             &mut paths,
             &routes,
         );
-        let root = trees.root(0).unwrap();
+        let root = trees.root(ConnectionId(0)).unwrap();
         assert_eq!(links(&paths, root), [0, 1, 2]);
-        let behind = trees.split(0, root.route + 4).unwrap();
-        assert_eq!(behind.iter().map(|of| of.slot).collect::<Vec<_>>(), [0, 1]);
+        let behind = trees.split(ConnectionId(0), root.route + 4).unwrap();
+        assert_eq!(
+            behind.iter().map(|of| of.slot.0).collect::<Vec<_>>(),
+            [0, 1]
+        );
     }
 }

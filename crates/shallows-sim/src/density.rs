@@ -5,6 +5,7 @@
 
 use shallows_core::units::{Bytes, Time};
 
+use crate::connections::Routes;
 use crate::paths::Paths;
 use crate::setup::Setup;
 use crate::workload::FlowSpec;
@@ -14,7 +15,7 @@ use shallows_model::LinkId;
 pub(crate) fn packets_in(
     time: Time,
     setup: &Setup,
-    (paths, routes): (&Paths<LinkId>, &[[u32; 2]]),
+    (paths, routes): (&Paths<LinkId>, &Routes),
     has_other_traffic: bool,
 ) -> f64 {
     let most = capacity(time, setup);
@@ -37,7 +38,7 @@ fn capacity(time: Time, setup: &Setup) -> f64 {
 
 /// All packets of the flows and their ACKs, over the time in which the flows start; nothing if some
 /// flows do not say how much they send.
-fn workload(time: Time, setup: &Setup, paths: &Paths<LinkId>, routes: &[[u32; 2]]) -> Option<f64> {
+fn workload(time: Time, setup: &Setup, paths: &Paths<LinkId>, routes: &Routes) -> Option<f64> {
     let flows = &setup.workload.flows;
     let starts = || flows.iter().map(|flow| flow.start);
     let span = starts().max()?.saturating_sub(starts().min()?);

@@ -24,6 +24,7 @@
 use shallows_core::units::Time;
 use shallows_model::LinkId;
 
+use crate::connections::Routes;
 use crate::density;
 use crate::layers::{Engine, EngineChoice, LayerPlan, NoLayers, PartPlan};
 use crate::parallel::{self, Ties};
@@ -46,8 +47,8 @@ pub(crate) struct Execution {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic<'a> {
     pub(crate) paths: &'a Paths<LinkId>,
-    /// The beginnings of each flow's paths, forth and back.
-    pub(crate) routes: &'a [[u32; 2]],
+    /// The beginnings of each connection's paths, forth and back.
+    pub(crate) routes: &'a Routes,
     /// Bytes of the smallest packet.
     pub(crate) smallest: u32,
     /// The delay of messages out of band, if there are any.

@@ -7,6 +7,27 @@ ids! {
     pub(crate) struct PortId;
     /// A shard: the part of a fabric that one thread runs.
     pub(crate) struct ShardId;
+    /// A connection of flows, applications or control agents.
+    pub(crate) struct ConnectionId;
+    /// One direction of a connection of an application: even forth, odd back.
+    pub(crate) struct LaneId;
+    /// A channel from one control agent to another.
+    pub(crate) struct ChannelId;
+}
+
+impl ConnectionId {
+    /// The connection of a flow, if it opens one.
+    #[inline]
+    pub(crate) fn of_flow(flow: u32) -> Self {
+        Self(flow)
+    }
+}
+
+impl LaneId {
+    /// The other direction.
+    pub(crate) fn opposite(self) -> Self {
+        Self(self.0 ^ 1)
+    }
 }
 
 impl PortId {

@@ -4,6 +4,7 @@
 
 mod applications;
 mod broadcast;
+mod connections;
 mod control;
 mod density;
 mod engine;

@@ -5,6 +5,7 @@ use shallows_core::packet::{Ecn, Packet as _};
 use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment};
 use shallows_core::units::Time;
 
+use crate::ids::ConnectionId;
 use crate::ticket::{Header, Ticket};
 
 /// A packet on its way.
@@ -44,7 +45,7 @@ impl Flags {
 /// Connection, addresses and route of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
-    pub(crate) connection: u32,
+    pub(crate) connection: ConnectionId,
     pub(crate) route: u32,
     pub(crate) dscp: u8,
     pub(crate) header: u16,
@@ -144,7 +145,7 @@ impl Packet {
 
     /// A control message in one packet, with its bytes at `place`.
     pub(crate) fn control(
-        connection: u32,
+        connection: ConnectionId,
         route: u32,
         dscp: u8,
         place: u32,
@@ -179,9 +180,9 @@ impl Packet {
     }
 
     /// A copy of a datagram for another connection, at the first link of its path.
-    pub(crate) fn copied(self, connection: u32, route: u32) -> Self {
+    pub(crate) fn copied(self, connection: ConnectionId, route: u32) -> Self {
         Self {
-            extra: self.extra & !u64::from(u32::MAX) | u64::from(connection),
+            extra: self.extra & !u64::from(u32::MAX) | u64::from(connection.0),
             ticket: self.ticket.redirected(connection, route),
             ..self
         }
@@ -216,9 +217,9 @@ impl Packet {
         }
     }
 
-    /// The connection, by the number of its first flow.
+    /// The connection.
     #[inline]
-    pub(crate) fn connection(&self) -> u32 {
+    pub(crate) fn connection(&self) -> ConnectionId {
         self.ticket.connection()
     }
 
@@ -282,7 +283,7 @@ impl Packet {
     pub(crate) fn account(&self) -> Option<u32> {
         match self {
             _ if self.is_ack() => None,
-            _ if self.is_control() => Some(self.connection()),
+            _ if self.is_control() => Some(self.connection().0),
             _ => Some(self.flow()),
         }
     }

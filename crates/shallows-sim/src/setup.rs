@@ -10,25 +10,28 @@ use shallows_core::host::stack::{HostStack, Seat};
 use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{ApplicationSetup, Carriage, Channel, Fault, LinkChange, LinkId, Model};
+use shallows_model::{
+    ApplicationSetup, Carriage, Channel, Fault, IdVec, LinkChange, LinkId, Model,
+};
 
 use crate::applications::{ApplicationPlan, PlannedConnection};
+use crate::connections::{Directory, Routes};
 use crate::control::{AgentSetup, Control, HostAgent};
 use crate::hosts::{HostSetup, QjumpError};
-use crate::ids::ShardId;
+use crate::ids::{ConnectionId, LaneId, ShardId};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::layers::EngineChoice;
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::ports::PortSetup;
 use crate::routing::{Router, Selection, selectors};
-use crate::shard::{ControlPlan, HostPlace, Hosts};
+use crate::shard::{ControlPlan, HostPlace, Hosts, World};
 use crate::simulation::{Settings, SetupError};
 use crate::ticket::Ticket;
 use crate::topology::Fabric;
 use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::Watch;
-use crate::workload::{FlowSpec, Workload};
+use crate::workload::{Ends, Workload};
 
 /// Start state of a simulation: a model and settings, whose applications and agents become
 /// connections.
@@ -46,6 +49,7 @@ pub(crate) struct Setup {
     /// Switches copy datagrams of applications.
     pub(crate) has_broadcasts: bool,
     pub(crate) workload: Arc<Workload>,
+    pub(crate) directory: Directory,
     pub(crate) completion: Completion,
     pub(crate) faults: BTreeMap<LinkId, Fault>,
     pub(crate) changes: Vec<LinkChange>,
@@ -91,6 +95,7 @@ impl Setup {
             control,
             has_broadcasts: applications.iter().any(|of| of.run.broadcasts()),
             applications,
+            directory: Directory::new(&workload),
             workload,
             completion,
             faults,
@@ -162,23 +167,23 @@ impl Setup {
         }
     }
 
-    /// Puts the parts of applications in their hosts, and their connections after the flows.
+    /// Puts the parts of applications in their hosts, and their connections into the directory.
     pub(crate) fn add_applications(
         &mut self,
         stacks: &mut BTreeMap<u32, HostStack<Ticket>>,
     ) -> Result<ApplicationPlan, ApplicationError> {
-        let mut plan = ApplicationPlan {
-            first_slot: self.workload.flows.len() as u32,
-            ..ApplicationPlan::default()
-        };
+        let mut plan = ApplicationPlan::default();
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
             let hosts = &application.hosts;
             let own = application.plan()?;
             let first_connection = plan.connections.len() as u32;
             plan.first_connections.push(first_connection);
-            let forth = |connection| plan.first_slot + 2 * (first_connection + connection);
+            let forth = |connection| {
+                let lane = LaneId(2 * (first_connection + connection));
+                self.directory.of_lane(lane)
+            };
             let groups = own.broadcasts.iter().cloned();
-            let groups: Vec<Vec<u32>> = groups.map(|of| of.map(forth).collect()).collect();
+            let groups = groups.map(|of| of.map(forth).collect());
             plan.broadcasts.groups.extend(groups);
             for connection in &own.connections {
                 let (from, to) = (connection.from, connection.to);
@@ -188,15 +193,12 @@ impl Setup {
                     to,
                     protocol: connection.protocol,
                 });
-                let lane = |from: u32, to: u32| FlowSpec {
-                    start: FlowSpec::AT_BARRIER,
+                let lane = |from: u32, to: u32| Ends {
                     src: hosts[from as usize],
                     dst: hosts[to as usize],
-                    bytes: 0,
                     service: application.service,
                 };
-                let lanes = [lane(from, to), lane(to, from)];
-                Arc::make_mut(&mut self.workload).flows.extend(lanes);
+                self.directory.add_lanes([lane(from, to), lane(to, from)]);
             }
             for ((member, &host), part) in (0..).zip(hosts).zip(own.parts) {
                 let application = number;
@@ -215,7 +217,7 @@ impl Setup {
         Ok(plan)
     }
 
-    /// Puts the agents in their hosts, and the channels between them after the flows.
+    /// Puts the agents in their hosts, and the channels between them into the directory.
     pub(crate) fn add_agents(
         &mut self,
         hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
@@ -231,24 +233,20 @@ impl Setup {
                 HostAgent::Gate(agent) => stack.add_gate_agent(address, agent),
             }
         }
-        let first_slot = self.workload.flows.len() as u32;
-        let channel = |channel: &Channel| FlowSpec {
-            start: FlowSpec::AT_BARRIER,
-            src: at[channel.from as usize],
-            dst: at[channel.to as usize],
-            bytes: 0,
-            service: 0,
+        let channels = mem::take(&mut control.channels);
+        let slot = |&channel: &Channel| {
+            let ends = Ends {
+                src: at[channel.from as usize],
+                dst: at[channel.to as usize],
+                service: 0,
+            };
+            (channel, self.directory.add_channel(ends))
         };
-        if !control.channels.is_empty() {
-            let workload = Arc::make_mut(&mut self.workload);
-            workload.flows.extend(control.channels.iter().map(channel));
-        }
         ControlPlan {
             carriage: control.carriage,
+            slots: channels.iter().map(slot).collect(),
             hosts: at,
-            slots: control.channels.iter().copied().zip(first_slot..).collect(),
-            channels: mem::take(&mut control.channels),
-            first_slot,
+            channels: channels.into(),
             is_immediate,
         }
     }
@@ -262,16 +260,16 @@ impl Setup {
         let qjump = self.hosts.qjump.as_ref();
         let is_automatic = qjump.is_some_and(|qjump| qjump.automatic.is_some());
         let lowest = limits.levels.len() as u16 - 1;
-        for (flow, spec) in self.workload.flows.iter().enumerate() {
+        for (flow, ends) in self.directory.all(&self.workload).enumerate() {
             interrupt.check_at(flow)?;
             let size = match self.workload.stream(flow as u32) {
                 Some(_) => udp::IP_HEADER + 1,
-                None => self.transport(spec).header,
+                None => self.transport(ends).header,
             };
             let levels = match &self.hosts.stages {
                 Some(stages) => 1..=u16::from(stages.greatest_tag()),
                 None if is_automatic => lowest..=lowest,
-                None => spec.service..=spec.service,
+                None => ends.service..=ends.service,
             };
             for level in levels {
                 let allotment = limits.levels.get(usize::from(level)).copied();
@@ -286,6 +284,31 @@ impl Setup {
             }
         }
         Ok(())
+    }
+
+    /// The constants of the run; takes what only they have.
+    pub(crate) fn world(
+        &mut self,
+        control: ControlPlan,
+        applications: ApplicationPlan,
+        warm_ups: IdVec<ConnectionId, [Time; 2]>,
+        places: Vec<HostPlace>,
+    ) -> World {
+        World {
+            workload: Arc::clone(&self.workload),
+            directory: mem::take(&mut self.directory),
+            has_pace: self.has_pace(),
+            transport: self.transport.clone(),
+            overrides: mem::take(&mut self.overrides),
+            connections: self.connections,
+            warm_ups,
+            completion: self.completion,
+            stages: self.hosts.stages.take(),
+            control,
+            applications,
+            places,
+            seed: self.seed,
+        }
     }
 
     /// No packet is smaller: an ACK, the last fragment of a message, or an empty control message.
@@ -312,7 +335,7 @@ impl Setup {
         special.chain(others).fold(self.transport.header, u32::min)
     }
 
-    pub(crate) fn transport(&self, flow: &FlowSpec) -> &TcpConfig {
+    pub(crate) fn transport(&self, flow: Ends) -> &TcpConfig {
         TransportOverride::choose(&self.overrides, &self.transport, flow)
     }
 
@@ -322,40 +345,40 @@ impl Setup {
         special.chain([&self.transport]).any(TcpConfig::is_paced)
     }
 
-    /// All paths in use, and where those of each flow begin.
+    /// All paths in use, and where those of each connection begin.
     pub(crate) fn routes(
         &self,
         interrupt: Interrupt<'_>,
-    ) -> Result<(Paths<LinkId>, Vec<[u32; 2]>), SetupError> {
+    ) -> Result<(Paths<LinkId>, Routes), SetupError> {
         let mut paths = Paths::default();
-        let mut routes = Vec::with_capacity(self.workload.flows.len());
+        let mut routes = Vec::with_capacity(self.directory.len());
         let mut links = Vec::new();
-        let flows = &self.workload.flows;
-        let selectors = selectors(&self.router, flows, self.connections);
-        for (flow, (spec, selector)) in flows.iter().zip(selectors).enumerate() {
+        let all = || self.directory.all(&self.workload);
+        let selectors = selectors(&self.router, all(), self.connections);
+        for (flow, (ends, selector)) in all().zip(selectors).enumerate() {
             interrupt.check_at(flow)?;
             let mut find = |from, to| {
                 let found = self.router.path(from, to, selector, &mut links);
                 found.map_err(|reason| SetupError::NoPath { flow, reason })?;
                 Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
             };
-            routes.push([find(spec.src, spec.dst)?, find(spec.dst, spec.src)?]);
+            routes.push([find(ends.src, ends.dst)?, find(ends.dst, ends.src)?]);
         }
         if self.changes.is_empty() && self.router.selection() != Selection::Packet {
             paths.seal();
         }
-        Ok((paths, routes))
+        Ok((paths, routes.into()))
     }
 
-    /// For each flow, how long a full segment and its ACK take on the idle fabric; nothing if
+    /// For each connection, how long a full segment and its ACK take on the idle fabric; nothing if
     /// connections are not warmed up.
     pub(crate) fn warm_ups(
         &self,
-        (paths, routes): (&Paths<LinkId>, &[[u32; 2]]),
+        (paths, routes): (&Paths<LinkId>, &Routes),
         interrupt: Interrupt<'_>,
-    ) -> Result<Vec<[Time; 2]>, Interrupted> {
+    ) -> Result<IdVec<ConnectionId, [Time; 2]>, Interrupted> {
         if self.connections != Connections::WarmedUp {
-            return Ok(Vec::new());
+            return Ok(IdVec::new());
         }
         let pass = |route: u32, size: u32| {
             let links = paths.links(route).map(|link| {
@@ -366,14 +389,16 @@ impl Setup {
             });
             links.fold(Time::ZERO, |sum, time| sum + time)
         };
-        let flows = self.workload.flows.iter().zip(routes);
-        let delays = flows.map(|(spec, &[forth, back])| {
+        let delays = (0..routes.len()).map(|number| {
+            let connection = ConnectionId(number as u32);
+            let ends = self.directory.ends(&self.workload, connection);
+            let [forth, back] = routes[connection];
             let TcpConfig {
                 segment, header, ..
-            } = *self.transport(spec);
+            } = *self.transport(ends);
             [pass(forth, segment + header), pass(back, header)]
         });
-        interrupt.collect(delays)
+        Ok(interrupt.collect(delays)?.into())
     }
 }
 

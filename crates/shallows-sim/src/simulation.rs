@@ -1,228 +1,38 @@
 //! A run: hosts with their connections, on a network.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::io;
-use std::mem;
+mod assembly;
+mod outcome;
+mod settings;
+
 use std::sync::Arc;
 
-use shallows_core::application::ApplicationError;
 use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{AutomaticLevels, Limiter};
-use shallows_core::host::udp::{self, ConfigError as UdpError};
-use shallows_core::port::{ConfigError as PortError, DropReason, EgressPort};
-use shallows_core::tcp::ConfigError as TcpError;
+use shallows_core::port::{DropReason, EgressPort};
 use shallows_core::transport::SendingEnd as _;
-use shallows_core::units::{Bytes, Time};
-use shallows_model::{Barriers, ControlError, Id as _, LinkChange, LinkId, Model};
-use thiserror::Error;
+use shallows_core::units::Time;
+use shallows_model::{Id as _, LinkChange, LinkId};
+
+pub use outcome::{DatagramStats, FlowOutcome, Progress, SenderState, Status};
+pub use settings::{Settings, SetupError};
 
 use crate::applications::Latency;
 use crate::broadcast::Trees;
-use crate::control::Control;
-use crate::execution::{self, Traffic};
-use crate::hosts::QjumpError;
+use crate::connections::Routes;
 use crate::ids::{PortId, ShardId};
-use crate::interrupt::{Interrupt, Interrupted};
-use crate::layers::{self, Engine, EngineChoice, NoLayers};
-use crate::network::Network;
+use crate::layers::Engine;
 use crate::parallel::Crew;
 use crate::partition::Partition;
 use crate::paths::Paths;
-use crate::routing::{NoPath, Router, selectors};
-use crate::setup::{Setup, places, take_hosts};
-use crate::shard::{PauseStats, Pauses, Routing, Shard, ShardSetup, World};
-use crate::topology::Node;
-use crate::watch::{Observation, Watch, watched_links};
-use crate::workload::FlowSpec;
-
-/// Settings of a simulation beyond its model.
-#[derive(Debug)]
-pub struct Settings {
-    /// Agents of control protocols.
-    pub control: Control,
-    /// Packets to observe on their way.
-    pub watch: Watch,
-    /// Threads to use at most. Results do not depend on it.
-    pub threads: u32,
-    /// Engine to use. Results do not depend on it.
-    pub engine: EngineChoice,
-}
-
-impl Default for Settings {
-    /// One thread, without agents and observations.
-    fn default() -> Self {
-        Self {
-            control: Control::default(),
-            watch: Watch::default(),
-            threads: 1,
-            engine: EngineChoice::Automatic,
-        }
-    }
-}
-
-/// The reason why a run cannot start.
-#[derive(Clone, Debug, Error)]
-pub enum SetupError {
-    /// Somebody gave up waiting for it.
-    #[error(transparent)]
-    Interrupted(#[from] Interrupted),
-    /// A port of a switch or host.
-    #[error("ports: {0}")]
-    Port(#[from] PortError),
-    /// The transport.
-    #[error("transport: {0}")]
-    Transport(#[from] TcpError),
-    /// Configuration of UDP flows.
-    #[error("datagrams: {0}")]
-    Datagrams(#[from] UdpError),
-    /// The limits of hosts.
-    #[error("qjump: {0}")]
-    Limits(#[from] QjumpError),
-    /// A flow of which no packet passes the limits, not even an ACK.
-    #[error("qjump: packets of {size} bytes of flow {flow}, service {level}, never pass: {}", match .allotment {
-        Some(bytes) => format!("the service may send {bytes} per epoch"),
-        None => "it has no limit in levels".to_owned(),
-    })]
-    NeverPasses {
-        /// Its number.
-        flow: usize,
-        /// Its level.
-        level: u16,
-        /// Its smallest packets.
-        size: u32,
-        /// Bytes per epoch of the level.
-        allotment: Option<Bytes>,
-    },
-    /// An application.
-    #[error("application: {0}")]
-    Application(#[from] ApplicationError),
-    /// Agents of control protocols.
-    #[error("control: {0}")]
-    Control(#[from] ControlError),
-    /// A flow's hosts are not connected.
-    #[error("flow {flow}: {reason}")]
-    NoPath {
-        /// Its number.
-        flow: usize,
-        /// The two hosts.
-        reason: NoPath,
-    },
-    /// The system gives us no threads.
-    #[error("threads: {0}; ask for fewer")]
-    Threads(#[from] Arc<io::Error>),
-    /// The setup demands layers, and the run does not fit.
-    #[error("layers: {0}")]
-    Layers(#[from] NoLayers),
-    /// Nothing to simulate.
-    #[error("the workload has no flows")]
-    NoFlows,
-}
-
-/// Outcome of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FlowOutcome {
-    /// Start time; may be in the future.
-    pub start: Time,
-    /// From its start to its completion, if it was completed.
-    pub fct: Option<Time>,
-    /// Segments with data that its sender has sent, and those that have arrived.
-    pub sent: u32,
-    /// See [`sent`](Self::sent).
-    pub received: u32,
-    /// Segments sent more than once.
-    pub retransmits: u32,
-    /// Expiries of the retransmission timer.
-    pub timeouts: u32,
-    /// Segments that arrived marked.
-    pub marks: u32,
-    /// Packets of its sender that ports and the gates of its host have dropped.
-    pub drops: u32,
-    /// Messages of UDP that were sent and have not arrived whole.
-    pub lost_messages: u32,
-    /// Bytes that its sender knows to have arrived; of UDP, bytes of messages that arrived whole.
-    pub delivered: u64,
-}
-
-/// Counters of both ends of a UDP flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DatagramStats {
-    /// The sender.
-    pub sent: udp::SenderStats,
-    /// The receiver.
-    pub received: udp::ReceiverStats,
-}
-
-impl DatagramStats {
-    /// Messages that were sent and have not arrived whole.
-    pub fn lost_messages(&self) -> u64 {
-        self.sent.messages - self.received.delivered.packets
-    }
-}
-
-impl FlowOutcome {
-    /// Nothing yet.
-    pub(crate) fn of(flow: &FlowSpec) -> Self {
-        Self {
-            start: flow.start,
-            fct: None,
-            sent: 0,
-            received: 0,
-            retransmits: 0,
-            timeouts: 0,
-            marks: 0,
-            drops: 0,
-            lost_messages: 0,
-            delivered: 0,
-        }
-    }
-
-    /// Merges the views of two shards on a flow.
-    fn merge(self, other: Self) -> Self {
-        Self {
-            start: self.start.min(other.start),
-            // Both ends may have ended it: the receiver with the last byte, and a stop of its sender.
-            fct: self.fct.into_iter().chain(other.fct).min(),
-            sent: self.sent + other.sent,
-            received: self.received + other.received,
-            retransmits: self.retransmits + other.retransmits,
-            timeouts: self.timeouts + other.timeouts,
-            marks: self.marks + other.marks,
-            drops: self.drops + other.drops,
-            lost_messages: 0,
-            delivered: self.delivered + other.delivered,
-        }
-    }
-}
-
-/// Progress of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Simulated time.
-    pub now: Time,
-    /// Flows completed.
-    pub done: usize,
-    /// Packets put on links so far.
-    pub packet_hops: u64,
-    /// Events handled so far.
-    pub events: u64,
-}
-
-/// Status of a run: events left, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Call [`Simulation::run`] again.
-    Running,
-    /// Nothing can happen any more, or the end has come.
-    Finished,
-}
+use crate::routing::{Router, selectors};
+use crate::shard::{PauseStats, Routing, Shard, World};
+use crate::watch::Observation;
+use crate::workload::{Ends, FlowSpec};
 
 /// A simulated fabric and its hosts.
 #[derive(Debug)]
 pub struct Simulation {
     world: Arc<World>,
-    /// Number of flows of the workload; those of applications follow.
-    flows: usize,
     /// Names of the applications.
     applications: Vec<String>,
     shards: Vec<Shard>,
@@ -233,139 +43,14 @@ pub struct Simulation {
     crew: Option<Crew>,
     engine: Engine,
     router: Router,
-    /// Paths that are in use, and where those of each flow begin, while links may change.
+    /// Paths that are in use, and where those of each connection begin, while links may change.
     paths: Paths<LinkId>,
-    routes: Vec<[u32; 2]>,
+    routes: Routes,
     /// Changes of links that are still to come, the next one last.
     changes: Vec<LinkChange>,
 }
 
-/// State of a flow's sender at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SenderState {
-    /// Congestion window in bytes.
-    pub cwnd: f64,
-    /// The smoothed fraction of congestion, of controllers that have one.
-    pub alpha: Option<f64>,
-    /// Smoothed round-trip time, once there is one.
-    pub srtt: Option<Time>,
-}
-
 impl Simulation {
-    /// A run at time zero.
-    pub fn new(model: Model, settings: Settings) -> Result<Self, SetupError> {
-        Self::new_unless(model, settings, Interrupt::Never)
-    }
-
-    /// A run at time zero, unless it is interrupted before: many flows take a while.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "each step of the set-up needs those before it"
-    )]
-    pub fn new_unless(
-        model: Model,
-        settings: Settings,
-        interrupt: Interrupt<'_>,
-    ) -> Result<Self, SetupError> {
-        let mut setup = Setup::new(model, settings);
-        setup.check()?;
-        setup.choose_levels();
-        let flows = setup.workload.flows.len();
-        let names = setup.applications.iter().map(|of| of.name.clone());
-        let names: Vec<String> = names.collect();
-        let mut hosts = BTreeMap::new();
-        let applications = setup.add_applications(&mut hosts)?;
-        setup.add_gates(&mut hosts, interrupt)?;
-        setup.control.check(&setup.fabric)?;
-        let (threads, letters) = (setup.usable_threads(), setup.control.delay());
-        let fits = layers::refuse(&setup);
-        let control = setup.add_agents(&mut hosts);
-        let (mut paths, routes) = setup.routes(interrupt)?;
-        let trees = Trees::new(&applications.broadcasts, &mut paths, &routes);
-        let is_fixed = setup.changes.is_empty();
-        let traffic = Traffic {
-            paths: &paths,
-            routes: &routes,
-            smallest: setup.smallest_packet(&control, &applications),
-            letters,
-            has_others: !applications.connections.is_empty() || !control.hosts.is_empty(),
-        };
-        let execution = execution::choose(&setup, fits, threads, traffic)?;
-        let (partition, mut plans) = (execution.partition, execution.layers.into_iter());
-        let watched = watched_links(&setup, &partition);
-        let warm_ups = setup.warm_ups((&paths, &routes), interrupt)?;
-        let kept_routes = if is_fixed { Vec::new() } else { routes.clone() };
-        let routing = Arc::new(Routing {
-            router: setup.router.clone(),
-            routes,
-            trees,
-        });
-        let has_pace = setup.has_pace();
-        let world = Arc::new(World {
-            warm_ups,
-            workload: setup.workload,
-            has_pace,
-            transport: setup.transport,
-            overrides: setup.overrides,
-            connections: setup.connections,
-            completion: setup.completion,
-            stages: setup.hosts.stages,
-            control,
-            applications,
-            places: places(&setup.fabric, &partition),
-            seed: setup.seed,
-        });
-        let make = |part| {
-            let parts = (&setup.fabric, &setup.ports, setup.seed);
-            let pauses = Pauses::new(part, &setup.fabric, &setup.ports, &partition)?;
-            let is_watched = |link| pauses.is_some() || watched.contains_key(&link);
-            let network = Network::new(part, &partition, parts, is_watched)?;
-            let local = |flow: &u32| {
-                let src = world.workload.flows[*flow as usize].src;
-                partition.part_of(Node::Host(src)) == part
-            };
-            let stops = world.workload.stops.iter().copied();
-            let outcomes = world.workload.flows.iter().map(FlowOutcome::of);
-            Ok(Shard::new(ShardSetup {
-                outcomes: interrupt.collect(outcomes)?,
-                barriers: Barriers::new(&world.workload.barriers, interrupt)?,
-                part,
-                parts: partition.parts(),
-                world: Arc::clone(&world),
-                network,
-                hosts: take_hosts(part, &world.places, &mut hosts),
-                routing: Arc::clone(&routing),
-                paths: match partition.parts() {
-                    1 if is_fixed => mem::take(&mut paths).of_only_shard(),
-                    _ => local_paths(&paths, &partition, part),
-                },
-                watched: watched.clone(),
-                keeps: (setup.watch.rtt, setup.watch.drops),
-                pauses,
-                layers: plans.next(),
-                starting: world.workload.timed().filter(local).collect(),
-                stops: stops.filter(|stop| local(&stop.flow)).collect(),
-            }))
-        };
-        let shards: Result<Vec<_>, SetupError> = partition.shards().map(make).collect();
-        let crew = Crew::new(&execution.ties, setup.engine).map_err(Arc::new)?;
-        setup.changes.sort_by_key(|change| Reverse(change.at));
-        Ok(Self {
-            shards: shards?,
-            flows,
-            applications: names,
-            world,
-            uplinks: setup.fabric.uplinks(),
-            partition,
-            crew,
-            engine: execution.engine,
-            router: setup.router,
-            paths: if is_fixed { Paths::default() } else { paths },
-            routes: kept_routes,
-            changes: setup.changes,
-        })
-    }
-
     /// Handles about `most` events before `end`.
     pub fn run(&mut self, end: Time, most: u64) -> Status {
         while let Some(&change) = self.changes.last()
@@ -392,10 +77,11 @@ impl Simulation {
             self.paths = shard.paths().clone().of_fabric();
         }
         let mut links = Vec::new();
-        let flows = &self.world.workload.flows;
-        let selectors = selectors(&self.router, flows, self.world.connections);
-        for ((spec, selector), routes) in flows.iter().zip(selectors).zip(&mut self.routes) {
-            let ways = [(spec.src, spec.dst), (spec.dst, spec.src)];
+        let all = || self.world.directory.all(&self.world.workload);
+        let selectors = selectors(&self.router, all(), self.world.connections);
+        let routes = self.routes.as_mut_slice();
+        for ((Ends { src, dst, .. }, selector), routes) in all().zip(selectors).zip(routes) {
+            let ways = [(src, dst), (dst, src)];
             for ((from, to), route) in ways.into_iter().zip(routes) {
                 // Without another way packets go where they went, and are lost there.
                 if self.router.path(from, to, selector, &mut links).is_ok() {
@@ -527,7 +213,8 @@ impl Simulation {
 
     /// The flows, in their order, with what became of them.
     pub fn flows(&self) -> impl ExactSizeIterator<Item = (&FlowSpec, FlowOutcome)> {
-        (0..self.flows).map(|number| self.flow(number as u32))
+        let flows = 0..self.world.workload.flows.len();
+        flows.map(|number| self.flow(number as u32))
     }
 
     /// A flow of the workload, by its number, with what became of it.
@@ -545,19 +232,17 @@ impl Simulation {
     /// Number of a flow's data packets that ports dropped, by reason, in no order.
     pub fn drops(&self) -> impl Iterator<Item = (&FlowSpec, DropReason, u32)> {
         let drops = self.shards.iter().flat_map(Shard::drops);
-        let drops = drops.filter(|drop| (drop.0 as usize) < self.flows);
-        drops
-            .map(|(flow, reason, count)| (&self.world.workload.flows[flow as usize], reason, count))
+        let flows = &self.world.workload.flows;
+        // Lanes have drops too.
+        drops.filter_map(|(flow, reason, count)| Some((flows.get(flow as usize)?, reason, count)))
     }
 
     /// Number of a flow's data packets that gates of its host dropped, by reason, in no order.
     pub fn refusals(&self) -> impl Iterator<Item = (&FlowSpec, Refusal, u32)> {
         let refusals = self.shards.iter().flat_map(Shard::refusals);
-        let refusals = refusals.filter(|refusal| (refusal.0 as usize) < self.flows);
-        refusals.map(|(flow, refusal, count)| {
-            let spec = &self.world.workload.flows[flow as usize];
-            (spec, refusal, count)
-        })
+        let flows = &self.world.workload.flows;
+        let of_flow = |(flow, refusal, count)| Some((flows.get(flow as usize)?, refusal, count));
+        refusals.filter_map(of_flow)
     }
 
     /// The latencies that applications have seen, by application and member, each in its order, and

@@ -2,6 +2,7 @@
 
 use shallows_core::packet::{Ecn, Packet};
 
+use crate::ids::ConnectionId;
 use crate::packet::Envelope;
 
 /// A packet as ports and gates see it. It stands for the packet in their queues, while the packet
@@ -47,10 +48,15 @@ impl Ticket {
         reason = "by value its fields are packed into a register and taken apart again"
     )]
     #[inline]
-    pub(crate) fn new(connection: u32, route: u32, remaining: u32, header: &Header) -> Self {
+    pub(crate) fn new(
+        connection: ConnectionId,
+        route: u32,
+        remaining: u32,
+        header: &Header,
+    ) -> Self {
         Self {
             way: u64::from(route) << HIGH,
-            flow: u64::from(remaining) << HIGH | u64::from(connection),
+            flow: u64::from(remaining) << HIGH | u64::from(connection.0),
             header: u64::from(header.size)
                 | u64::from(header.dscp) << DSCP
                 | (header.ecn as u64) << ECN
@@ -60,11 +66,11 @@ impl Ticket {
     }
 
     /// The same header on another connection, at the first link of its path.
-    pub(crate) fn redirected(self, connection: u32, route: u32) -> Self {
+    pub(crate) fn redirected(self, connection: ConnectionId, route: u32) -> Self {
         let above = u64::from(u32::MAX) << HIGH;
         Self {
             way: u64::from(route) << HIGH | self.way & !above,
-            flow: self.flow & above | u64::from(connection),
+            flow: self.flow & above | u64::from(connection.0),
             ..self
         }
     }
@@ -106,10 +112,10 @@ impl Ticket {
         self.way += 1 << HIGH;
     }
 
-    /// The connection, by the number of its first flow.
+    /// The connection.
     #[inline]
-    pub(crate) fn connection(&self) -> u32 {
-        self.flow as u32
+    pub(crate) fn connection(&self) -> ConnectionId {
+        ConnectionId(self.flow as u32)
     }
 
     /// Bytes of data.
@@ -133,7 +139,7 @@ impl Packet for Ticket {
 
     #[inline]
     fn flow(&self) -> u64 {
-        u64::from(self.connection())
+        u64::from(self.connection().0)
     }
 
     #[inline]
@@ -180,12 +186,12 @@ mod tests {
             len: 1460,
             flags: 0b1010_0101,
         };
-        let mut ticket = Ticket::new(u32::MAX, 7, 3, &header).numbered(u32::MAX);
+        let mut ticket = Ticket::new(ConnectionId(u32::MAX), 7, 3, &header).numbered(u32::MAX);
         ticket.advance();
         ticket.set_dscp(u8::MAX);
         ticket.mark_ce();
         assert_eq!((ticket.packet(), ticket.route()), (u32::MAX, 8));
-        assert_eq!((ticket.connection(), ticket.remaining()), (u32::MAX, 3));
+        assert_eq!((ticket.connection().0, ticket.remaining()), (u32::MAX, 3));
         assert_eq!((ticket.size(), ticket.len()), (0xffff, 1460));
         assert_eq!((ticket.dscp(), ticket.ecn()), (u8::MAX, Ecn::Ce));
         assert_eq!(ticket.flags(), 0b1010_0101);
@@ -202,7 +208,7 @@ mod tests {
                 ecn,
                 ..Header::default()
             };
-            assert_eq!(Ticket::new(0, 0, 0, &header).ecn(), ecn);
+            assert_eq!(Ticket::new(ConnectionId(0), 0, 0, &header).ecn(), ecn);
         }
     }
 }

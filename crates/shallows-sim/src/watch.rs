@@ -176,10 +176,10 @@ pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<L
         follow(src, size);
     }
     if setup.has_pace() {
-        for flow in &workload.flows {
-            let transport = setup.transport(flow);
+        for ends in setup.directory.all(workload) {
+            let transport = setup.transport(ends);
             if transport.is_paced() {
-                follow(flow.src, transport.header + 1);
+                follow(ends.src, transport.header + 1);
             }
         }
     }

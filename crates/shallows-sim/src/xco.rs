@@ -113,28 +113,32 @@ impl Control {
                 .into_iter()
                 .map(|agent| AgentSetup { host: 0, agent }),
         );
-        let others = (0..hosts).filter(|&host| host != address);
-        let both = |host| [(host, address), (address, host)];
-        let channels = others.flat_map(both);
+        let (carriage, channels) = carriage(config, hosts);
         let control = Control {
             agents,
-            carriage: match config.controller {
-                Some(_) => Carriage::Fabric {
-                    dscp: config.dscp,
-                    header: 28,
-                },
-                None => Carriage::OutOfBand {
-                    delay: config.delay,
-                },
-            },
-            channels: match config.controller {
-                Some(_) => channels.map(|(from, to)| Channel { from, to }).collect(),
-                None => Vec::new(),
-            },
+            carriage,
+            channels,
         };
         control.check(fabric)?;
         Ok(control)
     }
+}
+
+/// The transport of messages: between a controller at a host and all others as packets, else out of
+/// band.
+fn carriage(config: &XcoConfig, hosts: u32) -> (Carriage, Vec<Channel>) {
+    let Some(controller) = config.controller else {
+        let delay = config.delay;
+        return (Carriage::OutOfBand { delay }, Vec::new());
+    };
+    let others = (0..hosts).filter(|&host| host != controller);
+    let both = |host| [(host, controller), (controller, host)];
+    let channels = others.flat_map(both).map(|(from, to)| Channel { from, to });
+    let carriage = Carriage::Fabric {
+        dscp: config.dscp,
+        header: 28,
+    };
+    (carriage, channels.collect())
 }
 
 fn coordinator(

@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::ids::{Id as _, IdVec, LinkId};
 use crate::topology::Fabric;
 use crate::transport::Connections;
-use crate::workload::FlowSpec;
+use crate::workload::Ends;
 
 pub use config::{RoutingConfig, RoutingError};
 use explicit::ExplicitPaths;
@@ -287,20 +287,21 @@ pub fn first_links<L: Copy>(
 
 /// The selector of each flow's paths. Where connections are kept, a flow that opens one although
 /// its hosts had one before has found it busy.
-pub fn selectors(
+pub fn selectors<E: Into<Ends>>(
     router: &Router,
-    flows: &[FlowSpec],
+    flows: impl IntoIterator<Item = E>,
     connections: Connections,
 ) -> impl Iterator<Item = u64> {
     let kept = connections != Connections::PerFlow;
     let may_differ = kept && router.selection() == Selection::Connection;
     let mut met = FxHashSet::default();
-    (0..).zip(flows).map(move |(flow, spec)| {
-        let place = if may_differ && !met.insert((spec.src, spec.dst, spec.service)) {
+    (0..).zip(flows).map(move |(flow, ends)| {
+        let ends = ends.into();
+        let place = if may_differ && !met.insert(ends) {
             ConnectionOrder::Added
         } else {
             ConnectionOrder::First
         };
-        router.flow_selector(flow, spec.src, spec.dst, place)
+        router.flow_selector(flow, ends.src, ends.dst, place)
     })
 }

@@ -5,6 +5,7 @@ use shallows_core::units::{Rate, Time};
 
 use super::*;
 use crate::topology::{Cable, Node, Nodes, TopologyConfig};
+use crate::workload::FlowSpec;
 
 fn leaf_spine(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
     let config = TopologyConfig::LeafSpine {

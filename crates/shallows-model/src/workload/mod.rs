@@ -113,6 +113,27 @@ impl FlowSpec {
     }
 }
 
+/// Hosts and service of a flow or connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ends {
+    /// The sending host.
+    pub src: u32,
+    /// The receiving host.
+    pub dst: u32,
+    /// The service.
+    pub service: u16,
+}
+
+impl From<&FlowSpec> for Ends {
+    fn from(flow: &FlowSpec) -> Self {
+        Self {
+            src: flow.src,
+            dst: flow.dst,
+            service: flow.service,
+        }
+    }
+}
+
 /// The time at which a flow has nothing more to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {

@@ -29,7 +29,7 @@
 
 use shallows_model::LinkId;
 
-use crate::ids::PortId;
+use crate::ids::{ConnectionId, PortId};
 
 /// Bits of an identity: room for 500 million links or connections.
 const IDENTITY_BITS: u32 = 29;
@@ -44,8 +44,8 @@ pub(crate) enum Occasion {
     PortReady(PortId),
     Arrival(LinkId),
     HostTimer(PortId),
-    SenderTimer(u32),
-    ReceiverTimer(u32),
+    SenderTimer(ConnectionId),
+    ReceiverTimer(ConnectionId),
     Start(u32),
     Stop(u32),
     Frame(LinkId),
@@ -62,8 +62,8 @@ impl Key {
             Occasion::PortReady(port) => (PORT_READY, port.0),
             Occasion::Arrival(link) => (ARRIVAL, link.0),
             Occasion::HostTimer(nic) => (2, nic.0),
-            Occasion::SenderTimer(connection) => (3, connection),
-            Occasion::ReceiverTimer(connection) => (4, connection),
+            Occasion::SenderTimer(connection) => (3, connection.0),
+            Occasion::ReceiverTimer(connection) => (4, connection.0),
             Occasion::Start(flow) => (5, flow),
             Occasion::Stop(flow) => (6, flow),
             Occasion::Frame(link) => (7, link.0),
@@ -90,8 +90,8 @@ impl Key {
             PORT_READY => Occasion::PortReady(PortId(identity)),
             ARRIVAL => Occasion::Arrival(LinkId(identity)),
             2 => Occasion::HostTimer(PortId(identity)),
-            3 => Occasion::SenderTimer(identity),
-            4 => Occasion::ReceiverTimer(identity),
+            3 => Occasion::SenderTimer(ConnectionId(identity)),
+            4 => Occasion::ReceiverTimer(ConnectionId(identity)),
             5 => Occasion::Start(identity),
             6 => Occasion::Stop(identity),
             _ => Occasion::Frame(LinkId(identity)),
@@ -122,8 +122,8 @@ mod tests {
             Occasion::PortReady(PortId(identity)),
             Occasion::Arrival(LinkId(identity)),
             Occasion::HostTimer(PortId(identity)),
-            Occasion::SenderTimer(identity),
-            Occasion::ReceiverTimer(identity),
+            Occasion::SenderTimer(ConnectionId(identity)),
+            Occasion::ReceiverTimer(ConnectionId(identity)),
             Occasion::Start(identity),
             Occasion::Stop(identity),
             Occasion::Frame(LinkId(identity)),

@@ -7,6 +7,7 @@ use shallows_core::units::Time;
 use shallows_model::{Carriage, Channel};
 
 use super::Shard;
+use crate::connections::Connection;
 use crate::packet::{Length, Packet};
 
 /// A message out of band to another part.
@@ -75,7 +76,7 @@ impl Shard {
         let Some(size) = len.checked_add(header) else {
             return;
         };
-        let route = self.routing.routes[slot as usize][0];
+        let route = self.routing.routes[slot][0];
         let place = self.messages.insert(message);
         let packet = Packet::control(slot, route, dscp, place, Length { len, size }, self.now);
         let number = self.add(packet);
@@ -87,8 +88,10 @@ impl Shard {
     pub(super) fn take_message(&mut self, packet: &Packet) {
         let message = self.take_payload(packet);
         let world = &self.world;
-        let channel = packet.connection() - world.control.first_slot;
-        let Channel { from, to } = world.control.channels[channel as usize];
+        let Connection::Channel(channel) = world.directory.user(packet.connection()) else {
+            return;
+        };
+        let Channel { from, to } = world.control.channels[channel];
         let host = world.control.hosts[to as usize];
         let port = world.places[host as usize].port;
         self.at_host(port, |host, now| host.handle(now, from, to, &message));

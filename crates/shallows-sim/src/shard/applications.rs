@@ -10,29 +10,30 @@ use shallows_core::host::udp::{self, Receiver, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::transport::{ReceivingEnd as _, Sender, SendingEnd as _};
 
-use super::Shard;
 use super::connections::Source;
 use super::paths::{Direction, envelope};
+use super::{HostPlace, Shard};
 use crate::applications::Lane;
 use crate::broadcast::Branch;
-use crate::ids::PortId;
+use crate::ids::{ConnectionId, LaneId, PortId};
 use crate::packet::{Envelope, Packet};
+use crate::workload::Ends;
 
 /// The messages of applications that are under way to this part of the fabric.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     /// By connection and direction, then by where the message ends in its stream, or by its number.
-    expected: FxHashMap<u32, BTreeMap<u64, Announcement>>,
+    expected: FxHashMap<ConnectionId, BTreeMap<u64, Announcement>>,
     /// Datagrams sent so far.
-    sent: FxHashMap<u32, u64>,
+    sent: FxHashMap<ConnectionId, u64>,
     /// Receivers that reassemble datagrams.
-    receivers: FxHashMap<u32, Receiver>,
+    receivers: FxHashMap<ConnectionId, Receiver>,
 }
 
 /// Announcement of a message to its receiver: everything but its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement {
-    pub(super) slot: u32,
+    pub(super) lane: LaneId,
     /// Its end in the stream, or its number among datagrams.
     mark: u64,
     message: Message,
@@ -47,7 +48,7 @@ impl Shard {
     /// Sends a message of an application.
     pub(super) fn send_message(&mut self, lane: Lane, message: Message) {
         match lane.protocol {
-            Protocol::Datagram => self.send_datagram(lane.slot, message),
+            Protocol::Datagram => self.send_datagram(lane, message),
             Protocol::Stream | Protocol::ShortStream => self.write(lane, message),
         }
     }
@@ -55,7 +56,7 @@ impl Shard {
     /// Makes a connection anew, which has nothing under way.
     pub(super) fn open(&mut self, lane: Lane) {
         self.renew(lane);
-        if let Some(source) = &mut self.connections.sources[lane.slot as usize] {
+        if let Some(source) = &mut self.connections.sources[lane.slot] {
             source.opens = true;
         }
     }
@@ -71,10 +72,10 @@ impl Shard {
     fn source(&mut self, lane: Lane) -> &mut Source {
         let transport = self.stream_transport(lane);
         let (world, routing) = (&self.world, &self.routing);
-        self.connections.sources[lane.slot as usize].get_or_insert_with(|| {
+        self.connections.sources[lane.slot].get_or_insert_with(|| {
             let forth = envelope(world, lane.slot, routing, Direction::Forth);
             let sender = Sender::new(&transport, world.line_rate_of(lane.slot));
-            Box::new(Source::new(sender, forth, lane.slot))
+            Box::new(Source::new(sender, forth, lane.slot.0))
         })
     }
 
@@ -91,7 +92,7 @@ impl Shard {
         let source = self.source(lane);
         source.begin_message(now, message.bytes);
         let announcement = Announcement {
-            slot: lane.slot,
+            lane: lane.id,
             mark: source.sender.written(),
             message,
             opens: std::mem::take(&mut source.opens),
@@ -100,12 +101,13 @@ impl Shard {
         self.send(lane.slot);
     }
 
-    fn send_datagram(&mut self, slot: u32, message: Message) {
+    fn send_datagram(&mut self, lane: Lane, message: Message) {
+        let slot = lane.slot;
         let sent = self.messages_of_applications.sent.entry(slot).or_default();
         let number = *sent;
         *sent += 1;
         self.announce(Announcement {
-            slot,
+            lane: lane.id,
             mark: number,
             message,
             opens: false,
@@ -113,7 +115,7 @@ impl Shard {
         let forth = envelope(&self.world, slot, &self.routing, Direction::Forth);
         let mtu = UdpConfig::default().mtu;
         for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
-            self.launch(Packet::datagram(forth, &datagram, slot));
+            self.launch(Packet::datagram(forth, &datagram, slot.0));
         }
     }
 
@@ -125,23 +127,27 @@ impl Shard {
         connections: Range<u32>,
         message: Message,
     ) {
-        let slots: Vec<u32> = connections
-            .map(|connection| self.world.applications.lane_from(seat, connection).slot)
+        let world = &self.world;
+        let lanes: Vec<Lane> = connections
+            .map(|connection| world.lane(world.applications.lane_from(seat, connection)))
             .collect();
-        let Some(root) = slots
+        let Some(root) = lanes
             .first()
-            .and_then(|&slot| self.routing.trees.root(slot))
+            .and_then(|lane| self.routing.trees.root(lane.slot))
         else {
             return;
         };
         // A number that none of them has used.
-        let sent = &mut self.messages_of_applications.sent;
-        let used = slots.iter().filter_map(|slot| sent.get(slot).copied());
+        let sent = &self.messages_of_applications.sent;
+        let used = lanes
+            .iter()
+            .filter_map(|lane| sent.get(&lane.slot).copied());
         let number = used.max().unwrap_or_default();
-        for &slot in &slots {
-            self.messages_of_applications.sent.insert(slot, number + 1);
+        for lane in &lanes {
+            let sent = &mut self.messages_of_applications.sent;
+            sent.insert(lane.slot, number + 1);
             self.announce(Announcement {
-                slot,
+                lane: lane.id,
                 mark: number,
                 message,
                 opens: false,
@@ -153,7 +159,7 @@ impl Shard {
         };
         let mtu = UdpConfig::default().mtu;
         for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
-            let number = self.add(Packet::datagram(envelope, &datagram, root.slot));
+            let number = self.add(Packet::datagram(envelope, &datagram, root.slot.0));
             let ticket = self.packets.get(number).ticket;
             // Gates that hold packets by destination pass those for several.
             self.at_host(port, |host, now| host.offer(now, ticket, None));
@@ -180,8 +186,7 @@ impl Shard {
 
     /// Tells the receiver of a message of it, before its last byte can arrive.
     fn announce(&mut self, announcement: Announcement) {
-        let host = self.world.workload.flows[announcement.slot as usize].dst;
-        let place = self.world.places[host as usize];
+        let place = self.receiver_of(announcement.lane);
         if place.part == self.part {
             self.expect(announcement);
         } else {
@@ -192,21 +197,23 @@ impl Shard {
 
     pub(super) fn expect(&mut self, announcement: Announcement) {
         let expected = &mut self.messages_of_applications.expected;
-        let expected = expected.entry(announcement.slot).or_default();
+        let lane = self.world.lane(announcement.lane);
+        let expected = expected.entry(lane.slot).or_default();
         expected.insert(announcement.mark, announcement);
-        if expected.len() > MOST_EXPECTED && self.is_datagram_lane(announcement.slot) {
-            let expected = &mut self.messages_of_applications.expected;
-            expected.entry(announcement.slot).or_default().pop_first();
+        if expected.len() > MOST_EXPECTED && lane.protocol == Protocol::Datagram {
+            expected.pop_first();
         }
     }
 
-    fn is_datagram_lane(&self, slot: u32) -> bool {
-        self.world.applications.lane(slot).protocol == Protocol::Datagram
+    /// The location of the host that a lane leads to.
+    fn receiver_of(&self, lane: LaneId) -> HostPlace {
+        let Ends { dst, .. } = self.world.ends(self.world.directory.of_lane(lane));
+        self.world.places[dst as usize]
     }
 
     /// Bytes have come on a stream of an application.
-    pub(super) fn deliver_messages(&mut self, slot: u32) {
-        let sink = self.connections.sinks[slot as usize].as_deref();
+    pub(super) fn deliver_messages(&mut self, slot: ConnectionId) {
+        let sink = self.connections.sinks[slot].as_deref();
         let received = sink.map_or(0, |sink| sink.receiver.received());
         while let Some(expected) = self.messages_of_applications.expected.get_mut(&slot)
             && let Some(entry) = expected.first_entry()
@@ -237,13 +244,11 @@ impl Shard {
     }
 
     fn deliver_message(&mut self, announcement: Announcement) {
-        let plan = &self.world.applications;
-        let lane = plan.lane(announcement.slot);
+        let lane = self.world.lane(announcement.lane);
         if announcement.opens {
-            self.renew(plan.lane(plan.opposite(announcement.slot)));
+            self.renew(self.world.lane(lane.id.opposite()));
         }
-        let host = self.world.workload.flows[announcement.slot as usize].dst;
-        let port = self.world.places[host as usize].port;
+        let port = self.receiver_of(lane.id).port;
         self.at_host(port, |host, now| {
             host.deliver(now, lane.receiver, lane.connection, announcement.message)
         });

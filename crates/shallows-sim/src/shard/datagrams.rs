@@ -10,8 +10,9 @@ use shallows_core::units::{Bytes, Time};
 
 use super::Shard;
 use super::paths::{Direction, envelope};
+use crate::connections::{Connection, Routes};
 use crate::engine::{Key, Occasion};
-use crate::ids::PortId;
+use crate::ids::{ConnectionId, PortId};
 use crate::packet::{Envelope, Packet};
 use crate::routing::Selection;
 
@@ -82,9 +83,9 @@ impl Datagrams {
     }
 
     /// Sends what is sent from now on by other ways.
-    pub(super) fn reroute(&mut self, routes: &[[u32; 2]]) {
+    pub(super) fn reroute(&mut self, routes: &Routes) {
         for (&flow, source) in &mut self.sources {
-            source.forth.route = routes[flow as usize][0];
+            source.forth.route = routes[ConnectionId::of_flow(flow)][0];
         }
     }
 }
@@ -94,7 +95,12 @@ impl Shard {
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };
-        let forth = envelope(&self.world, flow, &self.routing, Direction::Forth);
+        let forth = envelope(
+            &self.world,
+            ConnectionId::of_flow(flow),
+            &self.routing,
+            Direction::Forth,
+        );
         let coin = Coin::new(self.world.seed ^ JITTER, u64::from(flow));
         let source = Source {
             sender: Sender::new(stream, self.now).with_jitter(stream, coin),
@@ -115,7 +121,8 @@ impl Shard {
         }
     }
 
-    pub(super) fn datagram_timer(&mut self, flow: u32) {
+    pub(super) fn datagram_timer(&mut self, connection: ConnectionId) {
+        let ConnectionId(flow) = connection;
         if let Some(source) = self.datagrams.sources.get_mut(&flow)
             && source.timer == Some(self.now)
         {
@@ -138,7 +145,7 @@ impl Shard {
             if self.routing.router.selection() == Selection::Packet {
                 source.sprayed += 1;
                 let turn = source.sprayed;
-                forth.route = self.spray(flow, Direction::Forth, turn);
+                forth.route = self.spray(ConnectionId::of_flow(flow), Direction::Forth, turn);
             }
             self.launch(Packet::datagram(forth, &datagram, flow));
         }
@@ -151,7 +158,10 @@ impl Shard {
             && source.timer.is_none_or(|at| wake < at)
         {
             source.timer = Some(wake);
-            self.schedule(wake, Key::new(Occasion::SenderTimer(flow)));
+            self.schedule(
+                wake,
+                Key::new(Occasion::SenderTimer(ConnectionId::of_flow(flow))),
+            );
         }
     }
 
@@ -161,7 +171,7 @@ impl Shard {
         if packet.is_data() {
             self.depart_data(packet.connection(), at);
         } else if packet.is_datagram() {
-            let flow = packet.connection();
+            let ConnectionId(flow) = packet.connection();
             if let Some(source) = self.datagrams.sources.get_mut(&flow) {
                 source.departures.push_back((at, packet.size()));
             }
@@ -173,16 +183,17 @@ impl Shard {
     /// after the time that it would have taken on the link: a sender never tries for ever at one
     /// instant.
     pub(super) fn leave_by_drop(&mut self, port: PortId, packet: &Packet) {
-        let (flow, size) = (packet.connection(), packet.size());
-        let place = self.world.places[self.world.workload.flows[flow as usize].src as usize];
+        let (connection, size) = (packet.connection(), packet.size());
+        let place = self.world.places[self.world.ends(connection).src as usize];
         if (place.part, place.port) != (self.part, port) {
             return;
         }
         let on_link = place.rate.transmission_time(Bytes::new(u64::from(size)));
         let departure = self.now + on_link;
         if packet.is_data() {
-            self.depart_data(flow, departure);
+            self.depart_data(connection, departure);
         } else if packet.is_datagram()
+            && let ConnectionId(flow) = connection
             && let Some(source) = self.datagrams.sources.get_mut(&flow)
         {
             let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
@@ -193,10 +204,11 @@ impl Shard {
 
     #[inline(never)]
     pub(super) fn take_datagram(&mut self, packet: Packet) {
-        let flow = packet.connection();
-        if self.world.applications.has(flow) {
-            return self.take_message_part(packet);
-        }
+        let flow = match self.world.directory.user(packet.connection()) {
+            Connection::Flow(flow) => flow,
+            Connection::Lane(_) => return self.take_message_part(packet),
+            Connection::Channel(_) => return,
+        };
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };

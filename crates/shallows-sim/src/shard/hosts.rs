@@ -10,7 +10,7 @@ use shallows_model::LinkId;
 
 use super::Shard;
 use crate::engine::{Key, Occasion};
-use crate::ids::{PortId, ShardId};
+use crate::ids::{ConnectionId, PortId, ShardId};
 use crate::packet::Packet;
 use crate::ticket::Ticket;
 
@@ -78,7 +78,7 @@ impl Shard {
         if self.world.control.hosts.is_empty() || packet.is_control() || is_on_its_way {
             return;
         }
-        let spec = self.world.workload.flows[packet.connection() as usize];
+        let spec = self.world.ends(packet.connection());
         let (from, to) = if packet.is_ack() {
             (spec.dst, spec.src)
         } else {
@@ -92,10 +92,15 @@ impl Shard {
 
     /// Returns whether the gates have room for a packet of a connection; if not, the connection is
     /// resumed when they have released something.
-    pub(super) fn has_room(&mut self, connection: u32, route: u32, packet: &Ticket) -> bool {
+    pub(super) fn has_room(
+        &mut self,
+        connection: ConnectionId,
+        route: u32,
+        packet: &Ticket,
+    ) -> bool {
         let port = self.nic(route);
         let host = self.hosts.get_mut(&port);
-        host.is_none_or(|host| host.has_room(connection, packet))
+        host.is_none_or(|host| host.has_room(connection.0, packet))
     }
 
     /// Calls all hosts, in the order of their ports.
@@ -127,9 +132,10 @@ impl Shard {
                 }
                 Step::Drop { packet, reason } => self.refuse(port, packet, reason),
                 Step::Message { delivery, message } => self.carry_message(delivery, message),
-                Step::Resume(connection) => self.send(connection),
+                Step::Resume(connection) => self.send(ConnectionId(connection)),
                 Step::Open { seat, connection } => {
-                    self.open(self.world.applications.lane_from(seat, connection));
+                    let lane = self.world.applications.lane_from(seat, connection);
+                    self.open(self.world.lane(lane));
                 }
                 Step::Write {
                     seat,
@@ -137,7 +143,7 @@ impl Shard {
                     message,
                 } => {
                     let lane = self.world.applications.lane_from(seat, connection);
-                    self.send_message(lane, message);
+                    self.send_message(self.world.lane(lane), message);
                 }
                 Step::Broadcast {
                     seat,
@@ -161,7 +167,7 @@ impl Shard {
 
     /// The host that a packet goes to.
     fn destination(&self, packet: &Packet) -> u32 {
-        let spec = self.world.workload.flows[packet.connection() as usize];
+        let spec = self.world.ends(packet.connection());
         if packet.is_ack() { spec.src } else { spec.dst }
     }
 }

@@ -16,30 +16,26 @@ mod observation;
 mod paths;
 mod pauses;
 mod windows;
+mod world;
 
 use std::hint;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use shallows_core::host::stage::StageTagger;
 use shallows_core::host::udp;
-use shallows_core::tcp::TcpConfig;
-use shallows_core::units::{Rate, Time};
-use shallows_model::{Barriers, Carriage, Channel, IdVec, LinkId};
+use shallows_core::units::Time;
+use shallows_model::{Barriers, IdVec, LinkId};
 
-use crate::applications::ApplicationPlan;
-use crate::broadcast::Trees;
 use crate::engine::{Arena, Collision, Event, Key, Occasion, Wheel};
 use crate::ids::{PortId, ShardId};
 use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
 use crate::packet::{Packet, Selective};
 use crate::paths::{Hop, Paths};
-use crate::routing::{Router, Selection};
+use crate::routing::Selection;
 use crate::simulation::FlowOutcome;
-use crate::transport::{Completion, Connections, TransportOverride};
 use crate::watch::{Order, Watched};
-use crate::workload::{Stop, Workload};
+use crate::workload::Stop;
 use applications::Messages;
 use connections::{ConnectionTable, Sink, Source};
 use datagrams::{Datagrams, MessageLatency};
@@ -50,64 +46,7 @@ pub(crate) use hosts::{HostPlace, Hosts};
 pub(crate) use mail::Mail;
 pub use pauses::PauseStats;
 pub(crate) use pauses::Pauses;
-
-/// Constants shared by all shards of a run.
-#[derive(Debug)]
-pub(crate) struct World {
-    pub(crate) workload: Arc<Workload>,
-    pub(crate) transport: TcpConfig,
-    pub(crate) overrides: Vec<TransportOverride>,
-    /// True if some connections are paced.
-    pub(crate) has_pace: bool,
-    pub(crate) connections: Connections,
-    /// For each flow, how long a full segment and its ACK take on the idle fabric, if connections
-    /// are warmed up.
-    pub(crate) warm_ups: Vec<[Time; 2]>,
-    pub(crate) completion: Completion,
-    pub(crate) stages: Option<StageTagger>,
-    pub(crate) control: ControlPlan,
-    pub(crate) applications: ApplicationPlan,
-    /// Location of each host.
-    pub(crate) places: Vec<HostPlace>,
-    pub(crate) seed: u64,
-}
-
-/// Locations of control agents, and the paths of their messages.
-#[derive(Debug)]
-pub(crate) struct ControlPlan {
-    pub(crate) carriage: Carriage,
-    /// The host of each agent.
-    pub(crate) hosts: Vec<u32>,
-    pub(crate) channels: Vec<Channel>,
-    /// The first of the numbers that stand for channels where connections have theirs.
-    pub(crate) first_slot: u32,
-    pub(crate) slots: FxHashMap<Channel, u32>,
-    /// True if messages are so fast that all events have to keep their order.
-    pub(crate) is_immediate: bool,
-}
-
-impl World {
-    /// Transport parameters of a connection.
-    fn transport(&self, connection: u32) -> &TcpConfig {
-        let flow = &self.workload.flows[connection as usize];
-        TransportOverride::choose(&self.overrides, &self.transport, flow)
-    }
-
-    /// The rate of the NIC that a connection sends by.
-    fn line_rate_of(&self, connection: u32) -> Rate {
-        let src = self.workload.flows[connection as usize].src;
-        self.places[src as usize].rate
-    }
-}
-
-/// The paths that packets take; they change when links do.
-#[derive(Clone, Debug)]
-pub(crate) struct Routing {
-    pub(crate) router: Router,
-    /// First links of each flow's paths, forth and back.
-    pub(crate) routes: Vec<[u32; 2]>,
-    pub(crate) trees: Trees,
-}
+pub(crate) use world::{ControlPlan, Routing, World};
 
 /// Parts of a new shard.
 #[derive(Debug)]
@@ -194,7 +133,7 @@ impl Shard {
             messages_of_applications: Messages::default(),
             paths: setup.paths,
             flows: Flows::new(setup.starting, setup.outcomes, setup.barriers),
-            connections: ConnectionTable::new(world.workload.flows.len()),
+            connections: ConnectionTable::new(world.directory.len()),
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
             is_large: network.is_large(),
@@ -274,7 +213,7 @@ impl Shard {
                 let packet = self.packets.get(event.packet);
                 self.network.read_ahead(event.hop.id(), packet);
                 if event.hop.has_arrived() {
-                    let connection = packet.connection() as usize;
+                    let connection = packet.connection();
                     hint::black_box(
                         self.connections.sources[connection]
                             .as_deref()

@@ -13,7 +13,7 @@ use crate::network::{Sent, WATCHED};
 use crate::packet::Packet;
 use crate::routing::LinkState;
 use crate::watch::{CapturedPacket, Content, DroppedPacket, Observation, Watched};
-use crate::workload::FlowSpec;
+use crate::workload::Ends;
 
 /// Observed links, and the observations.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Shard {
                 time: self.now,
                 link,
                 flow: packet.account(),
-                connection: packet.connection(),
+                connection: packet.connection().0,
                 size: packet.size(),
                 waiting: self.network.port(port).packets(),
                 reason,
@@ -126,7 +126,7 @@ impl Shard {
     fn capture(&mut self, time: Time, number: u32, sent: Sent, arrives: bool) {
         let packet = *self.packets.get(number);
         let transport = self.world.transport(packet.connection());
-        let FlowSpec { src, dst, .. } = self.world.workload.flows[packet.connection() as usize];
+        let Ends { src, dst, .. } = self.world.ends(packet.connection());
         let (src, dst, content) = if packet.is_ack() {
             let selective = packet.selective().map(|at| *self.selective.get(at));
             (dst, src, Content::Ack(packet.to_ack(selective)))
@@ -146,7 +146,7 @@ impl Shard {
                 flow: packet.account(),
                 src,
                 dst,
-                connection: packet.connection(),
+                connection: packet.connection().0,
                 size: packet.size(),
                 dscp: packet.dscp(),
                 ecn: packet.ecn(),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use shallows_core::units::Bytes;
 
 use super::{Routing, Shard, World};
-use crate::ids::PortId;
+use crate::ids::{ConnectionId, PortId};
 use crate::packet::Envelope;
 use crate::paths::Paths;
-use crate::workload::FlowSpec;
+use crate::workload::Ends;
 
 /// Direction of a packet on its connection.
 #[derive(Clone, Copy)]
@@ -35,15 +35,20 @@ impl Shard {
 
     /// A path for one packet, the `turn`th of its end of the connection.
     #[cold]
-    pub(super) fn spray(&mut self, connection: u32, direction: Direction, turn: u32) -> u32 {
-        let FlowSpec { src, dst, .. } = self.world.workload.flows[connection as usize];
-        let [forth, back] = self.routing.routes[connection as usize];
+    pub(super) fn spray(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        turn: u32,
+    ) -> u32 {
+        let Ends { src, dst, .. } = self.world.ends(connection);
+        let [forth, back] = self.routing.routes[connection];
         let (src, dst, usual, answer) = match direction {
             Direction::Forth => (src, dst, forth, back),
             Direction::Back => (dst, src, back, forth),
         };
         let nic = self.nic(answer);
-        let selector = u64::from(connection) << 32 | u64::from(turn);
+        let selector = u64::from(connection.0) << 32 | u64::from(turn);
         let mut path = Vec::new();
         match self.routing.router.path(src, dst, selector, &mut path) {
             Ok(()) => {
@@ -61,12 +66,12 @@ impl Shard {
 /// Fields that all packets of a connection share in one direction.
 pub(super) fn envelope(
     world: &World,
-    connection: u32,
+    connection: ConnectionId,
     routing: &Routing,
     direction: Direction,
 ) -> Envelope {
-    let [forth, back] = routing.routes[connection as usize];
-    let service = world.workload.flows[connection as usize].service as u8;
+    let [forth, back] = routing.routes[connection];
+    let service = world.ends(connection).service as u8;
     Envelope {
         connection,
         route: match direction {

@@ -144,14 +144,14 @@ impl Shard {
 
     /// The host that an event happens at, by its number in this part.
     pub(super) fn host_of(&self, key: Key) -> u32 {
-        let ends = |connection: u32| self.world.workload.flows[connection as usize];
         let nic = |host: u32| self.world.places[host as usize].port;
         let port = match key.occasion() {
             Occasion::HostTimer(nic) => nic,
-            Occasion::SenderTimer(of) | Occasion::Start(of) | Occasion::Stop(of) => {
-                nic(ends(of).src)
+            Occasion::SenderTimer(connection) => nic(self.world.ends(connection).src),
+            Occasion::ReceiverTimer(connection) => nic(self.world.ends(connection).dst),
+            Occasion::Start(flow) | Occasion::Stop(flow) => {
+                nic(self.world.workload.flows[flow as usize].src)
             }
-            Occasion::ReceiverTimer(connection) => nic(ends(connection).dst),
             Occasion::PortReady(_) | Occasion::Arrival(_) | Occasion::Frame(_) => {
                 unreachable!("windows have no events of ports and links")
             }
