@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
-use shallows_results::report::{FigureOutcome, Size, Verdict, counts, with_note_and_marks};
+use shallows_results::report::{
+    ClaimOutcome, FigureOutcome, Size, Verdict, counts, with_note_and_marks,
+};
 
 use super::library::Library;
 use super::recorded_outcome;
@@ -35,48 +37,72 @@ fn verdicts_and_counts_are_those_of_the_values_in_the_tables() {
     }
 }
 
-/// Of papers with recorded results the top README has the counts at reduced size.
+/// The third cell of a paper's row in the top README is made from its recorded results.
 #[test]
 fn the_top_readme_has_the_counts_of_recorded_results() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let mut text = fs::read_to_string(&path).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
     let library = Library::new(None);
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for paper in library.papers().unwrap() {
-        if library.recorded(&paper, Size::Quick).unwrap().is_empty() {
+        let link = format!("](repro/{paper}/README.md)");
+        let is_row = |line: &&mut String| line.starts_with("| [") && line.contains(&link);
+        let Some(row) = lines.iter_mut().find(is_row) else {
             continue;
-        }
-        let row = text.find(&format!("](repro/{paper}/README.md)")).unwrap();
-        let begin = row + text[row..].find(REDUCED).unwrap();
-        let end = begin + text[begin..].find(';').unwrap();
-        text.replace_range(begin..end, &reduced(&library, &paper));
+        };
+        let mut cells = cells(row);
+        cells[2] = [Size::Full, Size::Quick]
+            .into_iter()
+            .filter_map(|size| counted(&library, &paper, size))
+            .collect::<Vec<_>>()
+            .join("; ");
+        *row = format!("| {} |", cells.join(" | "));
     }
+    let expected = lines.join("\n") + "\n";
     if env::var_os("UPDATE").is_some() {
-        return fs::write(&path, &text).unwrap();
+        return fs::write(&path, &expected).unwrap();
     }
-    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(text, expected);
 }
 
-const REDUCED: &str = "reduced size: ";
-
-/// Reproduced, same direction, not reproduced, and the rest.
-fn reduced(library: &Library, paper: &str) -> String {
+/// Verdicts of the recorded figures of a size: reproduced, same direction, not reproduced, and the rest. At full size
+/// also the share of the figures with claims that is recorded, and their seeds.
+fn counted(library: &Library, paper: &str, size: Size) -> Option<String> {
     let (of_paper, figures) = library.paper(paper).unwrap();
-    let outcomes = figures
-        .iter()
-        .filter_map(|figure| recorded_outcome(library, &of_paper, figure, Size::Quick).unwrap());
-    let claims: Vec<_> = outcomes.flat_map(|outcome| outcome.claims).collect();
-    let count = |verdict| claims.iter().filter(|of| of.verdict == verdict).count();
-    let is_marked = |of: &&shallows_results::report::ClaimOutcome| {
-        of.verdict == Verdict::Reproduced && !of.marks.is_empty()
+    let is_judged = |id: &&String| {
+        let figure = library.figure(paper, id).unwrap().content;
+        !figure.claim.is_empty() && !figure.is_live_only()
     };
-    format!(
-        "{REDUCED}{} / {} / {} / {} ({} of the reproduced marked)",
+    let with_claims: Vec<_> = figures.iter().filter(is_judged).collect();
+    let outcomes: Vec<_> = with_claims
+        .iter()
+        .filter_map(|figure| recorded_outcome(library, &of_paper, figure, size).unwrap())
+        .collect();
+    let seeds = || outcomes.iter().map(|outcome| outcome.seeds);
+    let (least, most) = (seeds().min()?, seeds().max()?);
+    let claims: Vec<_> = outcomes.iter().flat_map(|of| &of.claims).collect();
+    let count = |verdict| claims.iter().filter(|of| of.verdict == verdict).count();
+    let is_marked = |of: &&&ClaimOutcome| of.verdict == Verdict::Reproduced && !of.marks.is_empty();
+    let verdicts = format!(
+        "{} / {} / {} / {} ({} marked)",
         count(Verdict::Reproduced),
         count(Verdict::SameDirection),
         count(Verdict::NotReproduced),
         count(Verdict::Undecided) + count(Verdict::NotMeasured),
         claims.iter().filter(is_marked).count()
-    )
+    );
+    if size == Size::Quick {
+        return Some(format!("reduced: {verdicts}"));
+    }
+    let seeds = match (least, most) {
+        (1, 1) => "1 seed".to_owned(),
+        (least, most) if least == most => format!("{least} seeds"),
+        (least, most) => format!("{least} to {most} seeds"),
+    };
+    let (run, all) = (outcomes.len(), with_claims.len());
+    Some(format!(
+        "**full: {verdicts}**, {run} of {all} figures, {seeds}"
+    ))
 }
 
 fn rewritten(library: &Library, paper: &str, text: &str) -> String {
