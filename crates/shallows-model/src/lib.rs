@@ -13,7 +13,7 @@
 //! | [`hosts`] | stage tags and QJUMP's limits |
 //! | [`xco`], [`control`] | XCo's configuration, and the transport of control messages |
 //! | [`faults`] | links that lose packets or go down |
-//! | [`ids`] | numbers of links and the like, each kind with a type of its own |
+//! | [`mod@ids`] | numbers of links and the like, each kind with a type of its own |
 //! | [`interrupt`] | requests to give up long work |
 
 #![forbid(unsafe_code)]

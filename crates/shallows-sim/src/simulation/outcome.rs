@@ -97,7 +97,7 @@ pub struct Progress {
 /// Status of a run: events left, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Call [`Simulation::run`] again.
+    /// Call [`Simulation::run`](crate::Simulation::run) again.
     Running,
     /// Nothing can happen any more, or the end has come.
     Finished,

@@ -32,7 +32,7 @@ pub struct ControllerConfig {
     /// Hosts whose slots are longer by a factor, 2 to [`MOST_WEIGHT`] (§6: "timeslice lengths").
     pub weights: BTreeMap<u32, u32>,
     /// The share of each link that is left to small packets, in percent; see
-    /// [`GateConfig::small_share`](super::coordinator::GateConfig::small_share).
+    /// [`GateConfig::small_share`](crate::xco::coordinator::GateConfig::small_share).
     pub small_share: u32,
     /// Times of the protocol.
     pub protocol: Protocol,

@@ -10,7 +10,7 @@
 //!   bytes of a flow in a window of time. A flow with packets in a queue stays behind them.
 //! - **Hysteresis** (§3.2: "few tens of microseconds"): 50 us by default.
 //! - **The 75 ms of setting up a queue** (§4.8) are a parameter, 0 by default.
-//! - **Without a controller** for [`Protocol::silence`] the host sends uncoordinated (§6), and it
+//! - **Without a controller** for [`Protocol::silence`](super::config::Protocol::silence) the host sends uncoordinated (§6), and it
 //!   does so before it has joined. It comes back under control with the first directive of a leader
 //!   that knows its backlog and gives permits, so that there is no gap.
 //! - **Coordination on demand** (§6): what it sends to each destination is measured (`meter.rs`),
