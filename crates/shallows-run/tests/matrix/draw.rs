@@ -281,7 +281,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         transport(),
         workload(),
         sometimes(vec![
-            "[[transports]]\nservices = [1]\nset = { controller = 'cubic', ecn = 'off' }",
+            "[[transports]]\nservices = [1]\nset = { controller = 'cubic', growth = 'fractions', ecn = 'off' }",
             "[[transports]]\nservices = [1]\nset = { controller = 'dcqcn' }",
         ]),
         prop_oneof![2 => Just(None), 1 => select(APPLICATIONS.to_vec()).prop_map(Some)],

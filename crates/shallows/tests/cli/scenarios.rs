@@ -90,7 +90,7 @@ fn two_flows_take_as_long_as_in_the_authors_simulator() {
         read_text(&directory, "o/flows.csv"),
         str![[r#"
 id,start_s,src,dst,bytes,service,fct_us,ideal_fct_us,retransmits,timeouts,marks,finished,sent,dropped
-0,0.000013304000,0,2,3011980,0,2688.512000,2560.928000,3,0,676,true,2066,3
+0,0.000013304000,0,2,3011980,0,2688.512000,2560.928000,3,0,675,true,2066,3
 1,0.000756828000,0,3,2920,0,321.388000,87.728000,0,0,2,true,2,0
 
 "#]]
