@@ -223,7 +223,36 @@ impl Study {
                 jobs.push(Job::new(scenario, self.config.keep)?);
             }
         }
+        self.refuse_unprobed(&jobs)?;
         Ok(jobs)
+    }
+
+    /// Refuses a metric of a probe that no run has: it would never have a value.
+    fn refuse_unprobed(&self, jobs: &[Job]) -> Result<(), Diagnostic> {
+        let config = &self.config;
+        let of_panels = config.panels().flat_map(|(_, panel)| panel.metrics());
+        let of_claims = config.claim.iter().map(|claim| &claim.metric);
+        let compared = config
+            .claim
+            .iter()
+            .filter_map(|claim| claim.to_metric.as_ref());
+        let all = config.metrics.iter().chain(of_panels).chain(of_claims);
+        for metric in all.chain(compared) {
+            let needs = metric.metric.needs();
+            let Some(probe) = needs.strip_prefix("probes.") else {
+                continue;
+            };
+            let probe = probe.split(';').next().unwrap_or(probe);
+            let has = |job: &Job| job.scenario.config.probes.has(probe);
+            if !jobs.is_empty() && !jobs.iter().any(has) {
+                let problem = format!(
+                    "no run of {} has {}, which needs {needs}",
+                    self.name, metric.name
+                );
+                return Err(Diagnostic::new(problem));
+            }
+        }
+        Ok(())
     }
 
     /// Tries every point of every axis, without running it, so that mistakes come to light before
@@ -350,5 +379,26 @@ mod tests {
         let settings = study.settings(3, 9);
         let settings: Vec<&str> = settings.iter().map(|one| &*one.assignment).collect();
         assert_eq!(settings, ["a.x=2", "b.x=\"q\"", "c=7", "seed=9"]);
+    }
+
+    #[test]
+    fn a_metric_of_a_probe_that_no_run_has_is_refused() {
+        let jobs = |set: &str| {
+            let on_top = OnTop {
+                set: vec![Setting::new(set.to_owned())],
+                seeds: Some(1),
+                ..OnTop::default()
+            };
+            let vary = ["workload.poisson.load=0.3,0.5".to_owned()];
+            let metrics = ["received".to_owned()];
+            let study = Study::vary(Path::new("quickstart"), &vary, &on_top, &metrics).unwrap();
+            study.jobs().map(|jobs| jobs.len())
+        };
+        let error = jobs("name=without").unwrap_err().to_string();
+        assert!(
+            error.contains("received, which needs probes.goodput"),
+            "{error}"
+        );
+        assert_eq!(jobs("probes.goodput={ interval = \"1ms\" }").unwrap(), 2);
     }
 }
