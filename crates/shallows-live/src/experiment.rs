@@ -10,8 +10,8 @@ use nix::net::if_::if_nametoindex;
 use shallows_bpf::StageTags;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::units::Time;
-use shallows_model::ApplicationSetup;
 use shallows_model::workload::Workload;
+use shallows_model::{ApplicationSetup, FlowId, IdVec};
 use thiserror::Error;
 
 use crate::command::{self, CommandOutcome, CommandPlan};
@@ -67,7 +67,7 @@ pub struct Experiment {
 #[derive(Debug)]
 pub struct Observed {
     /// Outcome of each flow.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: IdVec<FlowId, Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
     /// Operations of applications, and latencies of UDP messages where they are kept.
@@ -281,7 +281,7 @@ impl Experiment {
 }
 
 struct Seen {
-    outcomes: Vec<Outcome>,
+    outcomes: IdVec<FlowId, Outcome>,
     goodput: Goodput,
     streams: Option<StreamTotals>,
     operations: Vec<OperationTime>,

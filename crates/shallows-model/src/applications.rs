@@ -8,6 +8,7 @@ use shallows_core::keyed::Keyed;
 use shallows_core::units::Time;
 use thiserror::Error;
 
+use crate::ids::HostId;
 use crate::topology::{Fabric, Node};
 use crate::workload::{HostSet, WorkloadError};
 
@@ -58,7 +59,7 @@ pub struct ApplicationSetup {
     /// Service of the application's packets.
     pub service: u16,
     /// The host of each member, clients first.
-    pub hosts: Vec<u32>,
+    pub hosts: Vec<HostId>,
     /// Numbers of clients and servers.
     pub members: Members,
     /// Start and end.

@@ -1,5 +1,6 @@
 //! Flows that wait for others.
 
+use crate::ids::FlowId;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::workload::Barrier;
 
@@ -7,7 +8,7 @@ use crate::workload::Barrier;
 #[derive(Debug, Default)]
 pub struct Barriers {
     /// The flows that barriers wait for, each with such a barrier, in the order of both.
-    waiting: Vec<(u32, u32)>,
+    waiting: Vec<(FlowId, u32)>,
     /// Number of flows that each barrier waits for.
     missing: Vec<u32>,
 }
@@ -32,7 +33,7 @@ impl Barriers {
     }
 
     /// A flow is complete; the barriers that open with it.
-    pub fn completed(&mut self, flow: u32) -> Vec<usize> {
+    pub fn completed(&mut self, flow: FlowId) -> Vec<usize> {
         let first = self.waiting.partition_point(|&(of, _)| of < flow);
         let of_flow = self.waiting[first..].iter();
         let of_flow = of_flow.take_while(|&&(of, _)| of == flow);

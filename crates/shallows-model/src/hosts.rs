@@ -15,6 +15,7 @@ use shallows_core::port::{Framing, PerIndex};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
 
+use crate::ids::{HostId, Id as _, IdVec, ids};
 use crate::topology::Fabric;
 use crate::workload::Workload;
 use crate::workload::random::{Purpose, Stream};
@@ -52,7 +53,7 @@ impl HostSetup {
         fabric: &Fabric,
         framing: Framing,
         seed: u64,
-    ) -> Result<Vec<Vec<HostGateConfig>>, QjumpError> {
+    ) -> Result<IdVec<HostId, Vec<HostGateConfig>>, QjumpError> {
         // A new gate is built here; tags and agents have their own places.
         let Self {
             jitter,
@@ -60,9 +61,9 @@ impl HostSetup {
             stages: _,
             xco: _,
         } = self;
-        let mut gates = vec![Vec::new(); fabric.hosts() as usize];
+        let mut gates = IdVec::from(vec![Vec::new(); fabric.hosts() as usize]);
         if let Some(jitter) = jitter {
-            for (host, gates) in (0..).zip(&mut gates) {
+            for (host, gates) in ids().zip(&mut gates) {
                 gates.extend(jitter.gate(host, seed).map(HostGateConfig::Jitter));
             }
         }
@@ -71,7 +72,7 @@ impl HostSetup {
                 framing,
                 ..qjump.limits(fabric)?
             };
-            for (host, gates) in (0..).zip(&mut gates) {
+            for (host, gates) in ids().zip(&mut gates) {
                 gates.push(HostGateConfig::Qjump(qjump.gate(&limits, host, seed)));
             }
         }
@@ -100,15 +101,15 @@ pub struct JitterConfig {
 
 impl JitterConfig {
     /// The gate of a host, if it has jitter. A list must have a value for each host.
-    fn gate(&self, host: u32, seed: u64) -> Option<JitterGateConfig> {
+    fn gate(&self, host: HostId, seed: u64) -> Option<JitterGateConfig> {
         let mean = match &self.mean {
             PerIndex::All(mean) => *mean,
-            PerIndex::Each(means) => means[host as usize],
+            PerIndex::Each(means) => means[host.index()],
         };
         (mean > Time::ZERO).then(|| JitterGateConfig {
             mean,
             distribution: self.distribution,
-            seed: Stream::new(seed, Purpose::Jitter, u64::from(host)).bits(),
+            seed: Stream::new(seed, Purpose::Jitter, u64::from(host.0)).bits(),
         })
     }
 }
@@ -325,7 +326,7 @@ impl QjumpConfig {
             return;
         };
         let mut streams = workload.datagrams.iter().map(|of| of.flow).peekable();
-        for (flow, spec) in (0..).zip(&mut workload.flows) {
+        for (flow, spec) in ids().zip(&mut workload.flows) {
             if streams.next_if_eq(&flow).is_none() {
                 spec.service = sizes.partition_point(|size| size.get() < spec.bytes) as u16;
             }
@@ -333,7 +334,7 @@ impl QjumpConfig {
     }
 
     /// The gate of a host with these [limits](Self::limits).
-    fn gate(&self, limits: &LimiterConfig, host: u32, seed: u64) -> QjumpGateConfig {
+    fn gate(&self, limits: &LimiterConfig, host: HostId, seed: u64) -> QjumpGateConfig {
         let Self {
             scope,
             hold_limit,
@@ -359,11 +360,11 @@ impl QjumpConfig {
     }
 
     /// Start of a host's first epoch.
-    fn first_epoch(&self, limits: &LimiterConfig, host: u32, seed: u64) -> Time {
+    fn first_epoch(&self, limits: &LimiterConfig, host: HostId, seed: u64) -> Time {
         match self.phase {
             Phase::Synchronized => Time::ZERO,
             Phase::Mesochronous => {
-                let mut stream = Stream::new(seed, Purpose::Epoch, u64::from(host));
+                let mut stream = Stream::new(seed, Purpose::Epoch, u64::from(host.0));
                 Time::from_ps(stream.below(limits.epoch.ps()))
             }
         }
@@ -374,7 +375,9 @@ impl NetworkConfig {
     /// The network, with what is not written taken from a fabric.
     pub fn resolve(&self, fabric: &Fabric) -> Network {
         let slowest = || {
-            let links = (0..fabric.hosts()).map(|host| fabric.link(fabric.uplink(host)).rate);
+            let links = fabric
+                .host_ids()
+                .map(|host| fabric.link(fabric.uplink(host)).rate);
             links.min_by_key(|rate| rate.bps())
         };
         Network {

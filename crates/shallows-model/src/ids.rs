@@ -1,5 +1,5 @@
-//! Numbers of hosts, links and the like, each kind a type of its own: a port is never taken for a
-//! link.
+//! Numbers of hosts, flows, links and the like, each kind a type of its own: a port is never taken
+//! for a link, nor a flow for a host.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -38,6 +38,10 @@ macro_rules! ids {
 }
 
 ids! {
+    /// A host of a fabric.
+    pub struct HostId;
+    /// A flow of a workload, by its position in it.
+    pub struct FlowId;
     /// One direction of a cable, and the egress port of the node that it leaves.
     pub struct LinkId;
 }
@@ -68,6 +72,11 @@ impl<I: Id, T> IdVec<I, T> {
         Self::from(Vec::new())
     }
 
+    /// An empty list with room for some entries.
+    pub fn with_capacity(count: usize) -> Self {
+        Self::from(Vec::with_capacity(count))
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -96,9 +105,24 @@ impl<I: Id, T> IdVec<I, T> {
         self.entries.get_mut(id.index())
     }
 
+    /// The entry of the last number.
+    pub fn last(&self) -> Option<&T> {
+        self.entries.last()
+    }
+
+    /// Moves all entries of another list to the end of this one.
+    pub fn append(&mut self, other: &mut Self) {
+        self.entries.append(&mut other.entries);
+    }
+
     /// The entries in the order of their numbers.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.entries.iter()
+    }
+
+    /// The entries in the order of their numbers.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.entries.iter_mut()
     }
 
     /// The entries with their numbers.
@@ -107,8 +131,8 @@ impl<I: Id, T> IdVec<I, T> {
     }
 
     /// All numbers.
-    pub fn ids(&self) -> impl Iterator<Item = I> + use<I, T> {
-        (0..self.entries.len() as u32).map(I::new)
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = I> + use<I, T> {
+        (0..self.entries.len()).map(|number| I::new(number as u32))
     }
 
     /// The entries as a slice.
@@ -145,6 +169,12 @@ impl<I, T> From<Vec<T>> for IdVec<I, T> {
     }
 }
 
+impl<I, T> Extend<T> for IdVec<I, T> {
+    fn extend<E: IntoIterator<Item = T>>(&mut self, entries: E) {
+        self.entries.extend(entries);
+    }
+}
+
 impl<I, T> FromIterator<T> for IdVec<I, T> {
     fn from_iter<E: IntoIterator<Item = T>>(entries: E) -> Self {
         Self::from(Vec::from_iter(entries))
@@ -164,6 +194,15 @@ impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
     #[inline(always)]
     fn index_mut(&mut self, id: I) -> &mut T {
         &mut self.entries[id.index()]
+    }
+}
+
+impl<'a, I: Id, T> IntoIterator for &'a mut IdVec<I, T> {
+    type Item = &'a mut T;
+    type IntoIter = std::slice::IterMut<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
     }
 }
 

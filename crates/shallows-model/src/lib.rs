@@ -13,7 +13,7 @@
 //! | [`hosts`] | stage tags and QJUMP's limits |
 //! | [`xco`], [`control`] | XCo's configuration, and the transport of control messages |
 //! | [`faults`] | links that lose packets or go down |
-//! | [`mod@ids`] | numbers of links and the like, each kind with a type of its own |
+//! | [`mod@ids`] | numbers of hosts, flows, links and the like, each kind with a type of its own |
 //! | [`interrupt`] | requests to give up long work |
 
 #![forbid(unsafe_code)]
@@ -38,7 +38,7 @@ pub use barriers::Barriers;
 pub use control::{Carriage, Channel, ControlError};
 pub use faults::{Fault, LinkChange};
 pub use hosts::{HostSetup, JitterConfig, NetworkConfig, QjumpConfig, QjumpError};
-pub use ids::{Id, IdVec, LinkId};
+pub use ids::{FlowId, HostId, Id, IdVec, LinkId};
 pub use interrupt::{Interrupt, Interrupted};
 pub use model::Model;
 pub use ports::PortSetup;

@@ -53,7 +53,7 @@ impl Model {
     /// Returns true if some flows end by themselves: not those that are UDP or last as long as the run.
     pub fn has_finite_flows(&self) -> bool {
         let workload = &self.workload;
-        let mut flows = (0..).zip(&workload.flows);
+        let mut flows = workload.flows.numbered();
         flows.any(|(number, flow)| {
             flow.bytes != FlowSpec::ENDLESS && workload.stream(number).is_none()
         })

@@ -6,7 +6,7 @@ use shallows_core::port::pause::PauseConfig;
 use shallows_core::port::{PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
 
-use crate::ids::LinkId;
+use crate::ids::{Id as _, LinkId};
 use crate::topology::{Fabric, Node};
 
 /// Configuration of the ports of a fabric.
@@ -37,7 +37,7 @@ impl PortSetup {
                 link.propagation
                     + match &self.host_delay {
                         PerIndex::All(delay) => *delay,
-                        PerIndex::Each(delays) => delays[host as usize],
+                        PerIndex::Each(delays) => delays[host.index()],
                     }
             }
         }

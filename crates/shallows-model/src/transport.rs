@@ -2,6 +2,7 @@
 
 use shallows_core::tcp::TcpConfig;
 
+use crate::ids::HostId;
 use crate::workload::Ends;
 
 /// End of a flow for its completion time.
@@ -40,7 +41,7 @@ pub struct TransportOverride {
     /// The services; all if there are none.
     pub services: Vec<u16>,
     /// The hosts that send; all if there are none.
-    pub hosts: Vec<u32>,
+    pub hosts: Vec<HostId>,
     /// Transport parameters of both ends of the connections.
     pub transport: TcpConfig,
 }

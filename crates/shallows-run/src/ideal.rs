@@ -203,6 +203,8 @@ mod tests {
     use shallows_model::routing::RoutingConfig;
     use shallows_model::topology::TopologyConfig;
 
+    use shallows_model::HostId;
+
     use super::*;
     use crate::Scenario;
 
@@ -281,8 +283,8 @@ mod tests {
         };
         let flow = FlowSpec {
             start: Time::ZERO,
-            src: 0,
-            dst: 1,
+            src: HostId(0),
+            dst: HostId(1),
             bytes,
             service: 0,
         };

@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
+use shallows_model::FlowId;
+use shallows_model::ids::ids;
 use shallows_model::topology::Node;
 use shallows_results::record::FlowRecord;
 use shallows_sim::Simulation;
@@ -55,7 +57,7 @@ pub(crate) struct Window<'a> {
     /// Utilisation of the hosts' links during the window.
     pub(crate) carried: Option<f64>,
     /// Counted flows that are not done; none before the end of the window.
-    open: Vec<u32>,
+    open: Vec<FlowId>,
 }
 
 impl<'a> Window<'a> {
@@ -118,7 +120,7 @@ impl Observer for Window<'_> {
             let span = to.saturating_sub(self.measure.from).as_secs_f64();
             let bytes = bytes - self.before.unwrap_or(0);
             self.carried = Some(bytes as f64 / (capacity * span));
-            let flows = (0..).zip(simulation.flows());
+            let flows = ids().zip(simulation.flows());
             let counted = flows.filter(|(_, (_, of))| self.measure.counts(of.start));
             self.open = counted.map(|(number, _)| number).collect();
         }

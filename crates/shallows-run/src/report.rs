@@ -62,8 +62,8 @@ pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = 
             FlowRecord {
                 id,
                 start: outcome.start,
-                src: flow.src,
-                dst: flow.dst,
+                src: flow.src.0,
+                dst: flow.dst.0,
                 // A flow without end is as long as what it has brought over.
                 bytes: if endless {
                     outcome.delivered
@@ -148,7 +148,7 @@ pub(crate) fn latencies(simulation: &Simulation, plan: &RunPlan) -> Vec<Latency>
                 name: of.name.to_owned(),
             },
             start: of.start,
-            host: of.host,
+            host: of.host.0,
             latency: of.latency,
         })
         .collect()
@@ -183,7 +183,9 @@ pub fn facts(
         over_limit: over_limit(simulation),
         latencies: Vec::new(),
         levels: levels(simulation, &plan.fabric),
-        longest_wait: (0..plan.fabric.hosts())
+        longest_wait: plan
+            .fabric
+            .host_ids()
             .filter_map(|host| simulation.longest_wait(host))
             .max(),
         utilisation: utilisation(simulation, plan, simulated),
@@ -228,7 +230,9 @@ impl FlowCounts {
 /// The levels that hosts have chosen, by service.
 fn levels(simulation: &Simulation, fabric: &Fabric) -> Vec<LevelSummary> {
     let mut services: BTreeMap<u32, LevelSummary> = BTreeMap::new();
-    let hosts = (0..fabric.hosts()).filter_map(|host| simulation.automatic_levels(host));
+    let hosts = fabric
+        .host_ids()
+        .filter_map(|host| simulation.automatic_levels(host));
     for levels in hosts {
         for of in levels.applications() {
             let service = of.application;

@@ -2,6 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{FlowId, IdVec};
 
 /// Flows under way, kept from one sample to the next so that a sample costs what is under way then
 /// and not what the whole run has.
@@ -9,19 +10,22 @@ use shallows_model::workload::FlowSpec;
 pub(crate) struct Underway {
     /// Flows with a start, in its order, which is that of their numbers; the first `begun` have
     /// started.
-    timed: Vec<u32>,
+    timed: Vec<FlowId>,
     begun: usize,
     /// Those of them that are not over.
-    active: Vec<u32>,
+    active: Vec<FlowId>,
     /// Flows that wait for others and are not over.
-    at_barriers: Vec<u32>,
+    at_barriers: Vec<FlowId>,
 }
 
 impl Underway {
     /// Some of the flows of a workload.
-    pub(crate) fn new(numbers: impl IntoIterator<Item = u32>, flows: &[FlowSpec]) -> Self {
-        let is_timed = |number: &u32| flows[*number as usize].start != FlowSpec::AT_BARRIER;
-        let (mut timed, mut at_barriers): (Vec<u32>, Vec<u32>) =
+    pub(crate) fn new(
+        numbers: impl IntoIterator<Item = FlowId>,
+        flows: &IdVec<FlowId, FlowSpec>,
+    ) -> Self {
+        let is_timed = |number: &FlowId| flows[*number].start != FlowSpec::AT_BARRIER;
+        let (mut timed, mut at_barriers): (Vec<FlowId>, Vec<FlowId>) =
             numbers.into_iter().partition(is_timed);
         timed.sort_unstable();
         at_barriers.sort_unstable();
@@ -38,11 +42,11 @@ impl Underway {
     pub(crate) fn visit(
         &mut self,
         now: Time,
-        flows: &[FlowSpec],
-        mut is_over: impl FnMut(u32) -> bool,
+        flows: &IdVec<FlowId, FlowSpec>,
+        mut is_over: impl FnMut(FlowId) -> bool,
     ) {
         let coming = &self.timed[self.begun..];
-        let begun = coming.partition_point(|&number| flows[number as usize].start <= now);
+        let begun = coming.partition_point(|&number| flows[number].start <= now);
         self.active.extend_from_slice(&coming[..begun]);
         self.begun += begun;
         self.active.retain(|&number| !is_over(number));
@@ -52,26 +56,28 @@ impl Underway {
 
 #[cfg(test)]
 mod tests {
+    use shallows_model::HostId;
+
     use super::*;
 
     #[test]
     fn flows_are_visited_from_their_start_until_they_are_over() {
         let flow = |us| FlowSpec {
             start: Time::from_us(us),
-            src: 0,
-            dst: 1,
+            src: HostId(0),
+            dst: HostId(1),
             bytes: 1,
             service: 0,
         };
-        let mut flows: Vec<FlowSpec> = [1, 2, 2, 9].map(flow).to_vec();
+        let mut flows: IdVec<FlowId, FlowSpec> = [1, 2, 2, 9].map(flow).into_iter().collect();
         flows.push(FlowSpec {
             start: FlowSpec::AT_BARRIER,
             ..flow(0)
         });
-        let mut underway = Underway::new([4, 3, 2, 0], &flows);
+        let mut underway = Underway::new([4, 3, 2, 0].map(FlowId), &flows);
         let mut at = |us, over: &[u32]| {
             let mut seen = Vec::new();
-            underway.visit(Time::from_us(us), &flows, |number| {
+            underway.visit(Time::from_us(us), &flows, |FlowId(number)| {
                 seen.push(number);
                 over.contains(&number)
             });

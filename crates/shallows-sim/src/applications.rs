@@ -3,6 +3,7 @@
 use shallows_core::application::Protocol;
 use shallows_core::host::stack::Seat;
 use shallows_core::units::Time;
+use shallows_model::HostId;
 
 use crate::broadcast::Broadcasts;
 use crate::ids::{ConnectionId, LaneId};
@@ -15,7 +16,7 @@ pub struct Latency<'a> {
     /// Number of the application among those of the model; `None` for messages of UDP flows.
     pub number: Option<u32>,
     /// The host that has seen it.
-    pub host: u32,
+    pub host: HostId,
     /// Name of the operation.
     pub name: &'static str,
     /// Start time.
@@ -31,7 +32,7 @@ pub(crate) struct ApplicationPlan {
     /// The first connection of each application.
     pub(crate) first_connections: Vec<u32>,
     /// The hosts of each application's members.
-    pub(crate) hosts: Vec<Vec<u32>>,
+    pub(crate) hosts: Vec<Vec<HostId>>,
     /// Directions that datagrams take together until switches copy them.
     pub(crate) broadcasts: Broadcasts,
 }
@@ -86,7 +87,7 @@ impl ApplicationPlan {
     }
 
     /// The host of a member.
-    pub(crate) fn host(&self, seat: Seat) -> u32 {
+    pub(crate) fn host(&self, seat: Seat) -> HostId {
         self.hosts[seat.application as usize][seat.member as usize]
     }
 }

@@ -146,6 +146,8 @@ impl<'a> Tree<'a> {
 
 #[cfg(test)]
 mod tests {
+    use shallows_model::HostId;
+
     use super::*;
 
     /// The position of a path's first link.
@@ -158,6 +160,10 @@ mod tests {
         paths.links(branch.route).map(|link| link.0).collect()
     }
 
+    const fn host(number: u32) -> Node {
+        Node::Host(HostId(number))
+    }
+
     const fn switch(number: u32) -> Node {
         Node::Switch(number)
     }
@@ -167,13 +173,13 @@ mod tests {
     #[test]
     fn paths_part_where_receivers_do() {
         let ends = vec![
-            (Node::Host(0), switch(0)),
+            (host(0), switch(0)),
             (switch(0), switch(3)),
             (switch(3), switch(1)),
-            (switch(1), Node::Host(1)),
-            (switch(1), Node::Host(2)),
+            (switch(1), host(1)),
+            (switch(1), host(2)),
             (switch(3), switch(2)),
-            (switch(2), Node::Host(3)),
+            (switch(2), host(3)),
         ];
         let mut paths = Paths::default();
         let lanes: [&[u32]; 3] = [&[0, 1, 2, 3], &[0, 1, 2, 4], &[0, 1, 5, 6]];
@@ -211,13 +217,13 @@ mod tests {
     #[test]
     fn a_switch_is_entered_once() {
         let ends = vec![
-            (Node::Host(0), switch(0)),
+            (host(0), switch(0)),
             (switch(0), switch(1)),
             (switch(1), switch(3)),
             (switch(0), switch(2)),
             (switch(2), switch(3)),
-            (switch(3), Node::Host(1)),
-            (switch(3), Node::Host(2)),
+            (switch(3), host(1)),
+            (switch(3), host(2)),
         ];
         let mut paths = Paths::default();
         let lanes: [&[u32]; 2] = [&[0, 1, 2, 5], &[0, 3, 4, 6]];

@@ -1,7 +1,7 @@
 //! The connections of a run: of flows, of applications, and of control agents.
 
 use shallows_model::workload::{Ends, Workload};
-use shallows_model::{Id as _, IdVec};
+use shallows_model::{FlowId, Id as _, IdVec};
 
 use crate::ids::{ChannelId, ConnectionId, LaneId};
 
@@ -12,7 +12,7 @@ pub(crate) type Routes = IdVec<ConnectionId, [u32; 2]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
     /// Flows, of which this is the first.
-    Flow(u32),
+    Flow(FlowId),
     /// An application, in one direction.
     Lane(LaneId),
     /// Control agents, in one direction.
@@ -64,7 +64,7 @@ impl Directory {
     #[inline]
     pub(crate) fn user(&self, connection: ConnectionId) -> Connection {
         let Some(other) = connection.0.checked_sub(self.flows) else {
-            return Connection::Flow(connection.0);
+            return Connection::Flow(FlowId(connection.0));
         };
         match other.checked_sub(self.lanes) {
             None => Connection::Lane(LaneId(other)),
@@ -75,7 +75,7 @@ impl Directory {
     /// Hosts and service of a connection.
     #[inline]
     pub(crate) fn ends(&self, workload: &Workload, connection: ConnectionId) -> Ends {
-        match workload.flows.get(connection.index()) {
+        match workload.flows.get(FlowId(connection.0)) {
             Some(flow) => flow.into(),
             None => self.others[connection.index() - self.flows as usize],
         }
@@ -91,6 +91,7 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use shallows_core::units::Time;
+    use shallows_model::HostId;
     use shallows_model::workload::FlowSpec;
 
     use super::*;
@@ -98,19 +99,19 @@ mod tests {
     #[test]
     fn every_connection_has_one_user() {
         let ends = |src, dst| Ends {
-            src,
-            dst,
+            src: HostId(src),
+            dst: HostId(dst),
             service: 3,
         };
         let flow = |src, dst| FlowSpec {
             start: Time::ZERO,
-            src,
-            dst,
+            src: HostId(src),
+            dst: HostId(dst),
             bytes: 1,
             service: 3,
         };
         let workload = Workload {
-            flows: vec![flow(0, 1), flow(1, 2)],
+            flows: vec![flow(0, 1), flow(1, 2)].into(),
             ..Workload::default()
         };
         let mut directory = Directory::new(&workload);
@@ -120,8 +121,8 @@ mod tests {
             .map(|number| directory.user(ConnectionId(number)))
             .collect();
         let expected = [
-            Connection::Flow(0),
-            Connection::Flow(1),
+            Connection::Flow(FlowId(0)),
+            Connection::Flow(FlowId(1)),
             Connection::Lane(LaneId(0)),
             Connection::Lane(LaneId(1)),
             Connection::Channel(ChannelId(0)),

@@ -3,7 +3,7 @@
 use shallows_core::host::stack::{GateAgent, LocalAgent};
 use shallows_core::units::Time;
 use shallows_model::topology::Fabric;
-use shallows_model::{Carriage, Channel, ControlError};
+use shallows_model::{Carriage, Channel, ControlError, HostId};
 
 use crate::ticket::Ticket;
 
@@ -23,7 +23,7 @@ pub struct Control {
 #[derive(Debug)]
 pub struct AgentSetup {
     /// The host.
-    pub host: u32,
+    pub host: HostId,
     /// The agent.
     pub agent: HostAgent,
 }
@@ -44,10 +44,10 @@ impl Control {
     pub(crate) fn check(&self, fabric: &Fabric) -> Result<(), ControlError> {
         let hosts = fabric.hosts();
         for (address, &AgentSetup { host, .. }) in self.agents.iter().enumerate() {
-            if host >= hosts {
+            if host.0 >= hosts {
                 return Err(ControlError::NoSuchHost {
                     address,
-                    host,
+                    host: host.0,
                     hosts,
                 });
             }

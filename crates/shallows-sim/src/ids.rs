@@ -1,6 +1,6 @@
 //! Numbers of the simulator's own kinds.
 
-use shallows_model::{LinkId, ids};
+use shallows_model::{FlowId, LinkId, ids};
 
 ids! {
     /// An egress port, by its number in its shard.
@@ -18,8 +18,15 @@ ids! {
 impl ConnectionId {
     /// The connection of a flow, if it opens one.
     #[inline]
-    pub(crate) fn of_flow(flow: u32) -> Self {
+    pub(crate) fn of_flow(FlowId(flow): FlowId) -> Self {
         Self(flow)
+    }
+
+    /// The number that packets of applications and agents have in place of a flow's. Those of
+    /// their connections are beyond all flows.
+    #[inline]
+    pub(crate) fn in_place_of_flow(self) -> FlowId {
+        FlowId(self.0)
     }
 }
 

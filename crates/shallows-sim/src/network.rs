@@ -137,7 +137,7 @@ impl Network {
                 pool: match link.from {
                     _ if !shares_memory => 0,
                     Node::Switch(switch) => switch,
-                    Node::Host(host) => fabric.switches() + host,
+                    Node::Host(host) => fabric.switches() + host.0,
                 },
                 link: number,
                 to: if watched(number) { WATCHED } else { to },

@@ -4,6 +4,7 @@ use shallows_core::host::udp::Datagram;
 use shallows_core::packet::{Ecn, Packet as _};
 use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment};
 use shallows_core::units::Time;
+use shallows_model::FlowId;
 
 use crate::ids::ConnectionId;
 use crate::ticket::{Header, Ticket};
@@ -76,14 +77,19 @@ impl Envelope {
 impl Packet {
     /// A segment of `flow`, which has `remaining` bytes to go.
     #[inline]
-    pub(crate) fn data(envelope: Envelope, segment: &Segment, flow: u32, remaining: u64) -> Self {
+    pub(crate) fn data(
+        envelope: Envelope,
+        segment: &Segment,
+        flow: FlowId,
+        remaining: u64,
+    ) -> Self {
         let flags = Flags::set(segment.syn, Flags::SYN)
             | Flags::set(segment.retransmission, Flags::RETRANSMISSION)
             | Flags::set(segment.cwr, Flags::CWR);
         Self {
             seq: segment.seq,
             sent_at: segment.sent_at,
-            extra: u64::from(flow),
+            extra: u64::from(flow.0),
             ticket: envelope.ticket(
                 remaining.min(u64::from(u32::MAX)) as u32,
                 &Header {
@@ -124,12 +130,12 @@ impl Packet {
     }
 
     /// A datagram of `flow`, of which nobody knows how much there is to come.
-    pub(crate) fn datagram(envelope: Envelope, datagram: &Datagram, flow: u32) -> Self {
+    pub(crate) fn datagram(envelope: Envelope, datagram: &Datagram, flow: FlowId) -> Self {
         let (fragment, fragments) = (u64::from(datagram.fragment), u64::from(datagram.fragments));
         Self {
             seq: datagram.message,
             sent_at: datagram.sent_at,
-            extra: u64::from(flow) | fragment << 32 | fragments << 48,
+            extra: u64::from(flow.0) | fragment << 32 | fragments << 48,
             ticket: envelope.ticket(
                 u32::MAX,
                 &Header {
@@ -275,15 +281,15 @@ impl Packet {
 
     /// The flow of a data packet.
     #[inline]
-    pub(crate) fn flow(&self) -> u32 {
-        self.extra as u32
+    pub(crate) fn flow(&self) -> FlowId {
+        FlowId(self.extra as u32)
     }
 
     /// The flow to whose account a lost packet goes, if it is not an ACK.
-    pub(crate) fn account(&self) -> Option<u32> {
+    pub(crate) fn account(&self) -> Option<FlowId> {
         match self {
             _ if self.is_ack() => None,
-            _ if self.is_control() => Some(self.connection().0),
+            _ if self.is_control() => Some(self.connection().in_place_of_flow()),
             _ => Some(self.flow()),
         }
     }

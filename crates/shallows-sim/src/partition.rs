@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use shallows_core::port::pause::PAUSE_FRAME;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{Id as _, IdVec, LinkId};
+use shallows_model::{HostId, Id as _, IdVec, LinkId};
 
 use crate::ids::{PortId, ShardId};
 use crate::network::lag;
@@ -23,7 +23,7 @@ use crate::topology::{Fabric, HostLocation, Link, Node};
 /// A fabric in parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
-    hosts: Vec<ShardId>,
+    hosts: IdVec<HostId, ShardId>,
     switches: Vec<ShardId>,
     /// The links that leave the nodes of each part.
     links: IdVec<ShardId, IdVec<PortId, LinkId>>,
@@ -41,18 +41,21 @@ impl Partition {
         let (switches, hosts) = if parts > 1 && hosts_are_far(fabric) {
             // Switches have a little more to do.
             let switch_parts = parts.div_ceil(2);
-            let hosts = (0..fabric.hosts())
+            let hosts = fabric
+                .host_ids()
                 .map(|host| switch_parts + share(fabric, host, parts - switch_parts).0)
                 .map(ShardId);
             (place_switches(fabric, switch_parts), hosts.collect())
         } else {
             let switches = place_switches(fabric, parts);
-            let racks = (0..fabric.hosts()).map(|host| fabric.place(host).rack as usize);
-            let hosts: Vec<ShardId> = racks.map(|rack| switches[rack]).collect();
+            let racks = fabric
+                .host_ids()
+                .map(|host| fabric.place(host).rack as usize);
+            let hosts: IdVec<HostId, ShardId> = racks.map(|rack| switches[rack]).collect();
             (switches, hosts)
         };
         let part_of = |_: LinkId, link: &Link| match link.from {
-            Node::Host(host) => hosts[host as usize],
+            Node::Host(host) => hosts[host],
             Node::Switch(switch) => switches[switch as usize],
         };
         let (links, places) = place_links(fabric, parts, part_of);
@@ -71,7 +74,7 @@ impl Partition {
         let hosts = divide_hosts(fabric, parts);
         let homes = homes(fabric, &hosts);
         let part_of = |number: LinkId, link: &Link| match (link.from, link.to) {
-            (Node::Host(host), _) | (_, Node::Host(host)) => hosts[host as usize],
+            (Node::Host(host), _) | (_, Node::Host(host)) => hosts[host],
             (Node::Switch(from), Node::Switch(to)) => {
                 let home = homes[from as usize].or(homes[to as usize]);
                 let all = fabric.links().len() as u64;
@@ -102,7 +105,7 @@ impl Partition {
     /// The part of a node.
     pub(crate) fn part_of(&self, node: Node) -> ShardId {
         match node {
-            Node::Host(host) => self.hosts[host as usize],
+            Node::Host(host) => self.hosts[host],
             Node::Switch(switch) => self.switches[switch as usize],
         }
     }
@@ -167,7 +170,7 @@ fn place_links(fabric: &Fabric, parts: u32, part_of: impl Fn(LinkId, &Link) -> S
 
 /// The part of each host, of about the same number each: by pods, if they are even enough, else by
 /// racks, else one by one.
-fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<ShardId> {
+fn divide_hosts(fabric: &Fabric, parts: u32) -> IdVec<HostId, ShardId> {
     let groups: [fn(HostLocation) -> u32; 3] = [
         |place| place.upper_pod,
         |place| place.pod,
@@ -177,15 +180,16 @@ fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<ShardId> {
         let group = |host| group(fabric.place(host));
         let mut first = BTreeMap::new();
         let mut sizes = BTreeMap::new();
-        (0..fabric.hosts()).for_each(|host| *sizes.entry(group(host)).or_insert(0) += 1);
+        fabric
+            .host_ids()
+            .for_each(|host| *sizes.entry(group(host)).or_insert(0) += 1);
         let mut before = 0;
         for (&group, size) in &sizes {
-            first.insert(group, share(fabric, before, parts));
+            first.insert(group, share(fabric, HostId(before), parts));
             before += size;
         }
-        let hosts: Vec<ShardId> = (0..fabric.hosts())
-            .map(|host| first[&group(host)])
-            .collect();
+        let hosts: IdVec<HostId, ShardId> =
+            fabric.host_ids().map(|host| first[&group(host)]).collect();
         let mut weights = vec![0u64; parts as usize];
         for &part in &hosts {
             weights[part.index()] += 1;
@@ -195,12 +199,12 @@ fn divide_hosts(fabric: &Fabric, parts: u32) -> Vec<ShardId> {
             return hosts;
         }
     }
-    let one_by_one = (0..fabric.hosts()).map(|host| share(fabric, host, parts));
+    let one_by_one = fabric.host_ids().map(|host| share(fabric, host, parts));
     one_by_one.collect()
 }
 
 /// For each switch, the part that all hosts below it are in, if they are in one.
-fn homes(fabric: &Fabric, hosts: &[ShardId]) -> Vec<Option<ShardId>> {
+fn homes(fabric: &Fabric, hosts: &IdVec<HostId, ShardId>) -> Vec<Option<ShardId>> {
     /// The parts of those below a switch, as far as they are known.
     #[derive(Clone, Copy, PartialEq)]
     enum Below {
@@ -216,7 +220,7 @@ fn homes(fabric: &Fabric, hosts: &[ShardId]) -> Vec<Option<ShardId>> {
                 continue;
             };
             let from = match link.from {
-                Node::Host(host) => Below::One(hosts[host as usize]),
+                Node::Host(host) => Below::One(hosts[host]),
                 Node::Switch(from) => known[from as usize],
             };
             let is_new = known[to as usize] == Below::Unknown && from != Below::Unknown;
@@ -256,7 +260,7 @@ fn hosts_are_far(fabric: &Fabric) -> bool {
 }
 
 /// The part of a host if `parts` parts have the same number of them.
-fn share(fabric: &Fabric, host: u32, parts: u32) -> ShardId {
+fn share(fabric: &Fabric, HostId(host): HostId, parts: u32) -> ShardId {
     ShardId((u64::from(host) * u64::from(parts) / u64::from(fabric.hosts())) as u32)
 }
 
@@ -264,7 +268,7 @@ fn share(fabric: &Fabric, host: u32, parts: u32) -> ShardId {
 fn place_switches(fabric: &Fabric, parts: u32) -> Vec<ShardId> {
     let mut switches: Vec<Option<ShardId>> = vec![None; fabric.switches() as usize];
     let mut weights = vec![0u64; parts as usize];
-    for host in 0..fabric.hosts() {
+    for host in fabric.host_ids() {
         let rack = fabric.place(host).rack as usize;
         let part = *switches[rack].get_or_insert(share(fabric, host, parts));
         weights[part.index()] += 1;

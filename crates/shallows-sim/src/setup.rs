@@ -11,7 +11,7 @@ use shallows_core::host::udp::{self, UdpConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Time};
 use shallows_model::{
-    ApplicationSetup, Carriage, Channel, Fault, IdVec, LinkChange, LinkId, Model,
+    ApplicationSetup, Carriage, Channel, Fault, FlowId, HostId, IdVec, LinkChange, LinkId, Model,
 };
 
 use crate::applications::{ApplicationPlan, PlannedConnection};
@@ -139,7 +139,7 @@ impl Setup {
     /// Puts the gates in their hosts that need no controller.
     pub(crate) fn add_gates(
         &self,
-        hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
+        hosts: &mut BTreeMap<HostId, HostStack<Ticket>>,
         interrupt: Interrupt<'_>,
     ) -> Result<(), SetupError> {
         if let Some(qjump) = &self.hosts.qjump {
@@ -150,7 +150,7 @@ impl Setup {
         }
         let framing = self.ports.hosts.framing;
         let gates = self.hosts.gates(&self.fabric, framing, self.seed)?;
-        for (host, gates) in (0..).zip(gates) {
+        for (host, gates) in gates.numbered() {
             for gate in gates {
                 let gate = gate.build().map_err(QjumpError::from)?;
                 hosts.entry(host).or_default().add_gate(gate);
@@ -170,7 +170,7 @@ impl Setup {
     /// Puts the parts of applications in their hosts, and their connections into the directory.
     pub(crate) fn add_applications(
         &mut self,
-        stacks: &mut BTreeMap<u32, HostStack<Ticket>>,
+        stacks: &mut BTreeMap<HostId, HostStack<Ticket>>,
     ) -> Result<ApplicationPlan, ApplicationError> {
         let mut plan = ApplicationPlan::default();
         for (number, application) in (0..).zip(mem::take(&mut self.applications)) {
@@ -220,12 +220,12 @@ impl Setup {
     /// Puts the agents in their hosts, and the channels between them into the directory.
     pub(crate) fn add_agents(
         &mut self,
-        hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
+        hosts: &mut BTreeMap<HostId, HostStack<Ticket>>,
     ) -> ControlPlan {
         let is_immediate = self.control.is_immediate();
         let control = &mut self.control;
         let agents = mem::take(&mut control.agents);
-        let at: Vec<u32> = agents.iter().map(|agent| agent.host).collect();
+        let at: Vec<HostId> = agents.iter().map(|agent| agent.host).collect();
         for (address, AgentSetup { host, agent }) in (0..).zip(agents) {
             let stack = hosts.entry(host).or_default();
             match agent {
@@ -262,7 +262,7 @@ impl Setup {
         let lowest = limits.levels.len() as u16 - 1;
         for (flow, ends) in self.directory.all(&self.workload).enumerate() {
             interrupt.check_at(flow)?;
-            let size = match self.workload.stream(flow as u32) {
+            let size = match self.workload.stream(FlowId(flow as u32)) {
                 Some(_) => udp::IP_HEADER + 1,
                 None => self.transport(ends).header,
             };
@@ -292,7 +292,7 @@ impl Setup {
         control: ControlPlan,
         applications: ApplicationPlan,
         warm_ups: IdVec<ConnectionId, [Time; 2]>,
-        places: Vec<HostPlace>,
+        places: IdVec<HostId, HostPlace>,
     ) -> World {
         World {
             workload: Arc::clone(&self.workload),
@@ -403,23 +403,23 @@ impl Setup {
 }
 
 /// Shard and NIC port of each host.
-pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> Vec<HostPlace> {
+pub(crate) fn places(fabric: &Fabric, partition: &Partition) -> IdVec<HostId, HostPlace> {
     let place = |host| {
         let uplink = fabric.uplink(host);
         let (part, port) = partition.place(uplink);
         let rate = fabric.link(uplink).rate;
         HostPlace { part, port, rate }
     };
-    (0..fabric.hosts()).map(place).collect()
+    fabric.host_ids().map(place).collect()
 }
 
 /// Takes the hosts of a part.
 pub(crate) fn take_hosts(
     shard: ShardId,
-    places: &[HostPlace],
-    hosts: &mut BTreeMap<u32, HostStack<Ticket>>,
+    places: &IdVec<HostId, HostPlace>,
+    hosts: &mut BTreeMap<HostId, HostStack<Ticket>>,
 ) -> Hosts {
-    let own = (0..).zip(places).filter(|(_, place)| place.part == shard);
+    let own = places.numbered().filter(|(_, place)| place.part == shard);
     own.filter_map(|(host, place)| Some((place.port, hosts.remove(&host)?)))
         .collect()
 }

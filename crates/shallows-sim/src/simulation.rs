@@ -11,7 +11,7 @@ use shallows_core::host::qjump::{AutomaticLevels, Limiter};
 use shallows_core::port::{DropReason, EgressPort};
 use shallows_core::transport::SendingEnd as _;
 use shallows_core::units::Time;
-use shallows_model::{Id as _, LinkChange, LinkId};
+use shallows_model::{FlowId, HostId, Id as _, IdVec, LinkChange, LinkId};
 
 pub use outcome::{DatagramStats, FlowOutcome, Progress, SenderState, Status};
 pub use settings::{Settings, SetupError};
@@ -38,7 +38,7 @@ pub struct Simulation {
     shards: Vec<Shard>,
     partition: Partition,
     /// The NIC of each host.
-    uplinks: Vec<LinkId>,
+    uplinks: IdVec<HostId, LinkId>,
     /// The threads, if there are several parts.
     crew: Option<Crew>,
     engine: Engine,
@@ -85,7 +85,7 @@ impl Simulation {
             for ((from, to), route) in ways.into_iter().zip(routes) {
                 // Without another way packets go where they went, and are lost there.
                 if self.router.path(from, to, selector, &mut links).is_ok() {
-                    *route = self.paths.intern(&links, self.uplinks[to as usize]);
+                    *route = self.paths.intern(&links, self.uplinks[to]);
                 }
             }
         }
@@ -137,7 +137,7 @@ impl Simulation {
     }
 
     /// Current state of a flow's sender, if it has something to send.
-    pub fn sender(&self, flow: u32) -> Option<SenderState> {
+    pub fn sender(&self, flow: FlowId) -> Option<SenderState> {
         let sender = self.shards.iter().find_map(|shard| shard.sender(flow))?;
         Some(SenderState {
             cwnd: sender.cwnd_bytes(),
@@ -159,21 +159,21 @@ impl Simulation {
     }
 
     /// The limiter of a host, for its counters, if there are limits.
-    pub fn limiter(&self, host: u32) -> Option<&Limiter> {
-        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+    pub fn limiter(&self, host: HostId) -> Option<&Limiter> {
+        let (part, port) = self.partition.place(self.uplinks[host]);
         Some(self.shards[part.index()].qjump(port)?.limiter())
     }
 
     /// The levels that the applications of a host have chosen, if they do.
-    pub fn automatic_levels(&self, host: u32) -> Option<&AutomaticLevels> {
-        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+    pub fn automatic_levels(&self, host: HostId) -> Option<&AutomaticLevels> {
+        let (part, port) = self.partition.place(self.uplinks[host]);
         self.shards[part.index()].qjump(port)?.automatic_levels()
     }
 
     /// The longest time in which packets of a host waited for a destination and none was sent to
     /// it, if hosts have gates that tell.
-    pub fn longest_wait(&self, host: u32) -> Option<Time> {
-        let (part, port) = self.partition.place(self.uplinks[host as usize]);
+    pub fn longest_wait(&self, host: HostId) -> Option<Time> {
+        let (part, port) = self.partition.place(self.uplinks[host]);
         self.shards[part.index()].longest_wait(port)
     }
 
@@ -213,13 +213,12 @@ impl Simulation {
 
     /// The flows, in their order, with what became of them.
     pub fn flows(&self) -> impl ExactSizeIterator<Item = (&FlowSpec, FlowOutcome)> {
-        let flows = 0..self.world.workload.flows.len();
-        flows.map(|number| self.flow(number as u32))
+        self.world.workload.flows.ids().map(|flow| self.flow(flow))
     }
 
     /// A flow of the workload, by its number, with what became of it.
-    pub fn flow(&self, number: u32) -> (&FlowSpec, FlowOutcome) {
-        let spec = &self.world.workload.flows[number as usize];
+    pub fn flow(&self, number: FlowId) -> (&FlowSpec, FlowOutcome) {
+        let spec = &self.world.workload.flows[number];
         let seen = self.shards.iter().map(|shard| shard.outcome(number));
         let outcome = seen.reduce(FlowOutcome::merge);
         let mut outcome = outcome.unwrap_or_else(|| FlowOutcome::of(spec));
@@ -234,14 +233,14 @@ impl Simulation {
         let drops = self.shards.iter().flat_map(Shard::drops);
         let flows = &self.world.workload.flows;
         // Lanes have drops too.
-        drops.filter_map(|(flow, reason, count)| Some((flows.get(flow as usize)?, reason, count)))
+        drops.filter_map(|(flow, reason, count)| Some((flows.get(flow)?, reason, count)))
     }
 
     /// Number of a flow's data packets that gates of its host dropped, by reason, in no order.
     pub fn refusals(&self) -> impl Iterator<Item = (&FlowSpec, Refusal, u32)> {
         let refusals = self.shards.iter().flat_map(Shard::refusals);
         let flows = &self.world.workload.flows;
-        let of_flow = |(flow, refusal, count)| Some((flows.get(flow as usize)?, refusal, count));
+        let of_flow = |(flow, refusal, count)| Some((flows.get(flow)?, refusal, count));
         refusals.filter_map(of_flow)
     }
 
@@ -256,7 +255,7 @@ impl Simulation {
         let flows = self.world.workload.datagrams.iter().map(|of| of.flow);
         let pairs = flows.flat_map(|flow| self.shards.iter().map(move |shard| (flow, shard)));
         pairs.flat_map(|(flow, shard)| {
-            let host = self.world.workload.flows[flow as usize].dst;
+            let host = self.world.workload.flows[flow].dst;
             let messages = shard.message_latencies(flow).iter();
             messages.map(move |message| Latency {
                 application: "udp",
@@ -289,7 +288,7 @@ impl Simulation {
     }
 
     /// Counters of both ends of a flow, if it is UDP.
-    pub fn datagrams(&self, flow: u32) -> Option<DatagramStats> {
+    pub fn datagrams(&self, flow: FlowId) -> Option<DatagramStats> {
         self.world.workload.stream(flow)?;
         let mut stats = DatagramStats::default();
         for shard in &self.shards {

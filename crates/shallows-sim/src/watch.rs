@@ -15,7 +15,7 @@ use crate::ids::ShardId;
 use crate::partition::Partition;
 use crate::routing::LinkState;
 use crate::setup::Setup;
-use shallows_model::{Fault, LinkId};
+use shallows_model::{Fault, FlowId, HostId, LinkId};
 
 /// Packets to observe on their way. Such runs use one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Observation {
         /// Time of the observation.
         time: Time,
         /// Flow of the packet.
-        flow: u32,
+        flow: FlowId,
         /// From sending to the ACK.
         rtt: Time,
     },
@@ -65,9 +65,9 @@ pub struct DroppedPacket {
     /// Link of the port.
     pub link: LinkId,
     /// Flow of a data packet; an ACK has none.
-    pub flow: Option<u32>,
+    pub flow: Option<FlowId>,
     /// Connection, named after its first flow.
-    pub connection: u32,
+    pub connection: FlowId,
     /// Bytes with headers.
     pub size: u32,
     /// Packets queued at the port, which leave it later.
@@ -92,13 +92,13 @@ pub struct CapturedPacket {
     /// Identity of the packet while it is in the fabric; reused afterwards.
     pub number: u32,
     /// Flow of a data packet; an ACK has none.
-    pub flow: Option<u32>,
+    pub flow: Option<FlowId>,
     /// The host that sent it.
-    pub src: u32,
+    pub src: HostId,
     /// The host that it is for.
-    pub dst: u32,
+    pub dst: HostId,
     /// Its connection, called like the first flow on it.
-    pub connection: u32,
+    pub connection: FlowId,
     /// Bytes with headers.
     pub size: u32,
     /// Its service.
@@ -166,12 +166,12 @@ pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<L
     let (fabric, watch, workload) = (&setup.fabric, &setup.watch, &setup.workload);
     // The NICs whose departures senders follow, with the smallest packets of these.
     let mut followed: BTreeMap<LinkId, u32> = BTreeMap::new();
-    let mut follow = |host: u32, size: u32| {
+    let mut follow = |host: HostId, size: u32| {
         let smallest = followed.entry(fabric.uplink(host)).or_insert(size);
         *smallest = size.min(*smallest);
     };
     for datagrams in &workload.datagrams {
-        let src = workload.flows[datagrams.flow as usize].src;
+        let src = workload.flows[datagrams.flow].src;
         let size = workload.streams[datagrams.stream as usize].smallest_packet();
         follow(src, size);
     }

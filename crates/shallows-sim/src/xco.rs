@@ -12,7 +12,7 @@ use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig};
 use shallows_core::xco::fabric::{Fabric as CoordinatedFabric, Routes};
 use shallows_core::xco::message::ClusterKey;
-use shallows_model::{Carriage, Channel, LinkId, Outage, PortSetup, XcoConfig, XcoError};
+use shallows_model::{Carriage, Channel, HostId, LinkId, Outage, PortSetup, XcoConfig, XcoError};
 
 use crate::control::{AgentSetup, Control, HostAgent};
 use crate::routing::{Router, Selection};
@@ -33,6 +33,7 @@ impl Routes for Paths {
     fn path(&self, source: u32, destination: u32, path: &mut Vec<u32>) {
         path.clear();
         let Self(router) = self;
+        let (source, destination) = (HostId(source), HostId(destination));
         let mut links = Vec::new();
         if router.path(source, destination, 0, &mut links).is_err() {
             return;
@@ -95,8 +96,8 @@ impl Control {
         });
         let mut controllers = controllers.collect::<Result<VecDeque<_>, _>>()?;
         let mut agents = Vec::with_capacity(hosts as usize + addresses.len());
-        for host in 0..hosts {
-            let agent = if config.controller == Some(host)
+        for host in fabric.host_ids() {
+            let agent = if config.controller == Some(host.0)
                 && let Some(controller) = controllers.pop_front()
             {
                 controller
@@ -108,11 +109,10 @@ impl Control {
             };
             agents.push(AgentSetup { host, agent });
         }
-        agents.extend(
-            controllers
-                .into_iter()
-                .map(|agent| AgentSetup { host: 0, agent }),
-        );
+        agents.extend(controllers.into_iter().map(|agent| AgentSetup {
+            host: HostId(0),
+            agent,
+        }));
         let (carriage, channels) = carriage(config, hosts);
         let control = Control {
             agents,
@@ -143,13 +143,15 @@ fn carriage(config: &XcoConfig, hosts: u32) -> (Carriage, Vec<Channel>) {
 
 fn coordinator(
     config: &XcoConfig,
-    (host, rate): (u32, Rate),
+    (HostId(host), rate): (HostId, Rate),
     controllers: &[u32],
     key: &ClusterKey,
     (fabric, ports): (&Fabric, &PortSetup),
 ) -> Result<Coordinator<Ticket>, SettingsError> {
     let hosts = fabric.hosts();
-    let slowest = (0..hosts).map(|host| fabric.link(fabric.downlink(host)).rate);
+    let slowest = fabric
+        .host_ids()
+        .map(|host| fabric.link(fabric.downlink(host)).rate);
     let slowest = slowest.min().unwrap_or(rate);
     let settings = CoordinatorConfig {
         host,
@@ -168,7 +170,7 @@ fn coordinator(
 /// The fabric as the controller knows it.
 fn coordinated(fabric: &Fabric, router: &Router) -> Result<CoordinatedFabric<Paths>, XcoError> {
     let rate = |host| fabric.link(fabric.uplink(host)).rate;
-    let rates: Vec<Rate> = (0..fabric.hosts()).map(rate).collect();
+    let rates: Vec<Rate> = fabric.host_ids().map(rate).collect();
     let links = fabric.links().iter().map(|link| link.rate).collect();
     Ok(CoordinatedFabric::new(rates, links, Paths(router.clone()))?)
 }

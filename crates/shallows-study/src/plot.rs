@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use shallows_core::registry::Registry;
 use shallows_core::units::Time;
-use shallows_model::LinkId;
+use shallows_model::{FlowId, LinkId};
 use shallows_results::RunRecord;
 use shallows_results::figure::{
     Axis, Curve, Extent, Figure, Heat, HeatRow, Origin, Panel, Plot, Point, Words,
@@ -182,8 +182,9 @@ impl Again<'_> {
             return Err(anyhow!("no flow {flow} started in this run").into());
         }
         let interval = self.every(SAMPLES);
+        let of = flows.iter().copied().map(FlowId).collect();
         let again = self.with(Probes {
-            flows: Some(Sampled::new(flows.to_vec(), interval)),
+            flows: Some(Sampled::new(of, interval)),
             ..Probes::default()
         })?;
         let again = again.context("a live run has no samples of windows")?;

@@ -13,6 +13,7 @@ use shallows_core::units::Time;
 use shallows_model::ids::ids;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{FlowId, HostId};
 use shallows_results::perfetto::{TraceWriter, Track};
 use shallows_run::scenario::link_name;
 use shallows_run::{Failure, Observer, RunPlan, Step};
@@ -36,13 +37,13 @@ pub struct Tracer<'a> {
     plan: &'a RunPlan,
     writer: Option<TraceWriter>,
     ports: Vec<Port>,
-    hosts: BTreeMap<u32, Track>,
+    hosts: BTreeMap<HostId, Track>,
     /// Flows with a start in its order, the number of those that have started, and those of them
     /// that are under way.
-    starts: Vec<u32>,
+    starts: Vec<FlowId>,
     started: usize,
-    under_way: Vec<u32>,
-    windows: HashMap<u32, (Track, i64)>,
+    under_way: Vec<FlowId>,
+    windows: HashMap<FlowId, (Track, i64)>,
     interval: Time,
     next: Option<Time>,
     next_doubling: u64,
@@ -91,12 +92,12 @@ impl<'a> Tracer<'a> {
         }
         let writer = TraceWriter::create(path).map_err(anyhow::Error::from)?;
         let flows = &plan.workload.flows;
-        let mut starts: Vec<u32> = (0..flows.len() as u32).collect();
-        let start = |flow: &u32| flows[*flow as usize].start;
+        let mut starts: Vec<FlowId> = flows.ids().collect();
+        let start = |flow: &FlowId| flows[*flow].start;
         starts.retain(|flow| start(flow) != FlowSpec::AT_BARRIER);
         starts.sort_by_key(start);
-        let waiting = (0..)
-            .zip(flows)
+        let waiting = flows
+            .numbered()
             .filter(|(_, flow)| flow.start == FlowSpec::AT_BARRIER);
         let links = plan.fabric.links().iter();
         let port = |link| Port {
@@ -137,7 +138,7 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    fn host(&mut self, host: u32) -> anyhow::Result<Track> {
+    fn host(&mut self, host: HostId) -> anyhow::Result<Track> {
         if let Some(&track) = self.hosts.get(&host) {
             return Ok(track);
         }
@@ -195,8 +196,7 @@ impl<'a> Tracer<'a> {
 
     fn sample_windows(&mut self, now: Time, simulation: &Simulation) -> anyhow::Result<()> {
         let flows = &self.plan.workload.flows;
-        let begun =
-            self.starts[self.started..].partition_point(|&flow| flows[flow as usize].start <= now);
+        let begun = self.starts[self.started..].partition_point(|&flow| flows[flow].start <= now);
         self.under_way
             .extend(&self.starts[self.started..self.started + begun]);
         self.started += begun;
@@ -214,14 +214,14 @@ impl<'a> Tracer<'a> {
         problem.map_or(Ok(()), Err)
     }
 
-    fn write_window(&mut self, now: Time, flow: u32, cwnd: i64) -> anyhow::Result<()> {
+    fn write_window(&mut self, now: Time, flow: FlowId, cwnd: i64) -> anyhow::Result<()> {
         let Some(writer) = &mut self.writer else {
             return Ok(());
         };
         let track = match self.windows.get(&flow) {
             Some(&(_, last)) if last == cwnd => return Ok(()),
             Some(&(track, _)) => track,
-            None => writer.byte_counter(&format!("cwnd of flow {flow}"), None)?,
+            None => writer.byte_counter(&format!("cwnd of flow {}", flow.0), None)?,
         };
         self.windows.insert(flow, (track, cwnd));
         Ok(writer.count(track, now, cwnd)?)
@@ -231,8 +231,8 @@ impl<'a> Tracer<'a> {
     /// of one track must nest.
     fn write_flows(&mut self, simulation: &Simulation) -> anyhow::Result<()> {
         let now = simulation.progress().now;
-        let mut by_host: BTreeMap<u32, Vec<(Time, Time, u32)>> = BTreeMap::new();
-        for (number, (spec, outcome)) in (0..).zip(simulation.flows()) {
+        let mut by_host: BTreeMap<HostId, Vec<(Time, Time, FlowId)>> = BTreeMap::new();
+        for (number, (spec, outcome)) in ids().zip(simulation.flows()) {
             if outcome.start <= now {
                 let end = outcome
                     .fct
@@ -262,7 +262,7 @@ impl<'a> Tracer<'a> {
                 };
                 lanes[lane].1 = end;
                 let (spec, outcome) = simulation.flow(number);
-                let name = format!("flow {number} to h{}", spec.dst);
+                let name = format!("flow {} to h{}", number.0, spec.dst.0);
                 let numbers = [
                     (
                         "bytes",

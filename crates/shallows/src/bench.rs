@@ -22,6 +22,7 @@ use clap::ValueEnum;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
+use shallows_model::HostId;
 use shallows_model::workload::{FlowSpec, Workload, list};
 use shallows_run::{Interrupt, RunPlan, Scenario, drive};
 use shallows_sim::Simulation;
@@ -302,7 +303,7 @@ fn plan(reference: Reference, scenario: &Scenario) -> Result<RunPlan, Failure> {
         (_, None) => return Ok(scenario.build()?),
     };
     let workload = Workload {
-        flows,
+        flows: flows.into(),
         ..Workload::default()
     };
     Ok(scenario.build_with(fabric, workload)?)
@@ -311,8 +312,8 @@ fn plan(reference: Reference, scenario: &Scenario) -> Result<RunPlan, Failure> {
 fn idle_flows(hosts: u32) -> Vec<FlowSpec> {
     let flow = |number| FlowSpec {
         start: Time::from_secs(1),
-        src: number % hosts,
-        dst: (number + 1) % hosts,
+        src: HostId(number % hosts),
+        dst: HostId((number + 1) % hosts),
         bytes: 1_000_000,
         service: 0,
     };

@@ -19,7 +19,7 @@ use shallows_core::application::{Connection, Message, Protocol};
 use shallows_core::host::stack::{self, HostStack, Seat, Step, Turn};
 use shallows_core::packet::Descriptor;
 use shallows_core::units::Time;
-use shallows_model::ApplicationSetup;
+use shallows_model::{ApplicationSetup, Id as _};
 use socket2::{Domain, SockRef, Type};
 
 use codec::{HEADER, decode, encode, wire_length};
@@ -113,8 +113,8 @@ pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationSetup]) -> Result<Vec<Membe
                 stack.add_member(SEAT, part);
                 Member {
                     application: plan.name.clone(),
-                    host: host as usize,
-                    namespace: lab.host(host as usize).clone(),
+                    host: host.index(),
+                    namespace: lab.host(host.index()).clone(),
                     dscp: dscp(plan.service),
                     stack,
                     wake: None,
@@ -127,7 +127,7 @@ pub(crate) fn prepare(lab: &Lab, plans: &[ApplicationSetup]) -> Result<Vec<Membe
         for (number, connection) in (0..).zip(&built.connections) {
             let (from, to) = (connection.from as usize, connection.to as usize);
             if connection.protocol == Protocol::ShortStream {
-                let (listener, address) = listen(lab, plan.hosts[to] as usize)?;
+                let (listener, address) = listen(lab, plan.hosts[to].index())?;
                 of_plan[to].listeners.insert(number, listener);
                 of_plan[from].servers.insert(number, address);
             } else {
@@ -159,7 +159,7 @@ fn connect(
     plan: &ApplicationSetup,
     connection: Connection,
 ) -> Result<(End, End), TrafficError> {
-    let host = |member: u32| plan.hosts[member as usize] as usize;
+    let host = |member: u32| plan.hosts[member as usize].index();
     let (from, to) = (host(connection.from), host(connection.to));
     let (from_address, to_address) = (lab::address(from), lab::address(to));
     let failed = |error| {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
+use shallows_model::FlowId;
 
 use super::server::{Senders, set_dscp, socket};
 use super::tcp_info::TcpInfo;
@@ -22,7 +23,7 @@ const LONGEST_CONNECT: Duration = Duration::from_secs(31);
 /// Data that a client is to fetch.
 #[derive(Debug)]
 pub(super) struct Task {
-    pub(super) flow: usize,
+    pub(super) flow: FlowId,
     pub(super) bytes: Option<u64>,
     pub(super) dscp: u8,
     /// Zero of its times.
@@ -34,7 +35,7 @@ pub(super) struct Task {
 /// A flow that has ended on some connection.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) flow: usize,
+    pub(super) flow: FlowId,
     pub(super) connection: usize,
     pub(super) outcome: Outcome,
     /// True if the connection can carry another flow.

@@ -20,6 +20,7 @@ use std::time::Instant;
 use nix::sys::socket::{setsockopt, sockopt};
 use shallows_core::units::Time;
 use shallows_model::workload::Workload;
+use shallows_model::{FlowId, IdVec};
 use socket2::SockRef;
 
 use super::{OperationTime, TrafficError};
@@ -112,16 +113,16 @@ impl Datagrams {
         workload: &Workload,
         seed: u64,
         departures: &Arc<Departures>,
-        received: &[Arc<AtomicU64>],
+        received: &IdVec<FlowId, Arc<AtomicU64>>,
     ) -> Result<Option<Self>, TrafficError> {
         let (mut sources, mut sinks) = (Sources::new(departures), Sinks::default());
         let mut last_stop = Time::ZERO;
         for of in &workload.datagrams {
             let number = of.flow;
-            let flow = &workload.flows[number as usize];
+            let flow = &workload.flows[number];
             let stream = &workload.streams[of.stream as usize];
             let stop = workload.stop(number);
-            sinks.add(lab, number, flow, stream, &received[number as usize])?;
+            sinks.add(lab, number, flow, stream, &received[number])?;
             sources.add(lab, number, (flow, stop), stream, seed)?;
             last_stop = last_stop.max(stop.unwrap_or(Time::MAX));
         }

@@ -18,6 +18,7 @@ mod server;
 mod tcp_info;
 
 use shallows_core::units::Time;
+use shallows_model::{FlowId, IdVec};
 use thiserror::Error;
 
 use crate::lab::{LabError, Unprivileged};
@@ -36,11 +37,11 @@ pub struct FlowControllers {
     pub names: Vec<String>,
     /// The index of each flow's controller in `names`, by the number of the flow. A flow beyond the
     /// end has the hosts' controller.
-    pub of_flow: Vec<Option<usize>>,
+    pub of_flow: IdVec<FlowId, Option<usize>>,
 }
 
 impl FlowControllers {
-    fn index(&self, flow: usize) -> Option<usize> {
+    fn index(&self, flow: FlowId) -> Option<usize> {
         self.of_flow.get(flow).copied().flatten()
     }
 

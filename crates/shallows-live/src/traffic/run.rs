@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
 use shallows_model::workload::{FlowSpec, Workload};
-use shallows_model::{Barriers, Interrupt};
+use shallows_model::{Barriers, FlowId, Id as _, IdVec, Interrupt};
 
 use super::client::{Connection, Done, Task};
 use super::datagrams::{self, Datagrams};
@@ -40,14 +40,14 @@ pub struct Traffic<'a> {
     controllers: &'a FlowControllers,
     /// Connections without a flow.
     free: HashMap<Route, Vec<usize>>,
-    outcomes: Vec<Outcome>,
-    received: Vec<Arc<AtomicU64>>,
+    outcomes: IdVec<FlowId, Outcome>,
+    received: IdVec<FlowId, Arc<AtomicU64>>,
     agenda: BinaryHeap<Reverse<(Time, Step)>>,
     /// Flows in the agenda that have still to start.
     upcoming: usize,
     barriers: Barriers,
     /// The connection of each flow that runs.
-    running: HashMap<usize, usize>,
+    running: HashMap<FlowId, usize>,
     goodput: Goodput,
     /// Interval at which bytes that have arrived are noted.
     note_every: Time,
@@ -68,7 +68,7 @@ pub struct Goodput {
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Outcome of each flow.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: IdVec<FlowId, Outcome>,
     /// Bytes that arrived over time.
     pub goodput: Goodput,
     /// Totals of UDP flows, if there were any.
@@ -79,8 +79,8 @@ pub struct Seen {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    Stop(usize),
-    Start(usize),
+    Stop(FlowId),
+    Start(FlowId),
     Note,
 }
 
@@ -101,7 +101,8 @@ impl<'a> Traffic<'a> {
         departures: &Arc<Departures>,
     ) -> Result<Self, TrafficError> {
         let flows = &workload.flows;
-        let received: Vec<Arc<AtomicU64>> = flows.iter().map(|_| Arc::default()).collect();
+        let received: IdVec<FlowId, Arc<AtomicU64>> =
+            flows.iter().map(|_| Arc::default()).collect();
         let dscps: BTreeSet<u8> = flows.iter().map(|flow| dscp(flow.service)).collect();
         let mut traffic = Self {
             lab,
@@ -112,7 +113,7 @@ impl<'a> Traffic<'a> {
             connections: Vec::new(),
             datagrams: Datagrams::prepare(lab, workload, seed, departures, &received)?,
             free: HashMap::new(),
-            outcomes: vec![Outcome::default(); flows.len()],
+            outcomes: vec![Outcome::default(); flows.len()].into(),
             received,
             agenda: BinaryHeap::new(),
             upcoming: 0,
@@ -127,7 +128,7 @@ impl<'a> Traffic<'a> {
             done: channel(),
         };
         let connected = || {
-            let numbers = (0..flows.len()).filter(|&flow| workload.stream(flow as u32).is_none());
+            let numbers = flows.ids().filter(|&flow| workload.stream(flow).is_none());
             numbers.map(|flow| Route::of(flow, &flows[flow], controllers))
         };
         let servers = connected().map(|route| (route.src, route.controller));
@@ -187,7 +188,7 @@ impl<'a> Traffic<'a> {
     fn settle_streams(&mut self) {
         let now = self.now();
         for of in &self.workload.datagrams {
-            let number = of.flow as usize;
+            let number = of.flow;
             let start = self.workload.flows[number].start_time();
             self.outcomes[number] = Outcome {
                 start: start.filter(|start| *start <= now),
@@ -199,14 +200,13 @@ impl<'a> Traffic<'a> {
 
     fn plan(&mut self) {
         let workload = self.workload;
-        let flows = (0..).zip(&workload.flows);
-        for (of, flow) in flows.filter(|&(of, _)| workload.stream(of).is_none()) {
-            let number = of as usize;
+        let flows = workload.flows.numbered();
+        for (number, flow) in flows.filter(|&(number, _)| workload.stream(number).is_none()) {
             if let Some(start) = flow.start_time() {
                 self.agenda.push(Reverse((start, Step::Start(number))));
                 self.upcoming += 1;
             }
-            if let Some(stop) = workload.stop(of) {
+            if let Some(stop) = workload.stop(number) {
                 self.agenda.push(Reverse((stop, Step::Stop(number))));
             }
         }
@@ -248,7 +248,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    fn start(&mut self, number: usize) -> Result<(), TrafficError> {
+    fn start(&mut self, number: FlowId) -> Result<(), TrafficError> {
         self.upcoming -= 1;
         let flow = self.workload.flows[number];
         let route = Route::of(number, &flow, self.controllers);
@@ -288,11 +288,11 @@ impl<'a> Traffic<'a> {
             self.free.entry(route).or_default().push(done.connection);
         }
         let now = self.now();
-        for opened in self.barriers.completed(done.flow as u32) {
+        for opened in self.barriers.completed(done.flow) {
             let barrier = &self.workload.barriers[opened];
             self.upcoming += barrier.releases.len();
             for &released in &barrier.releases {
-                let start = Step::Start(released as usize);
+                let start = Step::Start(released);
                 self.agenda.push(Reverse((now + barrier.pause, start)));
             }
         }
@@ -343,10 +343,10 @@ struct Route {
 }
 
 impl Route {
-    fn of(number: usize, flow: &FlowSpec, controllers: &FlowControllers) -> Self {
+    fn of(number: FlowId, flow: &FlowSpec, controllers: &FlowControllers) -> Self {
         Self {
-            src: flow.src as usize,
-            dst: flow.dst as usize,
+            src: flow.src.index(),
+            dst: flow.dst.index(),
             controller: controllers.index(number),
         }
     }

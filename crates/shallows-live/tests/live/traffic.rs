@@ -9,8 +9,8 @@ use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
 use shallows_live::switch::UplinkPlan;
 use shallows_live::traffic::{FlowControllers, ProbePlan};
-use shallows_model::ApplicationSetup;
 use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
+use shallows_model::{ApplicationSetup, FlowId, HostId};
 
 use crate::{need_a_lab, plan, switch_config};
 
@@ -21,7 +21,7 @@ const TWO_QUEUES: &str = "queues = 2
 
 fn experiment(hosts: usize, rate: Rate, flows: Vec<FlowSpec>) -> Experiment {
     let workload = Workload {
-        flows,
+        flows: flows.into(),
         ..Workload::default()
     };
     Experiment {
@@ -48,8 +48,8 @@ fn run(experiment: &Experiment) -> Observed {
 fn flow(src: u32, dst: u32, bytes: u64, service: u16) -> FlowSpec {
     FlowSpec {
         start: Time::ZERO,
-        src,
-        dst,
+        src: HostId(src),
+        dst: HostId(dst),
         bytes,
         service,
     }
@@ -99,8 +99,8 @@ fn flows_finish_on_kept_connections_and_barriers_hold() {
     Arc::make_mut(&mut experiment.workload)
         .barriers
         .push(Barrier {
-            waits_for: vec![0, 1],
-            releases: vec![2],
+            waits_for: [0, 1].map(FlowId).to_vec(),
+            releases: vec![FlowId(2)],
             pause: Time::from_ms(20),
         });
     let observed = run(&experiment);
@@ -175,7 +175,7 @@ fn applications_of_the_core_run_over_real_sockets() {
         |name: &str, clients: &[u32], servers: &[u32], config: &str| ApplicationSetup {
             name: name.to_owned(),
             service: 1,
-            hosts: [clients, servers].concat(),
+            hosts: clients.iter().chain(servers).copied().map(HostId).collect(),
             members: Members {
                 clients: clients.len() as u32,
                 servers: servers.len() as u32,
@@ -253,14 +253,20 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
     let mut experiment = experiment(4, rate, vec![udp(0, 1, 0), udp(2, 3, 1), udp(3, 2, 1)]);
     let workload = Arc::make_mut(&mut experiment.workload);
     workload.datagrams = [(0, 0), (1, 1), (2, 1)]
-        .map(|(flow, stream)| DatagramFlow { flow, stream })
+        .map(|(flow, stream)| DatagramFlow {
+            flow: FlowId(flow),
+            stream,
+        })
         .into();
     workload.streams = vec![
         stream("latencies = true\nsend = { constant = { rate = \"4Mbps\", size = \"8KB\" } }"),
         stream("send = { message = { size = \"64KB\" } }"),
     ];
     let at = Time::from_ms(1_500);
-    workload.stops = vec![Stop { flow: 0, at }];
+    workload.stops = vec![Stop {
+        flow: FlowId(0),
+        at,
+    }];
     let host: PortConfig =
         toml::from_str("framing = \"ethernet\"\nbuffer = \"unlimited\"\nscheduler = \"fifo\"")
             .unwrap();
@@ -277,7 +283,7 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
     let totals = observed.streams.unwrap();
     println!("{totals:?}");
     // 8 KB at 4 Mbps are 16 ms: at most 94 messages in 1.5 s, which have half a second to arrive.
-    let paced = observed.outcomes[0].received / 8_000;
+    let paced = observed.outcomes[FlowId(0)].received / 8_000;
     assert!((1..=94).contains(&paced), "{paced}");
     let latencies: Vec<Time> = observed.operations.iter().map(|of| of.latency).collect();
     assert_eq!(latencies.len() as u64, paced);
@@ -291,7 +297,7 @@ fn udp_flows_send_whole_messages_and_wait_for_room() {
         (greedy as f64) < 2.0 * most / 64e3,
         "{greedy} messages sent"
     );
-    for outcome in &observed.outcomes[1..] {
+    for outcome in &observed.outcomes.as_slice()[1..] {
         assert!(outcome.received > 0, "{outcome:?}");
         assert_eq!(outcome.received % 64_000, 0, "whole messages");
         assert_eq!(outcome.fct, None);

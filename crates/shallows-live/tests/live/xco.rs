@@ -22,7 +22,7 @@ use shallows_live::xco::controller::ControllerDaemon;
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoPlan};
 use shallows_live::xco::{ControllerSnapshot, agent};
 use shallows_model::workload::{FlowSpec, Workload};
-use shallows_model::{ControllerFault, Directives, FaultAction, Forgery};
+use shallows_model::{ControllerFault, Directives, FaultAction, Forgery, HostId};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::switching::FIFO;
@@ -105,7 +105,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
         lab: plan(all),
         switch,
         workload: Arc::new(Workload {
-            flows,
+            flows: flows.into(),
             ..Workload::default()
         }),
         controllers: FlowControllers::default(),
@@ -126,8 +126,8 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
 fn two_senders() -> Vec<FlowSpec> {
     let flow = |src| FlowSpec {
         start: Time::ZERO,
-        src,
-        dst: 2,
+        src: HostId(src),
+        dst: HostId(2),
         bytes: FlowSpec::ENDLESS,
         service: 0,
     };

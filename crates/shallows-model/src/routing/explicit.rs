@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::{RoutingConfig, RoutingError};
-use crate::ids::LinkId;
+use crate::ids::{HostId, LinkId};
 use crate::topology::{Fabric, Node};
 
 /// The links of each listed pair, and of its opposite.
 #[derive(Clone, Debug)]
 pub(super) struct ExplicitPaths {
-    links: FxHashMap<(u32, u32), Vec<LinkId>>,
+    links: FxHashMap<(HostId, HostId), Vec<LinkId>>,
 }
 
 impl ExplicitPaths {
@@ -65,7 +65,7 @@ impl ExplicitPaths {
         Ok(Some(Self { links }))
     }
 
-    pub(super) fn path(&self, src: u32, dst: u32) -> Option<&[LinkId]> {
+    pub(super) fn path(&self, src: HostId, dst: HostId) -> Option<&[LinkId]> {
         self.links.get(&(src, dst)).map(Vec::as_slice)
     }
 }

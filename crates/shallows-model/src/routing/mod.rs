@@ -21,7 +21,7 @@ pub use shallows_core::control::LinkState;
 use shallows_core::units::Bytes;
 use thiserror::Error;
 
-use crate::ids::{Id as _, IdVec, LinkId};
+use crate::ids::{FlowId, HostId, Id as _, IdVec, LinkId, ids};
 use crate::topology::Fabric;
 use crate::transport::Connections;
 use crate::workload::Ends;
@@ -41,7 +41,7 @@ pub struct Router {
     seed: u64,
     host_names: Arc<[String]>,
     /// The switch of each host.
-    racks: Vec<u32>,
+    racks: IdVec<HostId, u32>,
     table: Table,
     states: IdVec<LinkId, LinkState>,
 }
@@ -102,7 +102,7 @@ impl Router {
             explicit: ExplicitPaths::new(fabric, config)?,
             seed,
             host_names: Arc::clone(fabric.host_names()),
-            racks: (0..fabric.hosts()).map(|h| fabric.place(h).rack).collect(),
+            racks: fabric.host_ids().map(|h| fabric.place(h).rack).collect(),
             table: Table::new(fabric),
             states: vec![LinkState::Up; fabric.links().len()].into(),
         };
@@ -113,7 +113,7 @@ impl Router {
     /// The bytes that the table of a router for `fabric` takes.
     pub fn table_bytes(fabric: &Fabric) -> u64 {
         let mut has_hosts = vec![false; fabric.switches() as usize];
-        for host in 0..fabric.hosts() {
+        for host in fabric.host_ids() {
             has_hosts[fabric.place(host).rack as usize] = true;
         }
         let edges = has_hosts.iter().filter(|&&has| has).count() as u64;
@@ -132,7 +132,12 @@ impl Router {
 
     /// The selector of both directions of a flow from `src` to `dst`. `place` says which connection
     /// of its hosts it would be on if it opened one.
-    pub fn flow_selector(&self, flow: u32, src: u32, dst: u32, place: ConnectionOrder) -> u64 {
+    pub fn flow_selector(
+        &self,
+        FlowId(flow): FlowId,
+        (HostId(src), HostId(dst)): (HostId, HostId),
+        place: ConnectionOrder,
+    ) -> u64 {
         match (self.selection(), place) {
             (Selection::Connection, ConnectionOrder::First) => {
                 // Pairs in the order of MQ-ECN's script: by destination, then source.
@@ -165,8 +170,8 @@ impl Router {
     /// If one of the hosts does not exist.
     pub fn path(
         &self,
-        src: u32,
-        dst: u32,
+        src: HostId,
+        dst: HostId,
         selector: u64,
         out: &mut Vec<LinkId>,
     ) -> Result<(), NoPath> {
@@ -187,17 +192,17 @@ impl Router {
         path.iter().all(|&link| self.is_up(link)).then_some(())
     }
 
-    fn walk(&self, src: u32, dst: u32, selector: u64, out: &mut Vec<LinkId>) -> Option<()> {
-        let (uplink, downlink) = (LinkId(2 * src), LinkId(2 * dst + 1));
+    fn walk(&self, src: HostId, dst: HostId, selector: u64, out: &mut Vec<LinkId>) -> Option<()> {
+        let (uplink, downlink) = (LinkId(2 * src.0), LinkId(2 * dst.0 + 1));
         if src == dst || !self.is_up(uplink) || !self.is_up(downlink) {
             return None;
         }
         out.push(uplink);
-        let mut at = self.racks[src as usize];
-        let target = self.racks[dst as usize];
-        let pair = u64::from(src) << 32 | u64::from(dst);
+        let mut at = self.racks[src];
+        let target = self.racks[dst];
+        let pair = u64::from(src.0) << 32 | u64::from(dst.0);
         let flow = mix(mix(self.seed, pair), selector);
-        let mut digits = dst;
+        let mut digits = dst.0;
         while at != target {
             let ports = self.table.next_hops(at, target);
             let count = ports.len() as u32;
@@ -210,7 +215,7 @@ impl Router {
                     digits /= count;
                     index
                 }
-                (Choice::Ns2Hash, _) => ns2_hash(src, dst, selector as u32) % count,
+                (Choice::Ns2Hash, _) => ns2_hash(src.0, dst.0, selector as u32) % count,
                 (Choice::TtlHash, _) => ttl_hash(self.seed, selector, out.len()) % count,
             };
             let port = ports[index as usize];
@@ -226,8 +231,8 @@ impl Router {
     }
 
     #[cold]
-    fn no_path(&self, src: u32, dst: u32) -> NoPath {
-        let name = |host: u32| self.host_names[host as usize].clone();
+    fn no_path(&self, src: HostId, dst: HostId) -> NoPath {
+        let name = |host: HostId| self.host_names[host.index()].clone();
         NoPath {
             src: name(src),
             dst: name(dst),
@@ -295,13 +300,13 @@ pub fn selectors<E: Into<Ends>>(
     let kept = connections != Connections::PerFlow;
     let may_differ = kept && router.selection() == Selection::Connection;
     let mut met = FxHashSet::default();
-    (0..).zip(flows).map(move |(flow, ends)| {
+    ids().zip(flows).map(move |(flow, ends)| {
         let ends = ends.into();
         let place = if may_differ && !met.insert(ends) {
             ConnectionOrder::Added
         } else {
             ConnectionOrder::First
         };
-        router.flow_selector(flow, ends.src, ends.dst, place)
+        router.flow_selector(flow, (ends.src, ends.dst), place)
     })
 }

@@ -45,7 +45,7 @@ impl Table {
         let switches = fabric.switches() as usize;
         let mut rows = vec![NO_ROW; switches];
         let mut edges = 0;
-        for rack in (0..fabric.hosts()).map(|host| fabric.place(host).rack) {
+        for rack in fabric.host_ids().map(|host| fabric.place(host).rack) {
             if rows[rack as usize] == NO_ROW {
                 rows[rack as usize] = edges;
                 edges += 1;

@@ -43,7 +43,9 @@ fn router(fabric: &Fabric, config: &RoutingConfig) -> Router {
 
 fn path(router: &Router, src: u32, dst: u32, selector: u64) -> Vec<LinkId> {
     let mut links = vec![LinkId(99)];
-    router.path(src, dst, selector, &mut links).unwrap();
+    router
+        .path(HostId(src), HostId(dst), selector, &mut links)
+        .unwrap();
     links
 }
 
@@ -62,7 +64,10 @@ fn destination_modulo_crosses_spine_d_mod_12() {
         for dst in (0..144).filter(|&dst| dst != src) {
             let links = path(&router, src, dst, u64::from(src));
             if src / 12 == dst / 12 {
-                assert_eq!(links, [fabric.uplink(src), fabric.downlink(dst)]);
+                assert_eq!(
+                    links,
+                    [fabric.uplink(HostId(src)), fabric.downlink(HostId(dst))]
+                );
             } else {
                 assert_eq!(spine(&fabric, &links), Node::Switch(12 + dst % 12));
             }
@@ -96,25 +101,22 @@ fn a_pair_keeps_its_path_and_both_directions_have_one_connection() {
     let fabric = leaf_spine(12, 12, 12);
     let router = router(&fabric, &RoutingConfig::Ns2Hash);
     assert_eq!(router.selection(), Selection::Connection);
+    let selector = |flow, src, dst, order| {
+        router.flow_selector(FlowId(flow), (HostId(src), HostId(dst)), order)
+    };
     // The first pairs of the script are (1, 0), (2, 0), ..., then (0, 1), (2, 1), ...
-    assert_eq!(router.flow_selector(77, 1, 0, ConnectionOrder::First), 0);
-    assert_eq!(
-        router.flow_selector(77, 143, 0, ConnectionOrder::First),
-        142
-    );
-    assert_eq!(router.flow_selector(77, 0, 1, ConnectionOrder::First), 143);
-    assert_eq!(router.flow_selector(77, 2, 1, ConnectionOrder::First), 144);
-    let connection = router.flow_selector(0, 15, 108, ConnectionOrder::First);
-    assert_eq!(
-        connection,
-        router.flow_selector(1, 15, 108, ConnectionOrder::First)
-    );
+    assert_eq!(selector(77, 1, 0, ConnectionOrder::First), 0);
+    assert_eq!(selector(77, 143, 0, ConnectionOrder::First), 142);
+    assert_eq!(selector(77, 0, 1, ConnectionOrder::First), 143);
+    assert_eq!(selector(77, 2, 1, ConnectionOrder::First), 144);
+    let connection = selector(0, 15, 108, ConnectionOrder::First);
+    assert_eq!(connection, selector(1, 15, 108, ConnectionOrder::First));
     let crosses = |src, dst| spine(&fabric, &path(&router, src, dst, connection));
     let expected = |src, dst| Node::Switch(12 + ns2_hash(src, dst, connection as u32) % 12);
     assert_eq!(crosses(15, 108), expected(15, 108));
     assert_eq!(crosses(108, 15), expected(108, 15));
     // Those that are added have number 0 between whichever hosts.
-    assert_eq!(router.flow_selector(77, 15, 108, ConnectionOrder::Added), 0);
+    assert_eq!(selector(77, 15, 108, ConnectionOrder::Added), 0);
 }
 
 #[test]
@@ -123,8 +125,8 @@ fn a_kept_pair_has_one_path_and_another_for_what_is_added() {
     let router = router(&fabric, &RoutingConfig::Ns2Hash);
     let flow = |src, dst| FlowSpec {
         start: Time::ZERO,
-        src,
-        dst,
+        src: HostId(src),
+        dst: HostId(dst),
         bytes: 1,
         service: 0,
     };
@@ -225,7 +227,9 @@ fn a_link_that_is_down_is_avoided_until_it_is_up() {
     assert_eq!(back.collect::<BTreeSet<_>>().len(), 2);
 
     router.set_link(from_spine1, LinkState::Down);
-    let none = router.path(0, 3, 0, &mut Vec::new()).unwrap_err();
+    let none = router
+        .path(HostId(0), HostId(3), 0, &mut Vec::new())
+        .unwrap_err();
     assert_eq!(none.to_string(), "there is no path from h0 to h3");
     router.set_link(to_spine0, LinkState::Up);
     assert_eq!(spines(&router), BTreeSet::from([Node::Switch(2)]));
@@ -237,12 +241,28 @@ fn a_link_that_is_down_is_avoided_until_it_is_up() {
 fn a_host_without_its_link_is_cut_off() {
     let fabric = leaf_spine(2, 2, 2);
     let mut router = router(&fabric, &RoutingConfig::Ecmp);
-    router.set_link(fabric.uplink(0), LinkState::Down);
-    assert!(router.path(0, 1, 0, &mut Vec::new()).is_err());
-    assert!(router.path(1, 0, 0, &mut Vec::new()).is_ok());
-    router.set_link(fabric.downlink(0), LinkState::Down);
-    assert!(router.path(1, 0, 0, &mut Vec::new()).is_err());
-    assert!(router.path(1, 1, 0, &mut Vec::new()).is_err());
+    router.set_link(fabric.uplink(HostId(0)), LinkState::Down);
+    assert!(
+        router
+            .path(HostId(0), HostId(1), 0, &mut Vec::new())
+            .is_err()
+    );
+    assert!(
+        router
+            .path(HostId(1), HostId(0), 0, &mut Vec::new())
+            .is_ok()
+    );
+    router.set_link(fabric.downlink(HostId(0)), LinkState::Down);
+    assert!(
+        router
+            .path(HostId(1), HostId(0), 0, &mut Vec::new())
+            .is_err()
+    );
+    assert!(
+        router
+            .path(HostId(1), HostId(1), 0, &mut Vec::new())
+            .is_err()
+    );
 }
 
 fn explicit(paths: &[&[&str]]) -> RoutingConfig {
@@ -279,7 +299,11 @@ fn explicit_paths_and_their_opposites() {
         .numbered()
         .find(|(_, link)| (link.from, link.to) == (Node::Switch(0), Node::Switch(spine1)));
     router.set_link(to_spine1.unwrap().0, LinkState::Down);
-    assert!(router.path(0, 2, 0, &mut Vec::new()).is_err());
+    assert!(
+        router
+            .path(HostId(0), HostId(2), 0, &mut Vec::new())
+            .is_err()
+    );
 }
 
 #[test]
@@ -450,8 +474,8 @@ proptest! {
         }
         let distances = reference_distances(&fabric, &down);
         let mut links = Vec::new();
-        for src in 0..fabric.hosts() {
-            for dst in (0..fabric.hosts()).filter(|&dst| dst != src) {
+        for src in fabric.host_ids() {
+            for dst in fabric.host_ids().filter(|&dst| dst != src) {
                 let (a, b) = (fabric.place(src).rack, fabric.place(dst).rack);
                 let blocked = down.contains(&fabric.uplink(src)) || down.contains(&fabric.downlink(dst));
                 let expected = distances[a as usize][b as usize].filter(|_| !blocked);

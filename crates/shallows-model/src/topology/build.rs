@@ -3,6 +3,7 @@
 use shallows_core::units::{Rate, Time};
 
 use super::{Fabric, HostLocation, Link, Node, TopologyError};
+use crate::ids::{HostId, IdVec};
 
 /// More directed links than this are refused: their ports would take 17 GB, a kilobyte each.
 pub(super) const MOST_LINKS: u64 = 1 << 24;
@@ -149,7 +150,7 @@ pub(super) fn fat_tree(
 /// A fabric under construction. All hosts come before the first cable between switches.
 pub(super) struct Parts {
     links: Vec<Link>,
-    places: Vec<HostLocation>,
+    places: IdVec<HostId, HostLocation>,
     switch_names: Vec<String>,
 }
 
@@ -165,7 +166,7 @@ impl Parts {
         }
         Ok(Self {
             links: Vec::with_capacity(links as usize),
-            places: Vec::with_capacity(host_cables as usize),
+            places: IdVec::with_capacity(host_cables as usize),
             switch_names: Vec::new(),
         })
     }
@@ -181,9 +182,8 @@ impl Parts {
     }
 
     pub(super) fn add_host(&mut self, place: HostLocation, kind: (Rate, Time)) {
-        let host = Node::Host(self.places.len() as u32);
-        self.places.push(place);
-        self.lay(host, Node::Switch(place.rack), kind);
+        let host = self.places.push(place);
+        self.lay(Node::Host(host), Node::Switch(place.rack), kind);
     }
 
     fn join(&mut self, a: u32, b: u32, cabling: Cabling) {

@@ -10,6 +10,7 @@ use shallows_core::units::{Rate, Time};
 
 use super::build::{MOST_LINKS, Parts, numbered};
 use super::{Fabric, HostLocation, Node, TopologyError, UnknownNode};
+use crate::ids::{Id as _, ids};
 
 /// Number of nodes, or their names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -164,10 +165,10 @@ fn find_racks(hosts: &[String], ends: &[(Node, Node)]) -> Result<Vec<(usize, u32
         if let (Node::Host(host), Node::Switch(rack)) | (Node::Switch(rack), Node::Host(host)) =
             ends
         {
-            let before = racks[host as usize].replace((second, rack));
+            let before = racks[host.index()].replace((second, rack));
             if let Some((first, _)) = before {
                 return Err(TopologyError::SeveralLinks {
-                    host: hosts[host as usize].clone(),
+                    host: hosts[host.index()].clone(),
                     first,
                     second,
                 });
@@ -184,7 +185,7 @@ fn index_names<'a>(
     hosts: &'a [String],
     switches: &'a [String],
 ) -> Result<FxHashMap<&'a str, Node>, TopologyError> {
-    let hosts = (0..).map(Node::Host).zip(hosts);
+    let hosts = ids().map(Node::Host).zip(hosts);
     let switches = (0..).map(Node::Switch).zip(switches);
     let mut names = FxHashMap::default();
     for (node, name) in hosts.chain(switches) {

@@ -7,6 +7,7 @@
 //!
 //! ```
 //! use shallows_core::units::{Rate, Time};
+//! use shallows_model::HostId;
 //! use shallows_model::topology::{Node, TopologyConfig};
 //!
 //! let config = TopologyConfig::Star {
@@ -16,7 +17,7 @@
 //! };
 //! let fabric = config.build()?;
 //! assert_eq!(fabric.links().len(), 6);
-//! assert_eq!(fabric.link(fabric.uplink(2)).from, Node::Host(2));
+//! assert_eq!(fabric.link(fabric.uplink(HostId(2))).from, Node::Host(HostId(2)));
 //! assert_eq!(fabric.name(Node::Switch(0)), "switch0");
 //! # Ok::<(), shallows_model::topology::TopologyError>(())
 //! ```
@@ -35,7 +36,7 @@ use std::sync::Arc;
 
 use shallows_core::units::{Rate, Time};
 
-use crate::ids::{IdVec, LinkId};
+use crate::ids::{HostId, Id as _, IdVec, LinkId};
 
 pub use config::TopologyConfig;
 pub use custom::{Cable, Nodes};
@@ -49,7 +50,7 @@ pub const LONGEST_DELAY: Time = Time::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// An end of traffic, with one cable.
-    Host(u32),
+    Host(HostId),
     /// A node that forwards.
     Switch(u32),
 }
@@ -83,7 +84,7 @@ pub struct HostLocation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     links: IdVec<LinkId, Link>,
-    places: Vec<HostLocation>,
+    places: IdVec<HostId, HostLocation>,
     host_names: Arc<[String]>,
     switch_names: Vec<String>,
 }
@@ -92,6 +93,11 @@ impl Fabric {
     /// Number of hosts.
     pub fn hosts(&self) -> u32 {
         self.places.len() as u32
+    }
+
+    /// All hosts.
+    pub fn host_ids(&self) -> impl DoubleEndedIterator<Item = HostId> + Clone + use<> {
+        (0..self.hosts()).map(HostId)
     }
 
     /// Number of switches.
@@ -113,18 +119,18 @@ impl Fabric {
     }
 
     /// The link that `host` sends on.
-    pub fn uplink(&self, host: u32) -> LinkId {
-        LinkId(2 * host)
+    pub fn uplink(&self, host: HostId) -> LinkId {
+        LinkId(2 * host.0)
     }
 
     /// The links that hosts send on, by host.
-    pub fn uplinks(&self) -> Vec<LinkId> {
-        (0..self.hosts()).map(|host| self.uplink(host)).collect()
+    pub fn uplinks(&self) -> IdVec<HostId, LinkId> {
+        self.host_ids().map(|host| self.uplink(host)).collect()
     }
 
     /// The link that `host` receives from.
-    pub fn downlink(&self, host: u32) -> LinkId {
-        LinkId(2 * host + 1)
+    pub fn downlink(&self, host: HostId) -> LinkId {
+        LinkId(2 * host.0 + 1)
     }
 
     /// The links between switches, which come after those of hosts.
@@ -141,8 +147,8 @@ impl Fabric {
     ///
     /// # Panics
     /// If there is no such host.
-    pub fn place(&self, host: u32) -> HostLocation {
-        self.places[host as usize]
+    pub fn place(&self, host: HostId) -> HostLocation {
+        self.places[host]
     }
 
     /// The name of a node, as scenario files write it.
@@ -151,7 +157,7 @@ impl Fabric {
     /// If there is no such node.
     pub fn name(&self, node: Node) -> &str {
         match node {
-            Node::Host(host) => &self.host_names[host as usize],
+            Node::Host(host) => &self.host_names[host.index()],
             Node::Switch(switch) => &self.switch_names[switch as usize],
         }
     }
@@ -165,7 +171,7 @@ impl Fabric {
     pub fn node(&self, name: &str) -> Result<Node, UnknownNode> {
         let at = |names: &[String]| names.iter().position(|n| n == name);
         at(&self.host_names)
-            .map(|host| Node::Host(host as u32))
+            .map(|host| Node::Host(HostId(host as u32)))
             .or_else(|| at(&self.switch_names).map(|switch| Node::Switch(switch as u32)))
             .ok_or_else(|| UnknownNode::new(name, self.host_names.iter().chain(&self.switch_names)))
     }

@@ -30,14 +30,14 @@ impl Fabric {
         }
         let mut longest = Time::ZERO;
         let mut seen = vec![false; self.switches() as usize];
-        for host in 0..self.hosts() {
+        for host in self.host_ids() {
             let up = self.link(self.uplink(host));
             let Node::Switch(first) = up.to else { continue };
             // The uplinks of a rack are alike but for their own cost.
             if std::mem::replace(&mut seen[first as usize], true) {
                 continue;
             }
-            let uplinks = (0..self.hosts()).map(|host| self.link(self.uplink(host)));
+            let uplinks = self.host_ids().map(|host| self.link(self.uplink(host)));
             let uplinks = uplinks.filter(|link| link.to == up.to);
             let start = uplinks.map(&cost).max().unwrap_or_default();
             longest = longest.max(start + farthest(&leaving, first, &cost));

@@ -45,7 +45,7 @@ fn fat_tree(tiers: u32, radix: u32, oversubscription: u32) -> TopologyConfig {
 
 /// Checks the promises of every fabric.
 fn check_invariants(fabric: &Fabric) {
-    for host in 0..fabric.hosts() {
+    for host in fabric.host_ids() {
         let up = fabric.link(fabric.uplink(host));
         let down = fabric.link(fabric.downlink(host));
         assert_eq!(up.from, Node::Host(host));
@@ -83,7 +83,7 @@ fn star() {
     check_invariants(&fabric);
     assert_eq!((fabric.hosts(), fabric.switches()), (9, 1));
     assert_eq!(fabric.links().len(), 18);
-    assert_eq!(fabric.name(Node::Host(8)), "h8");
+    assert_eq!(fabric.name(Node::Host(HostId(8))), "h8");
     assert_eq!(fabric.name(Node::Switch(0)), "switch0");
 }
 
@@ -101,8 +101,8 @@ fn dumbbell_of_xco_figure_1b() {
     assert_eq!((uplink.from, uplink.to), (Node::Switch(0), Node::Switch(1)));
     assert_eq!(uplink.rate, Rate::from_gbps(10));
     assert_eq!(uplink.propagation, Time::from_us(2));
-    assert_eq!(fabric.place(12).rack, 0);
-    assert_eq!(fabric.place(13).rack, 1);
+    assert_eq!(fabric.place(HostId(12)).rack, 0);
+    assert_eq!(fabric.place(HostId(13)).rack, 1);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn chain_of_ear_figure_9() {
     let router = Router::new(&fabric, &RoutingConfig::Ecmp, 0).unwrap();
     let path = |src, dst| {
         let mut path = Vec::new();
-        router.path(src, dst, 0, &mut path).unwrap();
+        router.path(HostId(src), HostId(dst), 0, &mut path).unwrap();
         path
     };
     // R1-R2 is link 12, R2-R3 14, R3-R4 16.
@@ -133,11 +133,11 @@ fn leaf_spine_of_mq_ecn() {
     assert_eq!((fabric.hosts(), fabric.switches()), (144, 24));
     assert_eq!(fabric.links().len(), 2 * (144 + 144));
     assert_eq!(degrees(&fabric), [[24; 12], [12; 12]].concat());
-    assert_eq!(fabric.place(143).rack, 11);
+    assert_eq!(fabric.place(HostId(143)).rack, 11);
     assert_eq!(fabric.name(Node::Switch(11)), "leaf11");
     assert_eq!(fabric.name(Node::Switch(12)), "spine0");
     assert_eq!(fabric.node("spine3"), Ok(Node::Switch(15)));
-    assert_eq!(fabric.node("h77"), Ok(Node::Host(77)));
+    assert_eq!(fabric.node("h77"), Ok(Node::Host(HostId(77))));
 }
 
 /// An idle one-packet flow in MQ-ECN's simulated fabric takes 86.528 us across racks and 83.264 us
@@ -148,7 +148,7 @@ fn idle_round_trips_of_mq_ecn() {
     let router = Router::new(&fabric, &RoutingConfig::DestinationModulo, 0).unwrap();
     let one_way = |src, dst, bytes| {
         let mut path = Vec::new();
-        router.path(src, dst, 0, &mut path).unwrap();
+        router.path(HostId(src), HostId(dst), 0, &mut path).unwrap();
         let sending = |&link: &LinkId| fabric.link(link).rate.transmission_time(Bytes::new(bytes));
         fabric.propagation(&path) + path.iter().map(sending).sum()
     };
@@ -172,9 +172,9 @@ fn fat_tree_of_ear() {
     let names = [53, 54, 107, 108, 162].map(|switch| fabric.name(Node::Switch(switch)));
     assert_eq!(names, ["edge53", "agg0", "agg53", "upper0", "core0"]);
     // 6 hosts a rack, 3 racks a pod, 3 pods an upper pod, 6 upper pods.
-    let last = fabric.place(323);
+    let last = fabric.place(HostId(323));
     assert_eq!((last.rack, last.pod, last.upper_pod), (53, 17, 5));
-    let first_of_second = fabric.place(54);
+    let first_of_second = fabric.place(HostId(54));
     assert_eq!((first_of_second.pod, first_of_second.upper_pod), (3, 1));
 }
 
@@ -184,8 +184,8 @@ fn fat_tree_paths_grow_with_distance() {
     let router = Router::new(&fabric, &RoutingConfig::Ecmp, 1).unwrap();
     let mut path = Vec::new();
     for dst in 1..324 {
-        router.path(0, dst, 9, &mut path).unwrap();
-        let (a, b) = (fabric.place(0), fabric.place(dst));
+        router.path(HostId(0), HostId(dst), 9, &mut path).unwrap();
+        let (a, b) = (fabric.place(HostId(0)), fabric.place(HostId(dst)));
         let expected = match () {
             () if a.rack == b.rack => 2,
             () if a.pod == b.pod => 4,
@@ -241,7 +241,7 @@ fn custom() {
         ]"#,
     );
     check_invariants(&fabric);
-    assert_eq!(fabric.name(Node::Host(1)), "server");
+    assert_eq!(fabric.name(Node::Host(HostId(1))), "server");
     assert_eq!(fabric.link(LinkId(0)).rate, Rate::from_gbps(25));
     assert_eq!(fabric.link(LinkId(3)).from, Node::Switch(1));
     assert_eq!(fabric.link(LinkId(4)).propagation, Time::from_us(5));

@@ -6,6 +6,7 @@ use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
+use crate::ids::HostId;
 use crate::topology::{Fabric, Node};
 
 /// Some hosts: `"all"`, a number, a range with both ends such as `"0-7"`, the name of a host, the
@@ -36,7 +37,7 @@ impl HostSet {
     }
 
     /// The hosts, in ascending order and each once.
-    pub fn resolve(&self, fabric: &Fabric) -> Result<Vec<u32>, WorkloadError> {
+    pub fn resolve(&self, fabric: &Fabric) -> Result<Vec<HostId>, WorkloadError> {
         let mut hosts = Vec::new();
         for item in self.0.split(',').map(str::trim) {
             resolve_item(item, fabric, &mut hosts)?;
@@ -50,7 +51,7 @@ impl HostSet {
     }
 
     /// The host, if it is one.
-    pub fn one(&self, fabric: &Fabric) -> Result<u32, WorkloadError> {
+    pub fn one(&self, fabric: &Fabric) -> Result<HostId, WorkloadError> {
         match self.resolve(fabric)?[..] {
             [host] => Ok(host),
             ref hosts => Err(WorkloadError::OneHost {
@@ -68,22 +69,22 @@ impl Default for HostSet {
     }
 }
 
-fn resolve_item(item: &str, fabric: &Fabric, hosts: &mut Vec<u32>) -> Result<(), WorkloadError> {
-    let all = 0..fabric.hosts();
+fn resolve_item(item: &str, fabric: &Fabric, hosts: &mut Vec<HostId>) -> Result<(), WorkloadError> {
+    let all = fabric.host_ids();
     if item == "all" {
         hosts.extend(all);
         return Ok(());
     }
     if let Some((first, last)) = numbers(item) {
         for end in [first, last] {
-            if !all.contains(&end) {
+            if end >= fabric.hosts() {
                 return Err(WorkloadError::NoSuchHost {
                     host: end,
                     hosts: fabric.hosts(),
                 });
             }
         }
-        hosts.extend(first..=last);
+        hosts.extend((first..=last).map(HostId));
         return Ok(());
     }
     match fabric.node(item).map_err(WorkloadError::UnknownHost)? {

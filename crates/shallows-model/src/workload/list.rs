@@ -21,6 +21,7 @@ use shallows_core::units::Time;
 use thiserror::Error;
 
 use super::{FlowSpec, LATEST_START};
+use crate::ids::HostId;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::topology::nearest;
 
@@ -207,7 +208,7 @@ impl Columns {
         let [start, src, dst, bytes, service] = self.fields(line)?;
         let (src, dst) = (src.host(hosts)?, dst.host(hosts)?);
         if src == dst {
-            return Err(LineError::ToItself(src));
+            return Err(LineError::ToItself(src.0));
         }
         let in_time = |text: &str| seconds(text).filter(|start| *start <= LATEST_START);
         let size = |text: &str| text.parse().ok().filter(|n| (1..=MOST_BYTES).contains(n));
@@ -269,7 +270,7 @@ impl Field<'_> {
         })
     }
 
-    fn host(&self, hosts: u32) -> Result<u32, LineError> {
+    fn host(&self, hosts: u32) -> Result<HostId, LineError> {
         let host = self.read(|n| n.parse().ok(), "the number of a host")?;
         if host >= hosts {
             return Err(LineError::NoSuchHost {
@@ -278,7 +279,7 @@ impl Field<'_> {
                 hosts,
             });
         }
-        Ok(host)
+        Ok(HostId(host))
     }
 }
 

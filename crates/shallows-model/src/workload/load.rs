@@ -10,6 +10,7 @@ use shallows_core::units::{Bytes, Rate, Time};
 use super::locality::Destinations;
 use super::size::Size;
 use super::{FlowSpec, WorkloadError};
+use crate::ids::HostId;
 use crate::topology::{Fabric, Node};
 
 /// The links that a load is a share of.
@@ -159,8 +160,8 @@ pub(super) struct Load<'a> {
     pub(super) reference: LoadReference,
     pub(super) counted: Counted,
     pub(super) fabric: &'a Fabric,
-    pub(super) sources: &'a [u32],
-    pub(super) destinations: &'a [u32],
+    pub(super) sources: &'a [HostId],
+    pub(super) destinations: &'a [HostId],
 }
 
 impl Load<'_> {
@@ -188,7 +189,7 @@ impl Load<'_> {
         for &src in self.sources {
             leaving[self.rack(src)] += to.leaving(self.fabric, src);
         }
-        let rate = |&src: &u32| {
+        let rate = |&src: &HostId| {
             let rack = self.rack(src);
             if leaving[rack] == 0.0 {
                 let name = self.fabric.name(Node::Host(src)).to_owned();
@@ -244,11 +245,11 @@ impl Load<'_> {
         rates
     }
 
-    fn rack(&self, host: u32) -> usize {
+    fn rack(&self, host: HostId) -> usize {
         self.fabric.place(host).rack as usize
     }
 
-    fn host_rate(&self, host: u32) -> f64 {
+    fn host_rate(&self, host: HostId) -> f64 {
         let uplink = self.fabric.uplink(host);
         self.fabric.link(uplink).rate.bps() as f64
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 use super::random::Stream;
+use crate::ids::{HostId, IdVec};
 use crate::topology::{Fabric, Node};
 
 /// Weights of flows whose destination is another host of the source's rack, pod, upper pod or
@@ -37,9 +38,9 @@ struct Scope {
     cumulative: f64,
     share: f64,
     /// The group of each host of the fabric.
-    groups: Vec<u32>,
+    groups: IdVec<HostId, u32>,
     /// The destinations of each group, in ascending order.
-    members: Vec<Vec<u32>>,
+    members: Vec<Vec<HostId>>,
 }
 
 impl Destinations {
@@ -47,8 +48,8 @@ impl Destinations {
     pub(super) fn new(
         fabric: &Fabric,
         locality: Option<LocalityConfig>,
-        sources: &[u32],
-        destinations: &[u32],
+        sources: &[HostId],
+        destinations: &[HostId],
     ) -> Result<Self, WorkloadError> {
         let anywhere = LocalityConfig {
             all: 1.0,
@@ -77,11 +78,11 @@ impl Destinations {
                 let place = fabric.place(host);
                 [place.rack, place.pod, place.upper_pod, 0][which]
             };
-            let groups: Vec<u32> = (0..fabric.hosts()).map(group).collect();
+            let groups: IdVec<HostId, u32> = fabric.host_ids().map(group).collect();
             let count = groups.iter().max().map_or(0, |&last| last as usize + 1);
             let mut members = vec![Vec::new(); count];
             for &host in destinations {
-                members[groups[host as usize] as usize].push(host);
+                members[groups[host] as usize].push(host);
             }
             let scope = Scope {
                 cumulative,
@@ -101,7 +102,7 @@ impl Destinations {
     }
 
     /// A destination for a flow from `src`.
-    pub(super) fn draw(&self, src: u32, stream: &mut Stream) -> u32 {
+    pub(super) fn draw(&self, src: HostId, stream: &mut Stream) -> HostId {
         let scope = match &self.scopes[..] {
             [only] => only,
             scopes => {
@@ -115,7 +116,7 @@ impl Destinations {
     }
 
     /// The share of flows from `src` that go to `dst`.
-    pub(super) fn share(&self, src: u32, dst: u32) -> f64 {
+    pub(super) fn share(&self, src: HostId, dst: HostId) -> f64 {
         let to = |scope: &Scope| {
             let group = scope.group(src);
             if src == dst || group.binary_search(&dst).is_err() {
@@ -128,10 +129,10 @@ impl Destinations {
     }
 
     /// The share of flows from `src` that leave its rack.
-    pub(super) fn leaving(&self, fabric: &Fabric, src: u32) -> f64 {
+    pub(super) fn leaving(&self, fabric: &Fabric, src: HostId) -> f64 {
         let rack = fabric.place(src).rack;
         let leaving = |scope: &Scope| {
-            let outside = |&&host: &&u32| fabric.place(host).rack != rack;
+            let outside = |&&host: &&HostId| fabric.place(host).rack != rack;
             let count = scope.group(src).iter().filter(outside).count();
             scope.share * count as f64 / scope.choices(src) as f64
         };
@@ -140,17 +141,17 @@ impl Destinations {
 }
 
 impl Scope {
-    fn group(&self, src: u32) -> &[u32] {
-        &self.members[self.groups[src as usize] as usize]
+    fn group(&self, src: HostId) -> &[HostId] {
+        &self.members[self.groups[src] as usize]
     }
 
     /// Destinations in the group of `src` other than itself.
-    fn choices(&self, src: u32) -> usize {
+    fn choices(&self, src: HostId) -> usize {
         let group = self.group(src);
         group.len() - usize::from(group.binary_search(&src).is_ok())
     }
 
-    fn draw(&self, src: u32, stream: &mut Stream) -> u32 {
+    fn draw(&self, src: HostId, stream: &mut Stream) -> HostId {
         let group = self.group(src);
         let itself = group.binary_search(&src);
         let choices = group.len() - usize::from(itself.is_ok());

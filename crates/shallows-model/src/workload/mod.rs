@@ -59,6 +59,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::host::udp::UdpConfig;
 use shallows_core::units::Time;
 
+use crate::ids::{FlowId, HostId, IdVec, ids};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::topology::Fabric;
 use random::{Purpose, Stream};
@@ -87,9 +88,9 @@ pub struct FlowSpec {
     /// Time at which the application hands it to the transport, or [`FlowSpec::AT_BARRIER`].
     pub start: Time,
     /// The sending host.
-    pub src: u32,
+    pub src: HostId,
     /// The receiving host.
-    pub dst: u32,
+    pub dst: HostId,
     /// Payload, or [`FlowSpec::ENDLESS`].
     pub bytes: u64,
     /// Its service, which classifiers and reports tell apart.
@@ -117,9 +118,9 @@ impl FlowSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ends {
     /// The sending host.
-    pub src: u32,
+    pub src: HostId,
     /// The receiving host.
-    pub dst: u32,
+    pub dst: HostId,
     /// The service.
     pub service: u16,
 }
@@ -138,7 +139,7 @@ impl From<&FlowSpec> for Ends {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Position of the flow in [`Workload::flows`].
-    pub flow: u32,
+    pub flow: FlowId,
     /// Stop time.
     pub at: Time,
 }
@@ -147,7 +148,7 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramFlow {
     /// Position of the flow in [`Workload::flows`].
-    pub flow: u32,
+    pub flow: FlowId,
     /// Position of what it sends in [`Workload::streams`].
     pub stream: u32,
 }
@@ -156,9 +157,9 @@ pub struct DatagramFlow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Barrier {
     /// Positions in [`Workload::flows`] of the flows that must have finished.
-    pub waits_for: Vec<u32>,
+    pub waits_for: Vec<FlowId>,
     /// Positions in [`Workload::flows`] of those that then start. No flow waits for two barriers.
-    pub releases: Vec<u32>,
+    pub releases: Vec<FlowId>,
     /// From the finish of the last to the start of the next.
     pub pause: Time,
 }
@@ -168,7 +169,7 @@ pub struct Barrier {
 pub struct Workload {
     /// Sorted by start, then in the order in which they were generated; flows that wait for a
     /// barrier are the last.
-    pub flows: Vec<FlowSpec>,
+    pub flows: IdVec<FlowId, FlowSpec>,
     /// Stop times of endless flows, in the order of the flows.
     pub stops: Vec<Stop>,
     /// Barriers: flows that start when other flows have finished.
@@ -233,7 +234,7 @@ impl WorkloadConfig {
     ) -> Result<Workload, WorkloadError> {
         let mut workload = match self {
             Self::List(path) => Workload {
-                flows: list::read(path, fabric.hosts(), interrupt)?,
+                flows: list::read(path, fabric.hosts(), interrupt)?.into(),
                 ..Workload::default()
             },
             Self::Flows(flows) => Workload {
@@ -300,7 +301,7 @@ impl WorkloadConfig {
 
 impl Workload {
     /// Sending pattern of a flow, if it is UDP.
-    pub fn stream(&self, flow: u32) -> Option<&UdpConfig> {
+    pub fn stream(&self, flow: FlowId) -> Option<&UdpConfig> {
         let datagrams = &self.datagrams;
         let found = datagrams.binary_search_by_key(&flow, |datagrams| datagrams.flow);
         let stream = datagrams[found.ok()?].stream;
@@ -308,29 +309,29 @@ impl Workload {
     }
 
     /// Stop time of an endless flow, if it has one.
-    pub fn stop(&self, flow: u32) -> Option<Time> {
+    pub fn stop(&self, flow: FlowId) -> Option<Time> {
         let found = self.stops.binary_search_by_key(&flow, |stop| stop.flow);
         Some(self.stops[found.ok()?].at)
     }
 
     /// The flows that wait for no barrier, in the order of their starts.
-    pub fn timed(&self) -> impl Iterator<Item = u32> {
-        let flows = (0..).zip(&self.flows);
+    pub fn timed(&self) -> impl Iterator<Item = FlowId> {
+        let flows = self.flows.numbered();
         flows
             .filter(|(_, spec)| spec.start != FlowSpec::AT_BARRIER)
             .map(|(flow, _)| flow)
     }
 
     fn refuse_too_late(&self) -> Result<(), WorkloadError> {
-        let mut is_released = vec![false; self.flows.len()];
+        let mut is_released = IdVec::from(vec![false; self.flows.len()]);
         for &flow in self.barriers.iter().flat_map(|barrier| &barrier.releases) {
-            is_released[flow as usize] = true;
+            is_released[flow] = true;
         }
-        let late = |(flow, is_released): (&FlowSpec, bool)| {
+        let late = |(flow, &is_released): (&FlowSpec, &bool)| {
             let at_barrier = flow.start == FlowSpec::AT_BARRIER && is_released;
             flow.start > LATEST_START && !at_barrier
         };
-        if self.flows.iter().zip(is_released).any(late) {
+        if self.flows.iter().zip(&is_released).any(late) {
             return Err(WorkloadError::TooLate("the start of a flow"));
         }
         if self
@@ -352,7 +353,7 @@ impl Workload {
             return Ok(());
         }
         let shift = self.flows.len() as u32;
-        other.renumber(|flow| flow + shift);
+        other.renumber(|FlowId(flow)| FlowId(flow + shift));
         self.flows.append(&mut other.flows);
         self.stops.append(&mut other.stops);
         self.barriers.append(&mut other.barriers);
@@ -368,23 +369,23 @@ impl Workload {
     }
 
     fn sort(&mut self, interrupt: Interrupt<'_>) -> Result<(), Interrupted> {
-        if self.flows.is_sorted_by_key(|flow| flow.start) {
+        if self.flows.as_slice().is_sorted_by_key(|flow| flow.start) {
             return Ok(());
         }
         let order = sorted(self.flows.iter().map(|flow| flow.start), interrupt)?;
-        let mut new = vec![0; order.len()];
-        for (position, &old) in (0..).zip(&order) {
-            new[old as usize] = position;
+        let mut new = IdVec::from(vec![FlowId::default(); order.len()]);
+        for (position, &old) in ids().zip(&order) {
+            new[old] = position;
         }
-        let flows = order.iter().map(|&old| self.flows[old as usize]);
-        self.flows = interrupt.collect(flows)?;
-        self.renumber(|old| new[old as usize]);
+        let flows = order.iter().map(|&old| self.flows[old]);
+        self.flows = interrupt.collect(flows)?.into();
+        self.renumber(|old| new[old]);
         self.stops.sort_by_key(|stop| stop.flow);
         self.datagrams.sort_by_key(|datagrams| datagrams.flow);
         Ok(())
     }
 
-    fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+    fn renumber(&mut self, number: impl Fn(FlowId) -> FlowId) {
         for stop in &mut self.stops {
             stop.flow = number(stop.flow);
         }
@@ -403,9 +404,9 @@ impl Workload {
 fn sorted(
     times: impl ExactSizeIterator<Item = Time>,
     interrupt: Interrupt<'_>,
-) -> Result<Vec<u32>, Interrupted> {
+) -> Result<Vec<FlowId>, Interrupted> {
     const PIECE: usize = 1 << 18;
-    let mut keys: Vec<(Time, u32)> = interrupt.collect(times.zip(0..u32::MAX))?;
+    let mut keys: Vec<(Time, FlowId)> = interrupt.collect(times.zip((0..u32::MAX).map(FlowId)))?;
     for piece in keys.chunks_mut(PIECE) {
         interrupt.check_at(0)?;
         piece.sort_unstable();

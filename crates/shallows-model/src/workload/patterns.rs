@@ -8,6 +8,7 @@ use super::size::{SizeConfig, Sizes};
 use super::{
     Barrier, FlowSpec, HostSet, ServiceMap, Stop, Workload, WorkloadError, refuse_too_many,
 };
+use crate::ids::{FlowId, HostId};
 use crate::interrupt::Interrupt;
 use crate::topology::{Fabric, Node};
 
@@ -173,7 +174,7 @@ impl AllToAllConfig {
         let hosts = at_least_two(&self.hosts, fabric, "all-to-all")?;
         let count = hosts.len() as u64;
         refuse_too_many((count * (count - 1)) as f64)?;
-        let from = |&src: &u32| {
+        let from = |&src: &HostId| {
             let others = hosts.iter().filter(move |&&dst| dst != src);
             others.map(move |&dst| (src, dst))
         };
@@ -239,8 +240,8 @@ impl IncastConfig {
             if round > 0 {
                 let (before, begin, end) = (begin - count, begin as u32, begin + count);
                 workload.barriers.push(Barrier {
-                    waits_for: (before as u32..begin).collect(),
-                    releases: (begin..end as u32).collect(),
+                    waits_for: (before as u32..begin).map(FlowId).collect(),
+                    releases: (begin..end as u32).map(FlowId).collect(),
                     pause: self.pause,
                 });
             }
@@ -295,15 +296,14 @@ impl LongLivedConfig {
             for &dst in destinations.iter().filter(|&&dst| dst != src) {
                 for _ in 0..self.count {
                     interrupt.check_at(workload.flows.len())?;
-                    let flow = workload.flows.len() as u32;
-                    workload.stops.extend(self.stop.map(|at| Stop { flow, at }));
-                    workload.flows.push(FlowSpec {
+                    let flow = workload.flows.push(FlowSpec {
                         start: self.start,
                         src,
                         dst,
                         bytes: FlowSpec::ENDLESS,
                         service: self.service,
                     });
+                    workload.stops.extend(self.stop.map(|at| Stop { flow, at }));
                 }
             }
         }
@@ -330,7 +330,7 @@ impl FlowConfig {
 
 /// One flow for each pair, with starts from `start` uniform over `spread`.
 fn spread_flows(
-    pairs: impl Iterator<Item = (u32, u32)>,
+    pairs: impl Iterator<Item = (HostId, HostId)>,
     size: &SizeConfig,
     (start, spread): (Time, Time),
     services: &ServiceMap,
@@ -367,7 +367,7 @@ fn at_least_two(
     hosts: &HostSet,
     fabric: &Fabric,
     pattern: &'static str,
-) -> Result<Vec<u32>, WorkloadError> {
+) -> Result<Vec<HostId>, WorkloadError> {
     let hosts = hosts.resolve(fabric)?;
     if hosts.len() < 2 {
         return Err(WorkloadError::TwoHosts { pattern });
@@ -375,7 +375,7 @@ fn at_least_two(
     Ok(hosts)
 }
 
-fn refuse_to_itself(src: u32, dst: u32, fabric: &Fabric) -> Result<(), WorkloadError> {
+fn refuse_to_itself(src: HostId, dst: HostId, fabric: &Fabric) -> Result<(), WorkloadError> {
     if src == dst {
         let name = fabric.name(Node::Host(src));
         return Err(WorkloadError::ToItself(name.to_owned()));

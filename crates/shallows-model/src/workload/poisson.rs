@@ -11,6 +11,7 @@ use super::locality::{Destinations, LocalityConfig};
 use super::random::{Purpose, Stream};
 use super::size::{SizeConfig, Sizes};
 use super::{FlowSpec, HostSet, ServiceMap, Workload, WorkloadError, refuse_too_many};
+use crate::ids::HostId;
 use crate::interrupt::Interrupt;
 use crate::topology::Fabric;
 
@@ -131,7 +132,7 @@ impl PoissonConfig {
         let (flows, end) = arrivals.run(processes, interrupt)?;
         let offered = load.offered(&flows, end.saturating_sub(self.start));
         Ok(Workload {
-            flows,
+            flows: flows.into(),
             offered: vec![offered],
             ..Workload::default()
         })
@@ -166,9 +167,9 @@ impl PoissonConfig {
 struct ArrivalProcess {
     stream: Stream,
     mean_gap_ps: f64,
-    src: u32,
+    src: HostId,
     /// The destination, unless one is chosen for each flow.
-    dst: Option<u32>,
+    dst: Option<HostId>,
 }
 
 struct Arrivals<'a> {
@@ -183,13 +184,13 @@ struct Arrivals<'a> {
 impl Arrivals<'_> {
     fn source_processes(
         &self,
-        sources: &[u32],
-        destinations: &[u32],
+        sources: &[HostId],
+        destinations: &[HostId],
         rates: &[f64],
         seed: u64,
     ) -> Vec<ArrivalProcess> {
-        let process = |(&src, &rate): (&u32, &f64)| ArrivalProcess {
-            stream: Stream::new(seed, Purpose::Arrivals, u64::from(src)),
+        let process = |(&src, &rate): (&HostId, &f64)| ArrivalProcess {
+            stream: Stream::new(seed, Purpose::Arrivals, u64::from(src.0)),
             mean_gap_ps: mean_gap_ps(self.mean_from(src, destinations), rate),
             src,
             dst: None,
@@ -198,24 +199,24 @@ impl Arrivals<'_> {
     }
 
     /// Counted bytes of a flow from `src` in the mean.
-    fn mean_from(&self, src: u32, destinations: &[u32]) -> f64 {
+    fn mean_from(&self, src: HostId, destinations: &[HostId]) -> f64 {
         let by_source = !matches!(self.config.services, ServiceMap::Pair(_));
         if self.means.len() == 1 || by_source {
             return self.mean_between(src, destinations[0]);
         }
-        let part = |&dst: &u32| self.to.share(src, dst) * self.mean_between(src, dst);
+        let part = |&dst: &HostId| self.to.share(src, dst) * self.mean_between(src, dst);
         destinations.iter().map(part).sum()
     }
 
-    fn mean_between(&self, src: u32, dst: u32) -> f64 {
+    fn mean_between(&self, src: HostId, dst: HostId) -> f64 {
         let of_service = |service: u16| self.means[usize::from(service) % self.means.len()];
         self.config.services.mean(src, dst, self.hosts, of_service)
     }
 
     fn pair_processes(
         &self,
-        sources: &[u32],
-        destinations: &[u32],
+        sources: &[HostId],
+        destinations: &[HostId],
         rates: &[f64],
         seed: u64,
     ) -> Result<Vec<ArrivalProcess>, WorkloadError> {
@@ -230,7 +231,7 @@ impl Arrivals<'_> {
                 if share == 0.0 {
                     continue;
                 }
-                let entity = (u64::from(src) + 1) << 32 | u64::from(dst);
+                let entity = (u64::from(src.0) + 1) << 32 | u64::from(dst.0);
                 processes.push(ArrivalProcess {
                     stream: Stream::new(seed, Purpose::Arrivals, entity),
                     mean_gap_ps: mean_gap_ps(self.mean_between(src, dst), rate * share),

@@ -6,6 +6,7 @@ use shallows_core::units::Bytes;
 
 use super::WorkloadError;
 use super::random::Stream;
+use crate::ids::HostId;
 
 /// Assignment of services to flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,11 +58,11 @@ impl ServiceMap {
     }
 
     /// The service of a flow from `src` to `dst` in a fabric with `hosts` hosts.
-    pub(super) fn draw(&self, src: u32, dst: u32, hosts: u32, stream: &mut Stream) -> u16 {
+    pub(super) fn draw(&self, src: HostId, dst: HostId, hosts: u32, stream: &mut Stream) -> u16 {
         match *self {
             Self::Fixed(service) => service,
             Self::Pair(services) => pair_service(src, dst, hosts, services),
-            Self::Source(services) => (src % u32::from(services)) as u16,
+            Self::Source(services) => (src.0 % u32::from(services)) as u16,
             Self::Balanced(services) => stream.below(u64::from(services)) as u16,
             Self::Weighted(ref weights) => {
                 let total = weights.iter().map(|&weight| u64::from(weight)).sum();
@@ -87,12 +88,18 @@ impl ServiceMap {
     }
 
     /// The mean over the services of flows from `src` to `dst` of what `value` gives for each.
-    pub(super) fn mean(&self, src: u32, dst: u32, hosts: u32, value: impl Fn(u16) -> f64) -> f64 {
+    pub(super) fn mean(
+        &self,
+        src: HostId,
+        dst: HostId,
+        hosts: u32,
+        value: impl Fn(u16) -> f64,
+    ) -> f64 {
         match *self {
             Self::Fixed(service) => value(service),
             Self::BySize(_) => value(0),
             Self::Pair(services) => value(pair_service(src, dst, hosts, services)),
-            Self::Source(services) => value((src % u32::from(services)) as u16),
+            Self::Source(services) => value((src.0 % u32::from(services)) as u16),
             Self::Balanced(services) => (0..services).map(value).sum::<f64>() / f64::from(services),
             Self::Weighted(ref weights) => {
                 let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
@@ -103,7 +110,7 @@ impl ServiceMap {
     }
 }
 
-fn pair_service(src: u32, dst: u32, hosts: u32, services: u16) -> u16 {
-    let pair = (u64::from(dst) + 1) * u64::from(hosts) + u64::from(src) + 1;
+fn pair_service(src: HostId, dst: HostId, hosts: u32, services: u16) -> u16 {
+    let pair = (u64::from(dst.0) + 1) * u64::from(hosts) + u64::from(src.0) + 1;
     (pair % u64::from(services)) as u16
 }

@@ -72,7 +72,7 @@ impl UdpFlowsConfig {
             ..Workload::default()
         };
         flows.add_to(&mut workload, fabric, interrupt)?;
-        let flows = 0..workload.flows.len() as u32;
+        let flows = workload.flows.ids();
         workload.datagrams = flows.map(|flow| DatagramFlow { flow, stream: 0 }).collect();
         Ok(workload)
     }

@@ -17,7 +17,9 @@ use shallows_live::switch::{
 use shallows_live::traffic::{GOODPUT_EVERY, ProbePlan};
 use shallows_model::topology::{Fabric, Link, Node};
 use shallows_model::workload::Workload;
-use shallows_model::{ApplicationSetup, Completion, Connections, Interrupt};
+use shallows_model::{
+    ApplicationSetup, Completion, Connections, HostId, Id as _, IdVec, Interrupt,
+};
 
 use super::controller::Chosen;
 use super::transports::{self, Controllers};
@@ -149,9 +151,9 @@ fn switch(plan: &RunPlan, cpus: &Cpus) -> Result<SwitchConfig, Diagnostic> {
         }),
         pool: plan.ports.pool,
         egress: plan.ports.switches.clone(),
-        ports: (0..)
-            .zip(gates(plan)?)
-            .map(|(host, gates)| port(plan, host, gates))
+        ports: gates(plan)?
+            .numbered()
+            .map(|(host, gates)| port(plan, host, gates.clone()))
             .chain(xco::extra_ports(plan))
             .collect(),
         trunks: trunks(fabric).map(trunk).collect(),
@@ -173,17 +175,17 @@ fn goodput_every(plan: &RunPlan) -> Time {
 
 /// The gates of all hosts, which stand before their uplinks in the switch: the kernel has no qdisc
 /// that holds packets back by level.
-fn gates(plan: &RunPlan) -> Result<Vec<Vec<HostGateConfig>>, Diagnostic> {
+fn gates(plan: &RunPlan) -> Result<IdVec<HostId, Vec<HostGateConfig>>, Diagnostic> {
     let (framing, seed) = (plan.ports.hosts.framing, plan.scenario.config.seed);
     let gates = plan.hosts.gates(&plan.fabric, framing, seed);
     gates.map_err(|error| plan.scenario.error_in("hosts.qjump", &error))
 }
 
-fn port(plan: &RunPlan, host: u32, gates: Vec<HostGateConfig>) -> PortPlan {
+fn port(plan: &RunPlan, host: HostId, gates: Vec<HostGateConfig>) -> PortPlan {
     let fabric = &plan.fabric;
     let (uplink, downlink) = (fabric.uplink(host), fabric.downlink(host));
     let (up, down) = (fabric.link(uplink), fabric.link(downlink));
-    let number = host as usize;
+    let number = host.index();
     PortPlan {
         delay: plan.ports.delay(fabric, downlink),
         bridge: bridge(down.from),
@@ -237,12 +239,12 @@ fn probes(plan: &RunPlan) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
     let duration = |time: Time| Duration::from_nanos(time.ps() / 1_000);
     let probe = |(index, pings): (usize, &Pings)| {
         let plan = ProbePlan {
-            to: lab::address(pings.to as usize),
+            to: lab::address(pings.to.index()),
             dscp: dscp(plan, &format!("probes.ping.{index}"), pings.service)?,
             start: duration(pings.start),
             every: duration(pings.interval),
         };
-        Ok((pings.from as usize, plan))
+        Ok((pings.from.index(), plan))
     };
     plan.probes.pings.iter().enumerate().map(probe).collect()
 }
@@ -273,7 +275,7 @@ fn commands(plan: &RunPlan) -> Result<Vec<CommandPlan>, Diagnostic> {
         let hosts = host.resolve(&plan.fabric);
         for host in hosts.map_err(|error| plan.scenario.error_in("live", &error))? {
             plans.push(CommandPlan {
-                host: host as usize,
+                host: host.index(),
                 start: *start,
                 line: run.clone(),
                 awaited: *role == Role::Client,

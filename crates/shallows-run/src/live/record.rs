@@ -6,8 +6,8 @@ use shallows_core::units::Time;
 use shallows_live::lab;
 use shallows_live::switch::Samples;
 use shallows_live::traffic::Goodput;
-use shallows_model::LinkId;
 use shallows_model::topology::{Fabric, Node};
+use shallows_model::{Id as _, LinkId};
 use shallows_results::ports::LinkRole;
 use shallows_results::probes::{
     GoodputSample, PingSample, QueueSample, Sample, SampleWriter, ThroughputSample,
@@ -183,9 +183,9 @@ pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
 pub fn link_name(fabric: &Fabric, link: LinkId) -> String {
     let link = fabric.link(link);
     match (link.from, link.to) {
-        (_, Node::Host(host)) => lab::port(host as usize),
+        (_, Node::Host(host)) => lab::port(host.index()),
         (Node::Switch(from), Node::Switch(to)) => format!("trunk {from}-{to}"),
-        (Node::Host(host), Node::Switch(_)) => format!("{} uplink", lab::port(host as usize)),
+        (Node::Host(host), Node::Switch(_)) => format!("{} uplink", lab::port(host.index())),
     }
 }
 

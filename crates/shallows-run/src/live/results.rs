@@ -37,8 +37,8 @@ pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowR
             Some(FlowRecord {
                 id,
                 start: outcome.start?,
-                src: flow.src,
-                dst: flow.dst,
+                src: flow.src.0,
+                dst: flow.dst.0,
                 // A flow without end is as long as what it has brought over.
                 bytes: if endless {
                     outcome.received

@@ -217,7 +217,7 @@ workload.flows = [
             plan("[[transports]]\nservices = [1]\nset = { controller = 'cubic', ecn = 'off' }\n");
         Wishes::of(&plan).unwrap();
         let controllers = Controllers::named(&plan).of_flows(&plan);
-        assert_eq!(controllers.of_flow, [None, Some(0)]);
+        assert_eq!(controllers.of_flow.as_slice(), [None, Some(0)]);
         // DCTCP, which is the usual one, demands ECN by itself.
         assert!(!hosts_use_ecn(&plan));
     }

@@ -12,7 +12,7 @@ use shallows_live::xco::ControllerSnapshot;
 use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPlan};
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
 use shallows_model::topology::{Fabric, Link, Node};
-use shallows_model::{Outage, XcoConfig};
+use shallows_model::{HostId, Id as _, Outage, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
 use super::plan::trunks;
@@ -88,7 +88,7 @@ fn extra_hosts(plan: &RunPlan) -> usize {
 pub(super) fn extra_ports(plan: &RunPlan) -> Vec<PortPlan> {
     let fabric = &plan.fabric;
     let first = fabric.hosts() as usize;
-    let like = fabric.link(fabric.downlink(0));
+    let like = fabric.link(fabric.downlink(HostId(0)));
     let port = |number: usize| PortPlan {
         delay: like.propagation,
         stations: vec![lab::station(number).to_string()],
@@ -175,19 +175,20 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
                 wait: Wait::Block,
             })
             .collect(),
-        hosts: (0..fabric.hosts())
-            .map(|host| host_plan(fabric, host, weight(host)))
+        hosts: fabric
+            .host_ids()
+            .map(|host| host_plan(fabric, host, weight(host.0)))
             .collect(),
         trunks: trunks(fabric).map(trunk).collect(),
     }
 }
 
 /// A host of the lab with its agent.
-fn host_plan(fabric: &Fabric, number: u32, weight: u32) -> HostPlan {
-    let up = fabric.link(fabric.uplink(number));
-    let lab_host = number as usize;
+fn host_plan(fabric: &Fabric, host: HostId, weight: u32) -> HostPlan {
+    let up = fabric.link(fabric.uplink(host));
+    let lab_host = host.index();
     HostPlan {
-        name: format!("h{number}"),
+        name: format!("h{lab_host}"),
         rate: up.rate,
         address: address(lab_host, AGENT_PORT),
         switch: switch_name(up.to),

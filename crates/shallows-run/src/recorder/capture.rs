@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use shallows_core::units::{Bytes, Time};
-use shallows_model::LinkId;
+use shallows_model::{FlowId, LinkId};
 use shallows_results::ResultsError;
 use shallows_results::pcapng::{self, Capture, Interface, RocePacket};
 use shallows_sim::{CapturedPacket, Content, Observation};
@@ -32,7 +32,7 @@ struct Captured {
     /// The links, by the numbers of their interfaces.
     links: Vec<LinkId>,
     /// Message length of each UDP flow.
-    messages: BTreeMap<u32, Bytes>,
+    messages: BTreeMap<FlowId, Bytes>,
     /// Packets that others may still come before.
     pending: Vec<CapturedPacket>,
 }
@@ -90,9 +90,9 @@ impl Probe for Captured {
 /// A packet as the file has it; `message` is the size of the flow's messages, if it is UDP.
 fn written(packet: &CapturedPacket, message: Bytes) -> pcapng::Packet {
     pcapng::Packet {
-        src: packet.src,
-        dst: packet.dst,
-        flow: packet.connection,
+        src: packet.src.0,
+        dst: packet.dst.0,
+        flow: packet.connection.0,
         size: packet.size,
         dscp: packet.dscp,
         ecn: packet.ecn,

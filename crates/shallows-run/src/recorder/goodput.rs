@@ -20,7 +20,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
     Ok(Some(Box::new(Goodput {
         plan,
         sampler: Sampler::create(sampled, place)?,
-        receivers: Underway::new(0..flows.len() as u32, flows),
+        receivers: Underway::new(flows.ids(), flows),
         delivered: flows.iter().map(|flow| (flow.service, 0)).collect(),
     })))
 }

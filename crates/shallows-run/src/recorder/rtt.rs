@@ -20,7 +20,7 @@ struct Rtts(SampleWriter<RttSample>);
 impl Probe for Rtts {
     fn observe(&mut self, seen: &Observation) -> Result<(), ResultsError> {
         if let &Observation::Rtt { time, flow, rtt } = seen {
-            let flow = flow.into();
+            let flow = flow.0.into();
             self.0.write(&RttSample { time, flow, rtt })?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Congestion windows of senders: `[probes] flows`.
 
 use shallows_core::units::{Bytes, Time};
+use shallows_model::FlowId;
 use shallows_results::ResultsError;
 use shallows_results::probes::WindowSample;
 use shallows_sim::Simulation;
@@ -23,7 +24,7 @@ pub(super) fn begin<'a>(plan: &'a RunPlan, place: TableDestination<'a>) -> Begun
 #[derive(Debug)]
 struct Windows<'a> {
     plan: &'a RunPlan,
-    sampler: Sampler<'a, u32, WindowSample>,
+    sampler: Sampler<'a, FlowId, WindowSample>,
     /// The sampled flows.
     senders: Underway,
 }
@@ -45,7 +46,7 @@ impl Probe for Windows<'_> {
             };
             let written = writer.write(&WindowSample {
                 time: now,
-                flow: flow.into(),
+                flow: flow.0.into(),
                 cwnd: Bytes::new(sender.cwnd as u64),
                 alpha: sender.alpha,
             });

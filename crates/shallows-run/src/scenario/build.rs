@@ -13,7 +13,8 @@ use shallows_model::routing::Router;
 use shallows_model::topology::{Fabric, LONGEST_DELAY, Node};
 use shallows_model::workload::{FlowSpec, MOST_FLOWS, Workload, WorkloadConfig, WorkloadError};
 use shallows_model::{
-    ApplicationEntry, ApplicationSetup, Interrupt, Model, PortSetup, QjumpError, TransportOverride,
+    ApplicationEntry, ApplicationSetup, FlowId, Interrupt, Model, PortSetup, QjumpError,
+    TransportOverride,
 };
 use shallows_results::size_class::SizeClasses;
 use shallows_sim::Control;
@@ -227,13 +228,10 @@ impl Scenario {
             error => self.error_in("workload", &error).into(),
         })?;
         self.check_memory(fabric, workload.flows.len() as u64)?;
-        let is_stopped = |flow: u32| {
-            let found = workload.stops.binary_search_by_key(&flow, |stop| stop.flow);
-            found.is_ok()
+        let never_ends = |(flow, spec): (FlowId, &FlowSpec)| {
+            spec.bytes == FlowSpec::ENDLESS && workload.stop(flow).is_none()
         };
-        let never_ends =
-            |(flow, spec): (u32, &FlowSpec)| spec.bytes == FlowSpec::ENDLESS && !is_stopped(flow);
-        if config.until.is_none() && (0..).zip(&workload.flows).any(never_ends) {
+        if config.until.is_none() && workload.flows.numbered().any(never_ends) {
             let error = self.error(
                 "workload",
                 "some flows never stop, so the run would not end",

@@ -12,7 +12,7 @@ use shallows_core::application::{ApplicationConfig, Members, PingConfig, Protoco
 use shallows_core::units::{Bytes, Time};
 use shallows_model::topology::Fabric;
 use shallows_model::workload::HostSet;
-use shallows_model::{ApplicationSetup, LinkId};
+use shallows_model::{ApplicationSetup, FlowId, HostId, Id as _, LinkId};
 use shallows_sim::Watch;
 
 use super::links::LinkNames;
@@ -137,7 +137,7 @@ pub struct Probes {
     /// Ports whose throughput is sampled.
     pub throughput: Option<Sampled<LinkId>>,
     /// Flows whose windows are sampled.
-    pub flows: Option<Sampled<u32>>,
+    pub flows: Option<Sampled<FlowId>>,
     /// Sampling of goodput, by service.
     pub goodput: Option<Sampled<()>>,
     /// Pings, probe by probe.
@@ -159,9 +159,9 @@ impl Probes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pings {
     /// Host that sends them.
-    pub from: u32,
+    pub from: HostId,
     /// Host that answers.
-    pub to: u32,
+    pub to: HostId,
     /// Their service.
     pub service: u16,
     /// Time of the first one.
@@ -250,11 +250,11 @@ impl Scenario {
         let windows = match &config.flows {
             None => None,
             Some(probe) => {
-                let of = match &probe.flows {
-                    FlowNumbers::All => (0..flows as u32).collect(),
-                    FlowNumbers::Some(numbers) => numbers.clone(),
+                let of: Vec<FlowId> = match &probe.flows {
+                    FlowNumbers::All => (0..flows as u32).map(FlowId).collect(),
+                    FlowNumbers::Some(numbers) => numbers.iter().copied().map(FlowId).collect(),
                 };
-                if let Some(flow) = of.iter().find(|&&flow| flow as usize >= flows) {
+                if let Some(FlowId(flow)) = of.iter().find(|flow| flow.index() >= flows) {
                     let problem = format!("there is no flow {flow}; the last is {}", flows - 1);
                     return Err(self.error("probes.flows.flows", problem));
                 }

@@ -27,7 +27,7 @@
 //! where it could be told: where ports share memory, where links are short, where somebody watches,
 //! and for all but the first two classes.
 
-use shallows_model::LinkId;
+use shallows_model::{FlowId, LinkId};
 
 use crate::ids::{ConnectionId, PortId};
 
@@ -46,8 +46,8 @@ pub(crate) enum Occasion {
     HostTimer(PortId),
     SenderTimer(ConnectionId),
     ReceiverTimer(ConnectionId),
-    Start(u32),
-    Stop(u32),
+    Start(FlowId),
+    Stop(FlowId),
     Frame(LinkId),
 }
 
@@ -64,8 +64,8 @@ impl Key {
             Occasion::HostTimer(nic) => (2, nic.0),
             Occasion::SenderTimer(connection) => (3, connection.0),
             Occasion::ReceiverTimer(connection) => (4, connection.0),
-            Occasion::Start(flow) => (5, flow),
-            Occasion::Stop(flow) => (6, flow),
+            Occasion::Start(flow) => (5, flow.0),
+            Occasion::Stop(flow) => (6, flow.0),
             Occasion::Frame(link) => (7, link.0),
         };
         debug_assert!(identity >> IDENTITY_BITS == 0);
@@ -92,8 +92,8 @@ impl Key {
             2 => Occasion::HostTimer(PortId(identity)),
             3 => Occasion::SenderTimer(ConnectionId(identity)),
             4 => Occasion::ReceiverTimer(ConnectionId(identity)),
-            5 => Occasion::Start(identity),
-            6 => Occasion::Stop(identity),
+            5 => Occasion::Start(FlowId(identity)),
+            6 => Occasion::Stop(FlowId(identity)),
             _ => Occasion::Frame(LinkId(identity)),
         }
     }
@@ -124,8 +124,8 @@ mod tests {
             Occasion::HostTimer(PortId(identity)),
             Occasion::SenderTimer(ConnectionId(identity)),
             Occasion::ReceiverTimer(ConnectionId(identity)),
-            Occasion::Start(identity),
-            Occasion::Stop(identity),
+            Occasion::Start(FlowId(identity)),
+            Occasion::Stop(FlowId(identity)),
             Occasion::Frame(LinkId(identity)),
         ]
     }

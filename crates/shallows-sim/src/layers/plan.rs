@@ -5,7 +5,7 @@ use std::{fmt, mem};
 
 use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::{Id as _, IdVec, LinkId};
+use shallows_model::{HostId, Id as _, IdVec, LinkId};
 
 use crate::ids::{PortId, ShardId};
 use crate::partition::Partition;
@@ -319,7 +319,7 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
     }
 }
 
-fn host(node: Node) -> Option<u32> {
+fn host(node: Node) -> Option<HostId> {
     match node {
         Node::Host(host) => Some(host),
         Node::Switch(_) => None,
@@ -398,8 +398,9 @@ mod tests {
         let fabric = topology.build().unwrap();
         let router = Router::new(&fabric, &RoutingConfig::DestinationModulo, 1).unwrap();
         let (mut paths, mut links) = (Paths::default(), Vec::new());
-        for (src, dst) in
-            (0..fabric.hosts()).flat_map(|src| (0..fabric.hosts()).map(move |dst| (src, dst)))
+        for (src, dst) in fabric
+            .host_ids()
+            .flat_map(|src| fabric.host_ids().map(move |dst| (src, dst)))
         {
             if src != dst {
                 router.path(src, dst, 0, &mut links).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig, ShaperConfig};
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Bytes, Rate, Time};
-use shallows_model::{Completion, Connections, HostSetup, Model, PortSetup};
+use shallows_model::{Completion, Connections, HostId, HostSetup, Model, PortSetup};
 
 use super::{Engine, EngineChoice};
 use crate::routing::{Router, RoutingConfig};
@@ -29,8 +29,8 @@ fn simulation_with(port: PortConfig, engine: EngineChoice) -> Simulation {
     let fabric = config.build().unwrap();
     let flow = |number: u32| FlowSpec {
         start: Time::from_ns(u64::from(number) * 700),
-        src: number % 4,
-        dst: (number + 1 + number / 4) % 4,
+        src: HostId(number % 4),
+        dst: HostId((number + 1 + number / 4) % 4),
         bytes: 300_000,
         service: 0,
     };

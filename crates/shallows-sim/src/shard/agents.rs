@@ -45,7 +45,7 @@ impl Shard {
         let Some(&host) = self.world.control.hosts.get(letter.delivery.to as usize) else {
             return;
         };
-        let place = self.world.places[host as usize];
+        let place = self.world.places[host];
         if place.part == self.part {
             self.take_letter(letter);
         } else {
@@ -57,7 +57,7 @@ impl Shard {
     pub(super) fn take_letter(&mut self, letter: Letter) {
         let Letter { delivery, message } = letter;
         let host = self.world.control.hosts[delivery.to as usize];
-        let port = self.world.places[host as usize].port;
+        let port = self.world.places[host].port;
         self.at_host(port, |host, _| host.post(delivery, message));
     }
 
@@ -93,7 +93,7 @@ impl Shard {
         };
         let Channel { from, to } = world.control.channels[channel];
         let host = world.control.hosts[to as usize];
-        let port = world.places[host as usize].port;
+        let port = world.places[host].port;
         self.at_host(port, |host, now| host.handle(now, from, to, &message));
     }
 

@@ -75,7 +75,7 @@ impl Shard {
         self.connections.sources[lane.slot].get_or_insert_with(|| {
             let forth = envelope(world, lane.slot, routing, Direction::Forth);
             let sender = Sender::new(&transport, world.line_rate_of(lane.slot));
-            Box::new(Source::new(sender, forth, lane.slot.0))
+            Box::new(Source::new(sender, forth, lane.slot.in_place_of_flow()))
         })
     }
 
@@ -115,7 +115,7 @@ impl Shard {
         let forth = envelope(&self.world, slot, &self.routing, Direction::Forth);
         let mtu = UdpConfig::default().mtu;
         for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
-            self.launch(Packet::datagram(forth, &datagram, slot.0));
+            self.launch(Packet::datagram(forth, &datagram, slot.in_place_of_flow()));
         }
     }
 
@@ -159,7 +159,11 @@ impl Shard {
         };
         let mtu = UdpConfig::default().mtu;
         for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
-            let number = self.add(Packet::datagram(envelope, &datagram, root.slot.0));
+            let number = self.add(Packet::datagram(
+                envelope,
+                &datagram,
+                root.slot.in_place_of_flow(),
+            ));
             let ticket = self.packets.get(number).ticket;
             // Gates that hold packets by destination pass those for several.
             self.at_host(port, |host, now| host.offer(now, ticket, None));
@@ -208,7 +212,7 @@ impl Shard {
     /// The location of the host that a lane leads to.
     fn receiver_of(&self, lane: LaneId) -> HostPlace {
         let Ends { dst, .. } = self.world.ends(self.world.directory.of_lane(lane));
-        self.world.places[dst as usize]
+        self.world.places[dst]
     }
 
     /// Bytes have come on a stream of an application.

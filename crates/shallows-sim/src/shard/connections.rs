@@ -9,7 +9,7 @@ use shallows_core::tcp::{Ack, AckKind, Acks, SackBlocks, Segment};
 use shallows_core::transport;
 use shallows_core::transport::{Progress, ReceivingEnd as _, Sender, SendingEnd as _};
 use shallows_core::units::{Bytes, Time};
-use shallows_model::Id as _;
+use shallows_model::FlowId;
 
 use super::Shard;
 use super::paths::{Direction, envelope};
@@ -29,8 +29,8 @@ pub(super) use ends::{ConnectionTable, Sink, Source};
 
 impl Shard {
     /// Starts a flow on a connection that is kept, or on a new one.
-    pub(super) fn start_on_connection(&mut self, flow: u32) {
-        let spec = self.world.workload.flows[flow as usize];
+    pub(super) fn start_on_connection(&mut self, flow: FlowId) {
+        let spec = self.world.workload.flows[flow];
         let kept = match self.world.connections {
             Connections::PerFlow => None,
             Connections::Persistent | Connections::WarmedUp => self
@@ -63,7 +63,7 @@ impl Shard {
     }
 
     /// A flow without end, or one that is not done, has come to its end.
-    pub(super) fn stop_connection(&mut self, flow: u32) {
+    pub(super) fn stop_connection(&mut self, flow: FlowId) {
         if let Some(source) = self.source_of(flow) {
             let connection = source.forth.connection;
             self.complete(flow);
@@ -74,7 +74,7 @@ impl Shard {
     }
 
     /// The sending end that has something to send of a flow.
-    pub(super) fn source_of(&self, flow: u32) -> Option<&Source> {
+    pub(super) fn source_of(&self, flow: FlowId) -> Option<&Source> {
         let connection = self
             .connections
             .carriers
@@ -86,7 +86,7 @@ impl Shard {
     }
 
     /// The sender of a flow, while it has something to send.
-    pub(crate) fn sender(&self, flow: u32) -> Option<&Sender> {
+    pub(crate) fn sender(&self, flow: FlowId) -> Option<&Sender> {
         Some(&self.source_of(flow)?.sender)
     }
 
@@ -114,7 +114,7 @@ impl Shard {
         let connection = packet.connection();
         let (flow, segment) = (packet.flow(), packet.to_segment());
         // Lanes have none.
-        if let Some(outcome) = self.flows.outcomes.get_mut(flow as usize) {
+        if let Some(outcome) = self.flows.outcomes.get_mut(flow) {
             outcome.received += u32::from(!segment.syn);
             outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         }
@@ -165,7 +165,7 @@ impl Shard {
     }
 
     /// The receiving end of a connection has all of a flow.
-    fn got_all(&mut self, connection: ConnectionId, flow: u32) {
+    fn got_all(&mut self, connection: ConnectionId, flow: FlowId) {
         if self.world.completion == Completion::Receiver {
             self.complete(flow);
         }
@@ -184,7 +184,7 @@ impl Shard {
         let segment = packet.to_segment();
         let ack = Ack {
             kind: AckKind::Ack,
-            ack: self.world.workload.flows[connection.index()].bytes,
+            ack: self.world.workload.flows[packet.flow()].bytes,
             echo: segment.sent_at,
             one_way_delay: self.now - segment.sent_at,
             ece: packet.ecn() == Ecn::Ce,
@@ -408,7 +408,7 @@ impl Shard {
     /// Notes what the sender of a connection did for its flow.
     fn record(&mut self, connection: ConnectionId) {
         if let Some(source) = &self.connections.sources[connection] {
-            source.tell(&mut self.flows.outcomes[source.flow as usize]);
+            source.tell(&mut self.flows.outcomes[source.flow]);
         }
     }
 }

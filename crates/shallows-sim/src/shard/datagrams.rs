@@ -7,6 +7,7 @@ use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
 use shallows_core::packet::Ecn;
 use shallows_core::random::Coin;
 use shallows_core::units::{Bytes, Time};
+use shallows_model::FlowId;
 
 use super::Shard;
 use super::paths::{Direction, envelope};
@@ -22,10 +23,10 @@ const JITTER: u64 = 0x6A69_7474_6572;
 /// The ends of UDP flows.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
-    sources: FxHashMap<u32, Source>,
-    sinks: FxHashMap<u32, Receiver>,
+    sources: FxHashMap<FlowId, Source>,
+    sinks: FxHashMap<FlowId, Receiver>,
     /// Send times and latencies of messages, where they are kept.
-    latencies: FxHashMap<u32, Vec<MessageLatency>>,
+    latencies: FxHashMap<FlowId, Vec<MessageLatency>>,
 }
 
 /// Latency of a message.
@@ -70,15 +71,15 @@ impl Source {
 }
 
 impl Datagrams {
-    pub(super) fn sent(&self, flow: u32) -> Option<&SenderStats> {
+    pub(super) fn sent(&self, flow: FlowId) -> Option<&SenderStats> {
         Some(self.sources.get(&flow)?.sender.stats())
     }
 
-    pub(super) fn received(&self, flow: u32) -> Option<&ReceiverStats> {
+    pub(super) fn received(&self, flow: FlowId) -> Option<&ReceiverStats> {
         Some(self.sinks.get(&flow)?.stats())
     }
 
-    pub(super) fn latencies(&self, flow: u32) -> &[MessageLatency] {
+    pub(super) fn latencies(&self, flow: FlowId) -> &[MessageLatency] {
         self.latencies.get(&flow).map_or(&[], Vec::as_slice)
     }
 
@@ -91,7 +92,7 @@ impl Datagrams {
 }
 
 impl Shard {
-    pub(super) fn start_datagrams(&mut self, flow: u32) {
+    pub(super) fn start_datagrams(&mut self, flow: FlowId) {
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };
@@ -101,7 +102,7 @@ impl Shard {
             &self.routing,
             Direction::Forth,
         );
-        let coin = Coin::new(self.world.seed ^ JITTER, u64::from(flow));
+        let coin = Coin::new(self.world.seed ^ JITTER, u64::from(flow.0));
         let source = Source {
             sender: Sender::new(stream, self.now).with_jitter(stream, coin),
             forth,
@@ -114,7 +115,7 @@ impl Shard {
         self.send_datagrams(flow);
     }
 
-    pub(super) fn stop_datagrams(&mut self, flow: u32) {
+    pub(super) fn stop_datagrams(&mut self, flow: FlowId) {
         if let Some(source) = self.datagrams.sources.get_mut(&flow) {
             source.sender.stop();
             self.complete(flow);
@@ -122,7 +123,7 @@ impl Shard {
     }
 
     pub(super) fn datagram_timer(&mut self, connection: ConnectionId) {
-        let ConnectionId(flow) = connection;
+        let flow = connection.in_place_of_flow();
         if let Some(source) = self.datagrams.sources.get_mut(&flow)
             && source.timer == Some(self.now)
         {
@@ -131,7 +132,7 @@ impl Shard {
         }
     }
 
-    fn send_datagrams(&mut self, flow: u32) {
+    fn send_datagrams(&mut self, flow: FlowId) {
         while let Some(source) = self.datagrams.sources.get_mut(&flow) {
             source.settle(self.now);
             let Some(datagram) = source.sender.poll(self.now) else {
@@ -152,7 +153,7 @@ impl Shard {
         self.arm_datagrams(flow);
     }
 
-    fn arm_datagrams(&mut self, flow: u32) {
+    fn arm_datagrams(&mut self, flow: FlowId) {
         if let Some(source) = self.datagrams.sources.get_mut(&flow)
             && let Some(wake) = source.wake().map(|at| at.max(self.now))
             && source.timer.is_none_or(|at| wake < at)
@@ -171,7 +172,7 @@ impl Shard {
         if packet.is_data() {
             self.depart_data(packet.connection(), at);
         } else if packet.is_datagram() {
-            let ConnectionId(flow) = packet.connection();
+            let flow = packet.flow();
             if let Some(source) = self.datagrams.sources.get_mut(&flow) {
                 source.departures.push_back((at, packet.size()));
             }
@@ -184,7 +185,7 @@ impl Shard {
     /// instant.
     pub(super) fn leave_by_drop(&mut self, port: PortId, packet: &Packet) {
         let (connection, size) = (packet.connection(), packet.size());
-        let place = self.world.places[self.world.ends(connection).src as usize];
+        let place = self.world.places[self.world.ends(connection).src];
         if (place.part, place.port) != (self.part, port) {
             return;
         }
@@ -193,7 +194,7 @@ impl Shard {
         if packet.is_data() {
             self.depart_data(connection, departure);
         } else if packet.is_datagram()
-            && let ConnectionId(flow) = connection
+            && let flow = packet.flow()
             && let Some(source) = self.datagrams.sources.get_mut(&flow)
         {
             let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
@@ -212,7 +213,7 @@ impl Shard {
         let Some(stream) = self.world.workload.stream(flow) else {
             return;
         };
-        let outcome = &mut self.flows.outcomes[flow as usize];
+        let outcome = &mut self.flows.outcomes[flow];
         outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let sinks = &mut self.datagrams.sinks;
         let sink = sinks.entry(flow).or_insert_with(|| Receiver::new(stream));

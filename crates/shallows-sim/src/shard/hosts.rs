@@ -6,7 +6,7 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::QjumpGate;
 use shallows_core::host::stack::{HostStack, Member, Step, Turn};
 use shallows_core::units::{Rate, Time};
-use shallows_model::LinkId;
+use shallows_model::{HostId, LinkId};
 
 use super::Shard;
 use crate::engine::{Key, Occasion};
@@ -65,7 +65,7 @@ impl Shard {
         let number = self.add(packet);
         if self.hosts.contains_key(&port) {
             let ticket = self.packets.get(number).ticket;
-            self.at_host(port, |host, now| host.offer(now, ticket, Some(to)));
+            self.at_host(port, |host, now| host.offer(now, ticket, Some(to.0)));
         } else {
             self.enter_nic(port, number);
         }
@@ -84,9 +84,9 @@ impl Shard {
         } else {
             (spec.src, spec.dst)
         };
-        let port = self.world.places[to as usize].port;
+        let port = self.world.places[to].port;
         if let Some(host) = self.hosts.get_mut(&port) {
-            host.received(self.now, packet.size(), from);
+            host.received(self.now, packet.size(), from.0);
         }
     }
 
@@ -166,7 +166,7 @@ impl Shard {
     }
 
     /// The host that a packet goes to.
-    fn destination(&self, packet: &Packet) -> u32 {
+    fn destination(&self, packet: &Packet) -> HostId {
         let spec = self.world.ends(packet.connection());
         if packet.is_ack() { spec.src } else { spec.dst }
     }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use shallows_core::host::udp;
 use shallows_core::units::Time;
-use shallows_model::{Barriers, IdVec, LinkId};
+use shallows_model::{Barriers, FlowId, IdVec, LinkId};
 
 use crate::engine::{Arena, Collision, Event, Key, Occasion, Wheel};
 use crate::ids::{PortId, ShardId};
@@ -68,9 +68,9 @@ pub(crate) struct ShardSetup {
     /// The layers, if it runs in them.
     pub(crate) layers: Option<PartPlan>,
     /// Flows of this part that start at a given time, in that order.
-    pub(crate) starting: Vec<u32>,
+    pub(crate) starting: Vec<FlowId>,
     /// Outcomes of flows: nothing yet.
-    pub(crate) outcomes: Vec<FlowOutcome>,
+    pub(crate) outcomes: IdVec<FlowId, FlowOutcome>,
     pub(crate) barriers: Barriers,
     /// Stop times of this shard's flows.
     pub(crate) stops: Vec<Stop>,
@@ -279,13 +279,13 @@ impl Shard {
     /// Counters of both ends of a UDP flow, as far as they are here.
     pub(crate) fn datagrams(
         &self,
-        flow: u32,
+        flow: FlowId,
     ) -> (Option<&udp::SenderStats>, Option<&udp::ReceiverStats>) {
         (self.datagrams.sent(flow), self.datagrams.received(flow))
     }
 
     /// Latencies of a UDP flow's messages, if they are kept here.
-    pub(crate) fn message_latencies(&self, flow: u32) -> &[MessageLatency] {
+    pub(crate) fn message_latencies(&self, flow: FlowId) -> &[MessageLatency] {
         self.datagrams.latencies(flow)
     }
 

@@ -1,6 +1,7 @@
 //! A part that runs in [layers](crate::layers): the hosts' side, window by window.
 
 use shallows_core::units::Time;
+use shallows_model::HostId;
 
 use super::Shard;
 use crate::engine::{Key, Occasion};
@@ -144,13 +145,13 @@ impl Shard {
 
     /// The host that an event happens at, by its number in this part.
     pub(super) fn host_of(&self, key: Key) -> u32 {
-        let nic = |host: u32| self.world.places[host as usize].port;
+        let nic = |host: HostId| self.world.places[host].port;
         let port = match key.occasion() {
             Occasion::HostTimer(nic) => nic,
             Occasion::SenderTimer(connection) => nic(self.world.ends(connection).src),
             Occasion::ReceiverTimer(connection) => nic(self.world.ends(connection).dst),
             Occasion::Start(flow) | Occasion::Stop(flow) => {
-                nic(self.world.workload.flows[flow as usize].src)
+                nic(self.world.workload.flows[flow].src)
             }
             Occasion::PortReady(_) | Occasion::Arrival(_) | Occasion::Frame(_) => {
                 unreachable!("windows have no events of ports and links")

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use shallows_core::host::stage::StageTagger;
 use shallows_core::tcp::TcpConfig;
 use shallows_core::units::{Rate, Time};
-use shallows_model::{Carriage, Channel, IdVec};
+use shallows_model::{Carriage, Channel, HostId, IdVec};
 
 use super::HostPlace;
 use crate::applications::{ApplicationPlan, Lane};
@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) control: ControlPlan,
     pub(crate) applications: ApplicationPlan,
     /// Location of each host.
-    pub(crate) places: Vec<HostPlace>,
+    pub(crate) places: IdVec<HostId, HostPlace>,
     pub(crate) seed: u64,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct World {
 pub(crate) struct ControlPlan {
     pub(crate) carriage: Carriage,
     /// The host of each agent.
-    pub(crate) hosts: Vec<u32>,
+    pub(crate) hosts: Vec<HostId>,
     pub(crate) channels: IdVec<ChannelId, Channel>,
     pub(crate) slots: FxHashMap<Channel, ConnectionId>,
     /// True if messages are so fast that all events have to keep their order.
@@ -78,7 +78,7 @@ impl World {
     /// The rate of the NIC that a connection sends by.
     pub(super) fn line_rate_of(&self, connection: ConnectionId) -> Rate {
         let Ends { src, .. } = self.ends(connection);
-        self.places[src as usize].rate
+        self.places[src].rate
     }
 }
 

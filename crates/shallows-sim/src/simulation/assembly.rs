@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use shallows_core::host::stack::HostStack;
-use shallows_model::{Barriers, IdVec, LinkId, Model};
+use shallows_model::{Barriers, FlowId, HostId, IdVec, LinkId, Model};
 
 use super::{FlowOutcome, Settings, SetupError, Simulation, local_paths};
 use crate::broadcast::Trees;
@@ -116,7 +116,7 @@ impl Assembly<'_> {
     /// All shards. Takes the paths where one has them all and they do not change.
     fn shards(
         &self,
-        mut hosts: BTreeMap<u32, HostStack<Ticket>>,
+        mut hosts: BTreeMap<HostId, HostStack<Ticket>>,
         paths: &mut Paths<LinkId>,
         layers: Vec<PartPlan>,
     ) -> Result<Vec<Shard>, SetupError> {
@@ -151,14 +151,14 @@ impl Assembly<'_> {
         let pauses = Pauses::new(part, fabric, ports, partition)?;
         let is_watched = |link| pauses.is_some() || self.watched.contains_key(&link);
         let network = Network::new(part, partition, (fabric, ports, *seed), is_watched)?;
-        let local = |flow: &u32| {
-            let src = workload.flows[*flow as usize].src;
+        let local = |flow: &FlowId| {
+            let src = workload.flows[*flow].src;
             partition.part_of(Node::Host(src)) == part
         };
         let stops = workload.stops.iter().copied();
         let outcomes = workload.flows.iter().map(FlowOutcome::of);
         Ok(Shard::new(ShardSetup {
-            outcomes: self.interrupt.collect(outcomes)?,
+            outcomes: self.interrupt.collect(outcomes)?.into(),
             barriers: Barriers::new(&workload.barriers, self.interrupt)?,
             part,
             parts: partition.parts(),

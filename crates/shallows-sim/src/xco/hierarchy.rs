@@ -8,7 +8,7 @@ use shallows_core::xco::hierarchy::{
     Divided, HierarchyError, Numbers, Pods, Renumbered, TwoLevelCoordinator,
 };
 use shallows_core::xco::message::ClusterKey;
-use shallows_model::{Carriage, HierarchyConfig, PortSetup, XcoConfig, XcoError};
+use shallows_model::{Carriage, HierarchyConfig, HostId, PortSetup, XcoConfig, XcoError};
 
 use super::{coordinated, coordinator};
 use crate::control::{AgentSetup, Control, HostAgent};
@@ -48,13 +48,16 @@ pub(super) fn control(
     let numbers = |pod: u32| Numbers::new(pods.hosts(pod), hosts + 1 + pod);
     let share = |rate: Rate, percent: u32| rate.scaled(u64::from(percent), 100);
     let mut agents = Vec::with_capacity((hosts + 1 + pods.count()) as usize);
-    for (host, (pod, number)) in (0..hosts).filter_map(|host| Some((host, pods.place(host)?))) {
+    for (host, (pod, number)) in fabric
+        .host_ids()
+        .filter_map(|host| Some((host, pods.place(host.0)?)))
+    {
         let rate = fabric.link(fabric.uplink(host)).rate;
         let numbers = numbers(pod);
         let own = share(rate, 100 - hierarchy.root_share);
         let all = (fabric, ports);
         let of_pod = (&[numbers.controller()][..], key(ROOT + 1 + pod));
-        let own = coordinator(config, (number, own), of_pod.0, &of_pod.1, all)?;
+        let own = coordinator(config, (HostId(number), own), of_pod.0, &of_pod.1, all)?;
         let beyond = share(rate, hierarchy.root_share);
         let beyond = coordinator(config, (host, beyond), &[hosts], &key(ROOT), all)?;
         let both = TwoLevelCoordinator::new(own, numbers, beyond);
@@ -63,7 +66,10 @@ pub(super) fn control(
     }
     let mut add = |agent: Box<dyn LocalAgent>| {
         let agent = HostAgent::Alone(agent);
-        agents.push(AgentSetup { host: 0, agent });
+        agents.push(AgentSetup {
+            host: HostId(0),
+            agent,
+        });
     };
     // Slots are longer as links are slower, so that one carries as much as without pods.
     let slot = |percent: u32| config.slot * 100 / u64::from(percent);
@@ -93,7 +99,7 @@ pub(super) fn control(
 }
 
 fn pods(fabric: &Fabric, size: Option<u32>) -> Result<Pods, HierarchyError> {
-    let places = || (0..fabric.hosts()).map(|host| fabric.place(host));
+    let places = || fabric.host_ids().map(|host| fabric.place(host));
     match size {
         Some(size) => Pods::of_size(size, fabric.hosts()),
         None => Pods::of(places().map(|place| place.pod))

@@ -21,7 +21,7 @@ fn latencies(mut world: World, entries: &[&str]) -> Vec<(u32, &'static str, u64,
     run.until(Time::from_ms(100));
     let nanos = |time: Time| time.ps() / 1000;
     run.latencies()
-        .map(|of| (of.host, of.name, nanos(of.start), nanos(of.latency)))
+        .map(|of| (of.host.0, of.name, nanos(of.start), nanos(of.latency)))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use shallows_core::port::PortConfig;
 use shallows_core::units::Time;
-use shallows_model::LinkId;
+use shallows_model::{HostId, LinkId};
 
 use crate::world::{World, endless};
 
@@ -86,7 +86,7 @@ fn equal_long_flows_share_equally() {
         let mut sent_until = |end: Time| -> Vec<f64> {
             run.until(end);
             (0..10)
-                .map(|host| run.port(run.fabric.uplink(host)).queued(0).bytes as f64)
+                .map(|host| run.port(run.fabric.uplink(HostId(host))).queued(0).bytes as f64)
                 .collect()
         };
         let before = sent_until(Time::from_ms(50));

@@ -2,7 +2,7 @@
 
 use shallows_core::units::Time;
 use shallows_model::workload::{FlowSpec, Stop};
-use shallows_model::{Connections, TransportOverride};
+use shallows_model::{Connections, FlowId, HostId, TransportOverride};
 use shallows_sim::{EngineChoice, Simulation, Status};
 
 use crate::world::{LEAF_SPINE, World, endless, flow};
@@ -102,9 +102,9 @@ fn a_warmed_up_connection_knows_its_base_delay() {
 #[test]
 fn an_endless_flow_on_a_kept_connection_stops() {
     let mut world = world(Connections::Persistent, &[(0, 30), (1_000, 1), (5_000, 20)]);
-    world.workload.flows[1].bytes = FlowSpec::ENDLESS;
+    world.workload.flows[FlowId(1)].bytes = FlowSpec::ENDLESS;
     world.workload.stops = vec![Stop {
-        flow: 1,
+        flow: FlowId(1),
         at: Time::from_us(3_000),
     }];
     let fcts = world.fcts();
@@ -171,7 +171,7 @@ fn services_and_hosts_may_have_transports_of_their_own() {
         if !services.is_empty() || !hosts.is_empty() {
             world.overrides.push(TransportOverride {
                 services,
-                hosts,
+                hosts: hosts.into_iter().map(HostId).collect(),
                 transport,
             });
         }

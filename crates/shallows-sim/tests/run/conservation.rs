@@ -2,9 +2,10 @@
 
 use shallows_core::port::DropReason;
 use shallows_core::tally::Tally;
+use shallows_model::ids::ids;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
-use shallows_model::{IdVec, LinkId};
+use shallows_model::{FlowId, HostId, IdVec, LinkId};
 
 use crate::world::Run;
 
@@ -16,9 +17,9 @@ struct Account {
 
 /// Checks the books of a run in which nothing can happen any more.
 pub(crate) fn check(run: &Run) {
-    for (number, (flow, outcome)) in run.flows().enumerate() {
+    for (FlowId(number), (flow, outcome)) in ids().zip(run.flows()) {
         assert!(outcome.fct.is_some(), "flow {number} never ends: {flow:?}");
-        if run.datagrams(number as u32).is_none() {
+        if run.datagrams(FlowId(number)).is_none() {
             let gone = outcome.received + outcome.drops;
             // A SYN that is dropped has no data.
             let exact = !run.transport.handshake || outcome.drops == 0;
@@ -50,7 +51,7 @@ pub(crate) fn check(run: &Run) {
     for switch in 0..run.fabric.switches() {
         check_switch(run, &accounts, switch);
     }
-    for host in 0..run.fabric.hosts() {
+    for host in run.fabric.host_ids() {
         check_host(run, &accounts, host);
     }
 }
@@ -118,7 +119,7 @@ fn check_switch(run: &Run, accounts: &IdVec<LinkId, Account>, switch: u32) {
 
 /// A host sends each byte of its flows once and as often again as segments were retransmitted;
 /// it receives each byte of the flows to it at least once, and no more than was sent.
-fn check_host(run: &Run, accounts: &IdVec<LinkId, Account>, host: u32) {
+fn check_host(run: &Run, accounts: &IdVec<LinkId, Account>, host: HostId) {
     let header = u64::from(run.transport.header);
     let segment = u64::from(run.transport.segment);
     let payload = |tally: Tally| tally.bytes - header * tally.packets;
@@ -146,11 +147,11 @@ fn check_host(run: &Run, accounts: &IdVec<LinkId, Account>, host: u32) {
     let possible = once + again..=once + again * segment;
     assert!(
         possible.contains(&sent),
-        "host {host} sent {sent} bytes, not {possible:?}"
+        "{host:?} sent {sent} bytes, not {possible:?}"
     );
     assert!(
         (due..=most).contains(&received),
-        "host {host} received {received} bytes, not {due} to {most}"
+        "{host:?} received {received} bytes, not {due} to {most}"
     );
 }
 

@@ -8,7 +8,8 @@ use shallows_core::host::gate::{Gate, Release, Verdict};
 use shallows_core::packet::Packet;
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
-use shallows_model::{Carriage, Channel};
+use shallows_model::ids::ids;
+use shallows_model::{Carriage, Channel, HostId};
 use shallows_sim::{AgentSetup, Control, EngineChoice, HostAgent, Ticket};
 
 use crate::udp::RACKS;
@@ -66,7 +67,7 @@ fn count_down(carriage: Carriage) -> Vec<(Time, u32, u32, Vec<u8>)> {
         Counter::agent(0, Some((1, vec![3, 2, 1])), &log),
         Counter::agent(1, None, &log),
     ];
-    let agents = (0..).zip(agents);
+    let agents = ids().zip(agents);
     let control = Control {
         agents: agents
             .map(|(host, agent)| AgentSetup { host, agent })
@@ -200,9 +201,9 @@ fn agents_are_gates_on_any_number_of_threads() {
             host,
             agent: HostAgent::Gate(Box::<Turnstile>::default()),
         };
-        let mut agents: Vec<_> = (0..CONTROLLER).map(agent).collect();
+        let mut agents: Vec<_> = (0..CONTROLLER).map(HostId).map(agent).collect();
         agents.push(AgentSetup {
-            host: 5,
+            host: HostId(5),
             agent: HostAgent::Alone(Box::<Controller>::default()),
         });
         let others = (0..CONTROLLER).filter(|&host| host != 5);
@@ -220,7 +221,7 @@ fn agents_are_gates_on_any_number_of_threads() {
             let start = Time::from_us(20) * u64::from(n);
             flow(start, src, if src == dst { (dst + 1) % 16 } else { dst }, 8)
         });
-        let flows = flows.filter(|flow| flow.src != 5 && flow.dst != 5);
+        let flows = flows.filter(|flow| flow.src != HostId(5) && flow.dst != HostId(5));
         let mut world = World::new(
             RACKS,
             "rto = { minimum = '50ms', initial = '50ms' }",
@@ -272,7 +273,7 @@ fn agents_are_gates_on_any_number_of_threads() {
 fn a_delay_of_next_to_nothing_keeps_a_run_on_one_thread() {
     let log = Log::default();
     let agent = |host| AgentSetup {
-        host,
+        host: HostId(host),
         agent: Counter::agent(host, Some((1 - host, vec![0; 50])), &log),
     };
     let control = Control {

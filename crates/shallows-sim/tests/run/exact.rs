@@ -2,9 +2,8 @@
 
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
-use shallows_model::Completion;
-use shallows_model::LinkId;
 use shallows_model::workload::{Barrier, FlowSpec};
+use shallows_model::{Completion, FlowId, LinkId};
 
 use crate::world::{LEAF_SPINE, Run, World, endless, flow};
 
@@ -152,8 +151,8 @@ fn a_barrier_holds_the_next_round_back() {
     flows.extend((0..4).map(|src| flow(FlowSpec::AT_BARRIER, src, 11, 1)));
     let mut world = World::new(LEAF_SPINE, TRANSPORT, flows);
     world.workload.barriers = vec![Barrier {
-        waits_for: vec![0, 1, 2, 3],
-        releases: vec![4, 5, 6, 7],
+        waits_for: [0, 1, 2, 3].map(FlowId).to_vec(),
+        releases: [4, 5, 6, 7].map(FlowId).to_vec(),
         pause: Time::from_us(10),
     }];
     let simulation = world.run();

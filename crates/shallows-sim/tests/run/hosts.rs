@@ -4,10 +4,9 @@ use shallows_core::host::gate::Refusal;
 use shallows_core::host::qjump::{Level, Network, Phase};
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
-use shallows_model::LinkId;
 use shallows_model::topology::TopologyConfig;
 use shallows_model::workload::{FlowSpec, WorkloadConfig};
-use shallows_model::{Connections, HostSetup};
+use shallows_model::{Connections, HostId, HostSetup, LinkId};
 use shallows_sim::{CapturedPacket, Content, Observation};
 
 use crate::udp::RACKS;
@@ -139,7 +138,10 @@ fn each_level_has_its_bytes_in_each_epoch() {
         };
         assert_eq!([bytes(0), bytes(1)], [512, 3000], "epoch {epoch}");
     }
-    let counters = run.limiter(0).unwrap().counters(Level::new(1).unwrap());
+    let counters = run
+        .limiter(HostId(0))
+        .unwrap()
+        .counters(Level::new(1).unwrap());
     assert_eq!(counters.dropped.packets, 0);
     assert!(run.flows().all(|(_, outcome)| outcome.lost_messages == 0));
 }
@@ -162,7 +164,7 @@ fn automatic_levels_follow_what_applications_send() {
     assert_eq!([small(0), small(1)], [81, 20]);
     let mut large = packets.iter().filter(|packet| packet.size == 1500);
     assert!(large.all(|packet| packet.dscp == 1));
-    let chosen = run.automatic_levels(0).unwrap().applications();
+    let chosen = run.automatic_levels(HostId(0)).unwrap().applications();
     let chosen: Vec<_> = chosen.map(|of| (of.application, of.level)).collect();
     assert_eq!(chosen, [(5, 0), (6, 1)]);
 }
@@ -214,7 +216,10 @@ fn what_is_over_the_limit_is_dropped() {
     let run = udp(PAIR, limits, &flows).run();
     let (_, outcome) = run.flows().next().unwrap();
     assert_eq!((outcome.lost_messages, outcome.delivered), (20, 20 * 228));
-    let counters = run.limiter(0).unwrap().counters(Level::new(0).unwrap());
+    let counters = run
+        .limiter(HostId(0))
+        .unwrap()
+        .counters(Level::new(0).unwrap());
     assert_eq!(
         (counters.passed.packets, counters.dropped.packets),
         (20, 20)
@@ -441,7 +446,11 @@ fn limits_are_the_same_on_any_number_of_threads() {
         let run = world.run();
         assert_eq!(run.threads(), threads as usize);
         let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
-        let stage = |host| *run.limiter(host).unwrap().counters(Level::new(2).unwrap());
+        let stage = |host| {
+            *run.limiter(HostId(host))
+                .unwrap()
+                .counters(Level::new(2).unwrap())
+        };
         let held = [0, 4, 5, 8, 9].map(stage);
         (outcomes, held, run.progress().packet_hops)
     };

@@ -147,10 +147,10 @@ fn what_is_watched_is_what_happens() {
         })
         .collect();
     let segments = packets.iter().filter(|packet| {
-        matches!(packet.content, Content::Segment(_)) && (packet.src, packet.dst) == (0, 143)
+        matches!(packet.content, Content::Segment(_)) && (packet.src.0, packet.dst.0) == (0, 143)
     });
     let acks = packets.iter().filter(|packet| {
-        matches!(packet.content, Content::Ack(_)) && (packet.src, packet.dst) == (143, 0)
+        matches!(packet.content, Content::Ack(_)) && (packet.src.0, packet.dst.0) == (143, 0)
     });
     assert_eq!((segments.count(), acks.count()), (3, 3));
     assert_eq!(packets[0].time, data, "when its last bit is on the link");

@@ -7,9 +7,9 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::RngSeed;
 use shallows_core::port::PortConfig;
 use shallows_core::units::{Bytes, Time};
-use shallows_model::Completion;
 use shallows_model::routing::RoutingConfig;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{Completion, HostId};
 use shallows_sim::{Control, EngineChoice, FlowOutcome, Watch};
 
 use crate::world::World;
@@ -220,14 +220,14 @@ prop_compose! {
                 let src = src.index(count);
                 FlowSpec {
                     start: Time::from_us(start),
-                    src: src as u32,
-                    dst: ((src + 1 + step.index(count - 1)) % count) as u32,
+                    src: HostId(src as u32),
+                    dst: HostId(((src + 1 + step.index(count - 1)) % count) as u32),
                     bytes,
                     service,
                 }
             })
             .collect();
-        world.workload.flows.sort_by_key(|flow| flow.start);
+        world.workload.flows.as_mut_slice().sort_by_key(|flow| flow.start);
         if at_receiver {
             world.completion = Completion::Receiver;
         }

@@ -5,7 +5,7 @@ use shallows_core::port::pause::{PauseConfig, PauseScope};
 use shallows_core::port::{BufferConfig, PerIndex, PortConfig};
 use shallows_core::units::{Bytes, Time};
 use shallows_model::workload::FlowSpec;
-use shallows_model::{LinkId, TransportOverride};
+use shallows_model::{FlowId, HostId, LinkId, TransportOverride};
 use shallows_sim::{FlowOutcome, PauseStats};
 
 use crate::world::{LEAF_SPINE, World, flow};
@@ -89,7 +89,7 @@ fn a_paused_nic_holds_one_packet_of_a_connection() {
         "the connection waits for the NIC"
     );
     run.finish();
-    let (_, outcome) = run.flow(0);
+    let (_, outcome) = run.flow(FlowId(0));
     assert_eq!((outcome.sent, outcome.retransmits), (40, 0));
     // The slow link is never idle: 1.2 + 1 us to the switch, 40 x 12 us, 1 us; the ACK takes
     // 0.32 + 1 + 0.032 + 1 us.
@@ -121,7 +121,7 @@ fn marks_keep_the_queue_short_and_share_the_link() {
     world.switches = marking("1MB");
     let mut run = world.start();
     run.until(Time::from_ms(3));
-    let alpha = run.sender(1).and_then(|sender| sender.alpha);
+    let alpha = run.sender(FlowId(1)).and_then(|sender| sender.alpha);
     assert!(alpha.is_some_and(|alpha| alpha < 1.0), "{alpha:?}");
     run.finish();
     let flows: Vec<FlowOutcome> = run.flows().map(|(_, outcome)| outcome).collect();
@@ -142,7 +142,7 @@ fn any_number_of_threads_gives_the_same() {
         // Every third host speaks TCP.
         world.overrides = vec![TransportOverride {
             services: Vec::new(),
-            hosts: (0..144).step_by(3).collect(),
+            hosts: (0..144).step_by(3).map(HostId).collect(),
             transport: toml::from_str("controller = 'dctcp'").expect("it is a transport"),
         }];
         world.threads = threads;

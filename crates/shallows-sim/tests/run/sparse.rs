@@ -1,8 +1,8 @@
 //! Several threads where there is little to do for them.
 
 use shallows_core::units::{Bytes, Time};
-use shallows_model::Completion;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{Completion, FlowId};
 use shallows_sim::{Control, EngineChoice, Simulation};
 
 use crate::world::{LEAF_SPINE, World, flow};
@@ -116,7 +116,7 @@ fn a_stop_after_the_last_byte_changes_no_completion() {
             };
             let mut run = world.stopping(stop).start();
             run.finish_lossy();
-            run.flow(0).1.fct.expect("it is complete")
+            run.flow(FlowId(0)).1.fct.expect("it is complete")
         };
         let complete = fct(1, Time::from_secs(1));
         let stop = complete + Time::from_us(1);

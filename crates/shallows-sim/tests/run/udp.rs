@@ -3,9 +3,9 @@
 use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::tally::Tally;
 use shallows_core::units::Time;
-use shallows_model::LinkId;
 use shallows_model::topology::TopologyConfig;
 use shallows_model::workload::{Workload, WorkloadConfig};
+use shallows_model::{FlowId, HostId, LinkId};
 use shallows_sim::{DatagramStats, Observation};
 
 use crate::world::{Run, World, flow};
@@ -37,7 +37,7 @@ fn buffer(size: &str) -> PortConfig {
 fn run(world: World) -> (Run, Vec<DatagramStats>) {
     let mut run = world.start();
     run.finish();
-    let flows = 0..run.flows().count() as u32;
+    let flows = (0..run.flows().count() as u32).map(FlowId);
     let stats: Vec<_> = flows.filter_map(|flow| run.datagrams(flow)).collect();
     let sent: Tally = stats.iter().map(|stats| stats.sent.datagrams).sum();
     let received: Tally = stats.iter().map(|stats| stats.received.datagrams).sum();
@@ -171,7 +171,11 @@ fn goodput_collapses_under_incast() {
         world.switches = buffer("96KB");
         let (run, stats) = run(world);
         let share = |bytes: u64| bytes as f64 * 8.0 / 0.2e9;
-        let carried = share(run.port(run.fabric.downlink(senders)).queued(0).bytes);
+        let carried = share(
+            run.port(run.fabric.downlink(HostId(senders)))
+                .queued(0)
+                .bytes,
+        );
         assert!(
             carried > 0.99,
             "{senders} senders use {carried} of the link"
@@ -232,6 +236,6 @@ fn messages_have_latencies() {
         .collect();
     // The first packet is at the switch after 12 + 5 us; both take 12 us on the second link.
     let latency = Time::from_us(12 + 5 + 24 + 5);
-    let message = |start| ("udp", 1, Time::from_us(start), latency);
+    let message = |start| ("udp", HostId(1), Time::from_us(start), latency);
     assert_eq!(seen, [message(0), message(1000)]);
 }

@@ -12,7 +12,7 @@ use shallows_model::routing::{Router, RoutingConfig};
 use shallows_model::topology::{Fabric, TopologyConfig};
 use shallows_model::workload::{FlowSpec, Stop, Workload};
 use shallows_model::{
-    ApplicationEntry, Completion, Connections, Fault, HostSetup, LinkChange, LinkId, Model,
+    ApplicationEntry, Completion, Connections, Fault, HostId, HostSetup, LinkChange, LinkId, Model,
     PortSetup, TransportOverride,
 };
 use shallows_sim::{Control, EngineChoice, Settings, SetupError, Simulation, Status, Watch};
@@ -60,7 +60,7 @@ impl World {
             setup: HostSetup::default(),
             applications: Vec::new(),
             workload: Workload {
-                flows,
+                flows: flows.into(),
                 ..Workload::default()
             },
             completion: Completion::Sender,
@@ -77,7 +77,7 @@ impl World {
 
     /// Stops every flow at this time.
     pub(crate) fn stopping(mut self, at: Time) -> Self {
-        let flows = 0..self.workload.flows.len() as u32;
+        let flows = self.workload.flows.ids();
         self.workload.stops = flows.map(|flow| Stop { flow, at }).collect();
         self
     }
@@ -221,8 +221,8 @@ impl DerefMut for Run {
 pub(crate) fn flow(start: Time, src: u32, dst: u32, packets: u64) -> FlowSpec {
     FlowSpec {
         start,
-        src,
-        dst,
+        src: HostId(src),
+        dst: HostId(dst),
         bytes: 1460 * packets,
         service: 0,
     }

@@ -6,7 +6,7 @@ use shallows_core::units::Time;
 use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::coordinator::GateConfig;
 use shallows_model::routing::{LinkState, Router};
-use shallows_model::{Directives, HierarchyConfig, LinkChange, Outage, XcoConfig};
+use shallows_model::{Directives, FlowId, HierarchyConfig, HostId, LinkChange, Outage, XcoConfig};
 use shallows_sim::{EngineChoice, FlowOutcome};
 
 use crate::udp::{RACKS, drops, workload};
@@ -113,7 +113,7 @@ fn small_messages_have_a_budget() {
         run.until(Time::from_ms(50));
         let links = run.fabric.links().ids();
         let sent: u64 = (0..5)
-            .filter_map(|flow| run.datagrams(flow))
+            .filter_map(|flow| run.datagrams(FlowId(flow)))
             .map(|of| of.received.datagrams.packets)
             .sum();
         assert!(sent > 20_000, "{sent}");
@@ -139,7 +139,7 @@ fn the_controller_follows_links_that_fail() {
     let fabric = world.topology.build().unwrap();
     let router = Router::new(&fabric, &world.routing, 1).unwrap();
     let mut path = Vec::new();
-    router.path(0, 4, 0, &mut path).unwrap();
+    router.path(HostId(0), HostId(4), 0, &mut path).unwrap();
     // Both directions of the cable.
     let cable = [path[1], path[1].reverse()];
     world.changes = cable
@@ -154,7 +154,13 @@ fn the_controller_follows_links_that_fail() {
         let links = run.fabric.links().ids();
         links.map(|link| drops(run, link).packets).sum::<u64>()
     };
-    let received = |run: &Run, flow| run.datagrams(flow).unwrap().received.delivered.bytes;
+    let received = |run: &Run, flow| {
+        run.datagrams(FlowId(flow))
+            .unwrap()
+            .received
+            .delivered
+            .bytes
+    };
     run.until(Time::from_ms(10));
     assert_eq!(dropped(&run), 0);
     // Slots that ran when the link failed go on to their end.

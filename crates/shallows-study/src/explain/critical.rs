@@ -11,7 +11,7 @@ use shallows_core::units::{Bytes, Time};
 use shallows_model::Completion;
 use shallows_model::topology::Node;
 use shallows_model::workload::FlowSpec;
-use shallows_model::{IdVec, LinkId};
+use shallows_model::{FlowId, IdVec, LinkId};
 use shallows_run::{RunPlan, report};
 use shallows_sim::{CapturedPacket, Content};
 
@@ -47,15 +47,15 @@ pub(super) struct CriticalPaths {
     begins_at_host: IdVec<LinkId, bool>,
     has_gates: bool,
     completion: Completion,
-    connections: HashMap<u32, Connection>,
+    connections: HashMap<FlowId, Connection>,
     packets: HashMap<u32, (Time, Spent)>,
-    last: HashMap<u32, (Time, Spent)>,
+    last: HashMap<FlowId, (Time, Spent)>,
 }
 
 /// Both ends of a connection.
 #[derive(Debug, Default)]
 struct Connection {
-    flow: Option<u32>,
+    flow: Option<FlowId>,
     at_sender: VecDeque<(Time, Spent)>,
     at_receiver: VecDeque<(Time, Spent)>,
     acked: u64,
@@ -113,7 +113,7 @@ impl CriticalPaths {
     }
 
     /// Parts of a flow's completion time, and when its critical path ended.
-    pub(super) fn of_flow(&self, flow: u32) -> Option<&(Time, Spent)> {
+    pub(super) fn of_flow(&self, flow: FlowId) -> Option<&(Time, Spent)> {
         self.last.get(&flow)
     }
 
@@ -211,9 +211,14 @@ impl CriticalPaths {
 
 impl Connection {
     /// Begins a flow on the connection, with a first segment.
-    fn begin(&mut self, flow: u32, flows: &[FlowSpec], (seq, sent_at): (u64, Time)) {
+    fn begin(
+        &mut self,
+        flow: FlowId,
+        flows: &IdVec<FlowId, FlowSpec>,
+        (seq, sent_at): (u64, Time),
+    ) {
         let start = flows
-            .get(flow as usize)
+            .get(flow)
             .map(|flow| flow.start)
             .filter(|&start| start != FlowSpec::AT_BARRIER);
         *self = Self {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use shallows_core::packet::Ecn;
 use shallows_core::units::Time;
-use shallows_model::LinkId;
+use shallows_model::{FlowId, LinkId};
 use shallows_run::{Observer, Ticks};
 use shallows_sim::{CapturedPacket, Content, Simulation};
 
@@ -27,6 +27,13 @@ pub struct FlowLife {
     pub marks: BTreeMap<String, u64>,
     /// Congestion window over time.
     pub windows: Vec<WindowAt>,
+}
+
+impl FlowLife {
+    /// The flow.
+    pub(super) fn id(&self) -> FlowId {
+        FlowId(self.flow)
+    }
 }
 
 /// An event in the life of a flow.
@@ -125,7 +132,7 @@ impl FlowFollower {
         let Content::Segment(segment) = packet.content else {
             return;
         };
-        if packet.flow != Some(self.life.flow) {
+        if packet.flow != Some(self.life.id()) {
             return;
         }
         if let Some(Timeout { at, waited }) = timeout {
@@ -157,7 +164,7 @@ impl Observer for FlowFollower {
         simulation: &Simulation,
     ) -> Result<shallows_run::Step, shallows_run::Failure> {
         if self.ticks.is_due(now)
-            && let Some(sender) = simulation.sender(self.life.flow)
+            && let Some(sender) = simulation.sender(self.life.id())
         {
             self.life.windows.push(WindowAt {
                 time_us: us(now),
@@ -200,7 +207,7 @@ impl PortMeter {
         *bytes += u64::from(packet.size);
         *wait = wait.saturating_add(packet.sojourn);
         let flow = packet.flow.unwrap_or(packet.connection);
-        *self.flows.entry(flow).or_default() += u64::from(packet.size);
+        *self.flows.entry(flow.0).or_default() += u64::from(packet.size);
     }
 
     pub(super) fn finish(self) -> PortUse {

@@ -49,7 +49,7 @@ impl Losses {
         let open = self.open.entry(dropped.link).or_default();
         open.push(self.drops.len());
         self.drops.push(Drop {
-            flow,
+            flow: flow.0,
             time_us: dropped.time.ps() as f64 / 1e6,
             port: name(),
             reason: drop_name(dropped.reason).to_owned(),
@@ -71,7 +71,7 @@ impl Losses {
             let drop = &mut drops[number];
             if queued <= drop.time && start > drop.time {
                 let flow = packet.flow.unwrap_or(packet.connection);
-                *drop.queued.entry(flow).or_default() += 1;
+                *drop.queued.entry(flow.0).or_default() += 1;
                 drop.waiting = drop.waiting.saturating_sub(1);
             }
             drop.waiting > 0

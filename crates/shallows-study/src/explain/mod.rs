@@ -16,7 +16,7 @@ use anyhow::{Context as _, anyhow};
 use serde::Serialize;
 use shallows_core::registry::Registry;
 use shallows_core::units::Time;
-use shallows_model::{IdVec, LinkId};
+use shallows_model::{FlowId, IdVec, LinkId};
 use shallows_results::RunRecord;
 use shallows_results::record::FlowRecord;
 use shallows_results::summary::World;
@@ -292,14 +292,14 @@ impl<'a> Witness<'a> {
         })
     }
 
-    fn service(&self, flow: u32) -> u16 {
-        let flow = self.plan.workload.flows.get(flow as usize);
+    fn service(&self, flow: FlowId) -> u16 {
+        let flow = self.plan.workload.flows.get(flow);
         flow.map_or(0, |flow| flow.service)
     }
 
     fn finish(self, record: &RunRecord, recorded: &RunRecord) -> Observed {
         let flow_parts_us = self.flow.as_ref().and_then(|flow| {
-            let (_, spent) = self.paths.of_flow(flow.life.flow)?;
+            let (_, spent) = self.paths.of_flow(flow.life.id())?;
             let parts = &spent[..self.paths.parts().len()];
             Some(parts.iter().map(|&ps| ps as f64 / 1e6).collect())
         });
@@ -359,7 +359,7 @@ impl Observer for Witness<'_> {
                     let name = &self.names[dropped.link];
                     self.losses.drop(dropped, || name.clone());
                     if let Some(flow) = &mut self.flow
-                        && dropped.flow == Some(flow.life.flow)
+                        && dropped.flow == Some(flow.life.id())
                     {
                         flow.note(dropped.time, format!("packet dropped at {name}"));
                     }
@@ -374,7 +374,7 @@ impl Observer for Witness<'_> {
 /// Mean parts by class and service, and of the slowest of each.
 fn groups(plan: &RunPlan, paths: &CriticalPaths, flows: &[FlowRecord]) -> Vec<Group> {
     let mut members: BTreeMap<(u8, String), Vec<&FlowRecord>> = BTreeMap::new();
-    let has_path = |flow: &&FlowRecord| paths.of_flow(flow.id as u32).is_some();
+    let has_path = |flow: &&FlowRecord| paths.of_flow(FlowId(flow.id as u32)).is_some();
     for flow in flows
         .iter()
         .filter(|flow| flow.fct.is_some())
@@ -415,7 +415,7 @@ fn group(name: String, paths: &CriticalPaths, flows: &[&FlowRecord]) -> Group {
     let count = flows.len() as f64;
     let mut sums = vec![0.0; paths.parts().len()];
     for flow in flows {
-        if let Some((_, spent)) = paths.of_flow(flow.id as u32) {
+        if let Some((_, spent)) = paths.of_flow(FlowId(flow.id as u32)) {
             for (sum, ps) in sums.iter_mut().zip(spent) {
                 *sum += *ps as f64 / 1e6;
             }

@@ -180,7 +180,7 @@ fn simulate(
 ) -> Result<Sample, Failure> {
     let (places, flows): (Vec<usize>, Vec<FlowSpec>) = flows.into_iter().unzip();
     let workload = Workload {
-        flows,
+        flows: flows.into(),
         ..Workload::default()
     };
     let plan = scenario.build_with(scenario.fabric()?, workload)?;

@@ -15,6 +15,7 @@ use nix::sys::time::TimeSpec;
 use shallows_core::host::udp::{Datagram, IP_HEADER, Receiver, UDP_HEADER, UdpConfig};
 use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{FlowId, Id as _};
 
 use super::super::client::since;
 use super::super::{OperationTime, TrafficError, give_up_root};
@@ -58,12 +59,12 @@ impl Sinks {
     pub(super) fn add(
         &mut self,
         lab: &Lab,
-        number: u32,
+        FlowId(number): FlowId,
         flow: &FlowSpec,
         stream: &UdpConfig,
         received: &Arc<AtomicU64>,
     ) -> Result<(), TrafficError> {
-        let host = flow.dst as usize;
+        let host = flow.dst.index();
         if let Entry::Vacant(place) = self.sockets.entry(host) {
             place.insert(open(lab, host, STREAM_PORT, 0)?);
         }

@@ -10,6 +10,7 @@ use shallows_core::host::udp::{Datagram, MAX_MESSAGE, Sender, UdpConfig};
 use shallows_core::random::Coin;
 use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
+use shallows_model::{FlowId, Id as _};
 
 use super::super::client::since;
 use super::super::{TrafficError, dscp, give_up_root};
@@ -96,16 +97,16 @@ impl Sources {
     pub(super) fn add(
         &mut self,
         lab: &Lab,
-        number: u32,
+        FlowId(number): FlowId,
         (flow, stop): (&FlowSpec, Option<Time>),
         stream: &UdpConfig,
         seed: u64,
     ) -> Result<(), TrafficError> {
-        let socket = open(lab, flow.src as usize, 0, dscp(flow.service))?;
-        let to = lab::address(flow.dst as usize);
+        let socket = open(lab, flow.src.index(), 0, dscp(flow.service))?;
+        let to = lab::address(flow.dst.index());
         let connected = socket.connect((to, STREAM_PORT));
         connected.map_err(|error| TrafficError::new(format!("UDP to {to}"), error))?;
-        let ends = (flow.src as usize, flow.dst as usize);
+        let ends = (flow.src.index(), flow.dst.index());
         let known = self.pairs.iter().position(|of| (of.from, of.to) == ends);
         let pair = known.unwrap_or(self.pairs.len());
         if known.is_none() {

@@ -44,8 +44,8 @@ fn columns_go_by_name() {
     let text = "id,service,bytes,dst,src,start_s\n7,3,1460,5,4,0.001\n";
     let expected = FlowSpec {
         start: Time::from_ms(1),
-        src: 4,
-        dst: 5,
+        src: HostId(4),
+        dst: HostId(5),
         bytes: 1460,
         service: 3,
     };
@@ -162,7 +162,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         Ok(flows) => {
             prop_assert!(flows.is_sorted_by_key(|flow| flow.start));
             for flow in flows {
-                prop_assert!(flow.src < 144 && flow.dst < 144 && flow.src != flow.dst);
+                prop_assert!(flow.src.0 < 144 && flow.dst.0 < 144 && flow.src != flow.dst);
                 prop_assert!((1..=MOST_BYTES).contains(&flow.bytes));
                 prop_assert!(flow.start <= LATEST_START);
             }

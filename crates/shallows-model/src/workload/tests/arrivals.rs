@@ -41,7 +41,7 @@ fn gaps_of_a_source_are_exponential() {
     let starts: Vec<Time> = workload
         .flows
         .iter()
-        .filter(|flow| flow.src == 2)
+        .filter(|flow| flow.src == HostId(2))
         .map(|flow| flow.start)
         .collect();
     let gaps: Vec<f64> = starts
@@ -76,10 +76,10 @@ const MQ_ECN: &str = "
 #[test]
 fn mq_ecn_gives_each_source_one_service_and_its_distribution() {
     let workload = generate(MQ_ECN, &leaf_spine());
-    assert!(workload.flows[0].start > Time::from_secs(1));
+    assert!(workload.flows[FlowId(0)].start > Time::from_secs(1));
     let mut largest = BTreeMap::new();
     for flow in &workload.flows {
-        assert_eq!(u32::from(flow.service), (flow.src + 1) % 8);
+        assert_eq!(u32::from(flow.service), (flow.src.0 + 1) % 8);
         assert_eq!(flow.bytes % 1460, 0);
         let entry = largest.entry(flow.service % 4).or_insert(0);
         *entry = flow.bytes.max(*entry);
@@ -92,7 +92,7 @@ fn mq_ecn_gives_each_source_one_service_and_its_distribution() {
 #[test]
 fn mq_ecn_arrival_rates_follow_the_published_formula() {
     let workload = generate(MQ_ECN, &leaf_spine());
-    let span = (workload.flows[49_999].start - Time::from_secs(1)).as_secs_f64();
+    let span = (workload.flows[FlowId(49_999)].start - Time::from_secs(1)).as_secs_f64();
     for (remainder, mean) in [(0, 914e3), (1, 1671e3), (2, 4149e3), (3, 7495e3)] {
         let flows = workload.flows.iter();
         let count = flows.filter(|flow| flow.service % 4 == remainder).count() as f64;
@@ -152,7 +152,7 @@ fn testbed_with_one_receiver() {
         workload
             .flows
             .iter()
-            .all(|flow| flow.dst == 8 && flow.src < 8)
+            .all(|flow| flow.dst == HostId(8) && flow.src < HostId(8))
     );
     let load = workload.offered[0];
     assert_eq!(load.capacity, 10e9);
@@ -206,9 +206,9 @@ fn a_source_draws_the_same_whoever_else_sends() {
         let text = format!(
             "[poisson]\nfrom = '{from}'\nload = 0.5\nduration = '10ms'\nsize = {{ cdf = 'cache' }}"
         );
-        let mut flows = generate(&text, &fabric).flows;
-        flows.retain(|flow| flow.src == 3);
-        flows
+        let flows = generate(&text, &fabric).flows;
+        let own = flows.iter().filter(|flow| flow.src == HostId(3));
+        own.copied().collect::<Vec<FlowSpec>>()
     };
     assert!(flows("3").len() > 1);
     assert_eq!(flows("3"), flows("all"));

@@ -5,7 +5,7 @@ fn shares(locality: &str) -> [f64; 4] {
     let fabric = ear();
     let text = format!("[poisson]\nload = 0.5\nflows = 40000\nsize = '1KB'\nlocality = {locality}");
     let mut counts = [0.0; 4];
-    for flow in generate(&text, &fabric).flows {
+    for flow in &generate(&text, &fabric).flows {
         let (a, b) = (fabric.place(flow.src), fabric.place(flow.dst));
         let apart = [a.rack != b.rack, a.pod != b.pod, a.upper_pod != b.upper_pod];
         let level = apart.iter().filter(|&&apart| apart).count();
@@ -48,7 +48,7 @@ fn mixtures_add_up() {
 #[test]
 fn pairs_and_sources_agree() {
     let fabric = ear();
-    let sources: Vec<u32> = (0..324).collect();
+    let sources: Vec<HostId> = fabric.host_ids().collect();
     let config = LocalityConfig {
         rack: 0.2,
         pod: 0.3,
@@ -56,13 +56,18 @@ fn pairs_and_sources_agree() {
         all: 0.4,
     };
     let to = Destinations::new(&fabric, Some(config), &sources, &sources).unwrap();
-    let total: f64 = (0..324).map(|dst| to.share(100, dst)).sum();
+    let total: f64 = fabric
+        .host_ids()
+        .map(|dst| to.share(HostId(100), dst))
+        .sum();
     assert!((total - 1.0).abs() < 1e-12);
-    let rack = fabric.place(100).rack;
-    let outside = (0..324).filter(|&dst| fabric.place(dst).rack != rack);
-    let leaving: f64 = outside.map(|dst| to.share(100, dst)).sum();
-    assert!((leaving - to.leaving(&fabric, 100)).abs() < 1e-12);
-    assert_eq!(to.share(100, 100), 0.0);
+    let rack = fabric.place(HostId(100)).rack;
+    let outside = fabric
+        .host_ids()
+        .filter(|&dst| fabric.place(dst).rack != rack);
+    let leaving: f64 = outside.map(|dst| to.share(HostId(100), dst)).sum();
+    assert!((leaving - to.leaving(&fabric, HostId(100))).abs() < 1e-12);
+    assert_eq!(to.share(HostId(100), HostId(100)), 0.0);
 }
 
 #[test]

@@ -59,5 +59,8 @@ fn refusal(text: &str, fabric: &Fabric) -> String {
 }
 
 fn is_sorted(workload: &Workload) -> bool {
-    workload.flows.is_sorted_by_key(|flow| flow.start)
+    workload
+        .flows
+        .as_slice()
+        .is_sorted_by_key(|flow| flow.start)
 }

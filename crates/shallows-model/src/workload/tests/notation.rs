@@ -7,9 +7,12 @@ fn host_sets() {
     let fabric = leaf_spine();
     let resolve = |text: &str| HostSet::new(text).resolve(&fabric);
     assert_eq!(resolve("all").unwrap().len(), 144);
-    assert_eq!(resolve("3").unwrap(), [3]);
-    assert_eq!(resolve("5-7, 2,h3,3").unwrap(), [2, 3, 5, 6, 7]);
-    assert_eq!(resolve("leaf1").unwrap(), (12..24).collect::<Vec<_>>());
+    assert_eq!(resolve("3").unwrap(), [HostId(3)]);
+    assert_eq!(resolve("5-7, 2,h3,3").unwrap(), [2, 3, 5, 6, 7].map(HostId));
+    assert_eq!(
+        resolve("leaf1").unwrap(),
+        (12..24).map(HostId).collect::<Vec<_>>()
+    );
     assert_eq!(
         resolve("spine1").unwrap_err().to_string(),
         "\"spine1\" has no hosts"

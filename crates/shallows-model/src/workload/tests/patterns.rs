@@ -10,8 +10,8 @@ fn permutations_have_each_host_once() {
         &fabric,
     );
     assert!(is_sorted(&workload));
-    let sources: BTreeSet<u32> = workload.flows.iter().map(|flow| flow.src).collect();
-    let targets: BTreeSet<u32> = workload.flows.iter().map(|flow| flow.dst).collect();
+    let sources: BTreeSet<HostId> = workload.flows.iter().map(|flow| flow.src).collect();
+    let targets: BTreeSet<HostId> = workload.flows.iter().map(|flow| flow.dst).collect();
     assert_eq!((sources.len(), targets.len()), (144, 144));
     for flow in &workload.flows {
         assert_ne!(flow.src, flow.dst);
@@ -24,7 +24,7 @@ fn permutations_have_each_host_once() {
 #[test]
 fn a_shift_is_a_permutation() {
     let workload = generate("[permutation]\nsize = '1KB'\nshift = 2", &star(5));
-    let pairs: Vec<_> = workload.flows.iter().map(|f| (f.src, f.dst)).collect();
+    let pairs: Vec<_> = workload.flows.iter().map(|f| (f.src.0, f.dst.0)).collect();
     assert_eq!(pairs, [(0, 2), (1, 3), (2, 4), (3, 0), (4, 1)]);
     assert_eq!(
         refusal("[permutation]\nsize = '1KB'\nshift = 5", &star(5)),
@@ -35,7 +35,7 @@ fn a_shift_is_a_permutation() {
 #[test]
 fn all_to_all_has_every_pair() {
     let workload = generate("[all-to-all]\nsize = '1KB'\nhosts = '1-3'", &star(5));
-    let pairs: Vec<_> = workload.flows.iter().map(|f| (f.src, f.dst)).collect();
+    let pairs: Vec<_> = workload.flows.iter().map(|f| (f.src.0, f.dst.0)).collect();
     assert_eq!(pairs, [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]);
     assert_eq!(
         refusal("[all-to-all]\nsize = '1KB'\nhosts = 1", &star(5)),
@@ -51,12 +51,12 @@ fn incast_rounds_wait_for_each_other() {
     let bytes: Vec<u64> = workload.flows.iter().map(|flow| flow.bytes).collect();
     assert_eq!(bytes, [4, 3, 3, 4, 3, 3, 4, 3, 3]);
     assert!(
-        workload.flows[..3]
+        workload.flows.as_slice()[..3]
             .iter()
             .all(|f| f.start == Time::from_us(1))
     );
     assert!(
-        workload.flows[3..]
+        workload.flows.as_slice()[3..]
             .iter()
             .all(|f| f.start == FlowSpec::AT_BARRIER)
     );
@@ -64,11 +64,11 @@ fn incast_rounds_wait_for_each_other() {
         workload
             .flows
             .iter()
-            .all(|flow| flow.dst == 3 && flow.src < 3)
+            .all(|flow| flow.dst == HostId(3) && flow.src < HostId(3))
     );
     let barrier = |waits_for: [u32; 3], releases: [u32; 3]| Barrier {
-        waits_for: waits_for.into(),
-        releases: releases.into(),
+        waits_for: waits_for.map(FlowId).into(),
+        releases: releases.map(FlowId).into(),
         pause: Time::from_us(5),
     };
     let expected = [barrier([0, 1, 2], [3, 4, 5]), barrier([3, 4, 5], [6, 7, 8])];
@@ -104,11 +104,11 @@ fn long_lived_flows_start_and_stop() {
     assert_eq!(workload.flows.len(), 6);
     assert!(is_sorted(&workload));
     assert!(workload.flows.iter().all(|f| f.bytes == FlowSpec::ENDLESS));
-    assert_eq!(workload.flows[5].service, 1);
+    assert_eq!(workload.flows[FlowId(5)].service, 1);
     let stops: Vec<_> = workload
         .stops
         .iter()
-        .map(|stop| (stop.flow, stop.at))
+        .map(|stop| (stop.flow.0, stop.at))
         .collect();
     let ms = Time::from_ms;
     assert_eq!(
@@ -129,8 +129,8 @@ fn flows_one_by_one() {
         { src = 0, dst = 2, size = '2KB', service = 3 },
     ]";
     let workload = generate(text, &star(3));
-    assert_eq!(workload.flows[0].bytes, 2_000);
-    assert_eq!(workload.flows[1].src, 1);
+    assert_eq!(workload.flows[FlowId(0)].bytes, 2_000);
+    assert_eq!(workload.flows[FlowId(1)].src, HostId(1));
     let text = "flows = [{ src = 'h9', dst = 'h2', size = '1MB' }]";
     assert_eq!(
         refusal(text, &star(3)),
@@ -151,13 +151,13 @@ fn several_workloads_keep_their_stops_and_barriers() {
     assert_eq!(workload.flows.len(), 4 + 1 + 10);
     assert_eq!(workload.offered.len(), 1);
     let stop = workload.stops[0];
-    assert_eq!(workload.flows[stop.flow as usize].bytes, FlowSpec::ENDLESS);
+    assert_eq!(workload.flows[stop.flow].bytes, FlowSpec::ENDLESS);
     let barrier = &workload.barriers[0];
     for &flow in &barrier.waits_for {
-        assert_eq!(workload.flows[flow as usize].start, Time::from_ms(1));
+        assert_eq!(workload.flows[flow].start, Time::from_ms(1));
     }
     for &flow in &barrier.releases {
-        assert_eq!(workload.flows[flow as usize].start, FlowSpec::AT_BARRIER);
+        assert_eq!(workload.flows[flow].start, FlowSpec::AT_BARRIER);
     }
 }
 

@@ -41,7 +41,7 @@ proptest! {
         prop_assert_eq!(workload.flows.len() as u64, flows);
         prop_assert!(is_sorted(&workload));
         for flow in &workload.flows {
-            prop_assert!(flow.src != flow.dst && flow.dst < 324 && flow.service < 3);
+            prop_assert!(flow.src != flow.dst && flow.dst.0 < 324 && flow.service < 3);
             prop_assert!(flow.bytes > 0);
         }
     }

@@ -4,7 +4,8 @@ use super::*;
 #[test]
 fn maps_by_hand() {
     let mut stream = Stream::new(1, Purpose::Flow, 0);
-    let mut draw = |map: &ServiceMap, src, dst| map.draw(src, dst, 144, &mut stream);
+    let mut draw =
+        |map: &ServiceMap, src, dst| map.draw(HostId(src), HostId(dst), 144, &mut stream);
     assert_eq!(draw(&ServiceMap::Fixed(5), 1, 2), 5);
     assert_eq!(draw(&ServiceMap::Source(8), 17, 2), 1);
     // (3 x 144 + 11) mod 8 = 443 mod 8, and (11 mod 8) as 8 divides 144.
@@ -19,7 +20,7 @@ fn random_maps_keep_their_weights() {
     let mut count = |map: &ServiceMap| {
         let mut counts = [0_i32; 4];
         for _ in 0..40_000 {
-            counts[usize::from(map.draw(0, 1, 2, &mut stream))] += 1;
+            counts[usize::from(map.draw(HostId(0), HostId(1), 2, &mut stream))] += 1;
         }
         counts
     };

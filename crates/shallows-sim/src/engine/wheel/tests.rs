@@ -3,7 +3,7 @@ use crate::engine::{Key, Occasion};
 use crate::ids::PortId;
 use crate::paths::Hop;
 use proptest::prelude::*;
-use shallows_model::{Id as _, LinkId};
+use shallows_model::{FlowId, Id as _, LinkId};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -83,13 +83,13 @@ proptest! {
 }
 
 fn start(flow: u32) -> Key {
-    Key::new(Occasion::Start(flow))
+    Key::new(Occasion::Start(FlowId(flow)))
 }
 
 /// The flow that a key starts.
 fn flow(key: Key) -> u32 {
     match key.occasion() {
-        Occasion::Start(flow) => flow,
+        Occasion::Start(FlowId(flow)) => flow,
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use shallows_core::packet::Ecn;
 use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment, SenderStats, TcpConfig};
 use shallows_core::transport::{Receiver, ReceivingEnd as _, Sender, SendingEnd as _};
 use shallows_core::units::{Bytes, Time};
-use shallows_model::IdVec;
+use shallows_model::{FlowId, IdVec};
 
 use crate::ids::ConnectionId;
 use crate::packet::Envelope;
@@ -25,7 +25,7 @@ pub(in crate::shard) struct ConnectionTable {
     /// Open connections that have nothing to send, by hosts and service.
     pub(super) idle: FxHashMap<Ends, Vec<ConnectionId>>,
     /// The connection of each flow that is not the first on its connection.
-    pub(super) carriers: FxHashMap<u32, ConnectionId>,
+    pub(super) carriers: FxHashMap<FlowId, ConnectionId>,
 }
 
 impl ConnectionTable {
@@ -46,7 +46,7 @@ pub(in crate::shard) struct Source {
     pub(in crate::shard) sender: Sender,
     pub(super) forth: Envelope,
     /// Flow that it sends now, its own number if it is a lane, and the counters before that flow.
-    pub(super) flow: u32,
+    pub(super) flow: FlowId,
     pub(super) before: SenderStats,
     /// The first byte of the flow, and the latest that a segment began with if stages are told.
     pub(super) first: u64,
@@ -65,7 +65,7 @@ pub(in crate::shard) struct Sink {
     pub(in crate::shard) receiver: Receiver,
     pub(super) back: Envelope,
     /// Flow that it receives, and the end of that flow.
-    pub(super) flow: u32,
+    pub(super) flow: FlowId,
     pub(super) end: u64,
     pub(super) timer: Option<Time>,
     pub(super) sprayed: u32,
@@ -80,13 +80,13 @@ impl Sink {
     }
 
     #[inline]
-    pub(in crate::shard) fn flow(&self) -> u32 {
+    pub(in crate::shard) fn flow(&self) -> FlowId {
         self.flow
     }
 }
 
 impl Source {
-    pub(in crate::shard) fn new(sender: Sender, forth: Envelope, flow: u32) -> Self {
+    pub(in crate::shard) fn new(sender: Sender, forth: Envelope, flow: FlowId) -> Self {
         Self {
             sender,
             forth,
@@ -118,7 +118,7 @@ impl Source {
     }
 
     #[inline]
-    pub(in crate::shard) fn flow(&self) -> u32 {
+    pub(in crate::shard) fn flow(&self) -> FlowId {
         self.flow
     }
 
