@@ -1,20 +1,16 @@
 //! XCo's agent under its supervisor, between a guest and the network.
 
-use std::fs;
 use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use shallows_live::lab::{self, Cpus, Lab, LabPlan};
+use shallows_live::lab;
 use shallows_testing::{alone, skip};
-use tempfile::TempDir;
 
+use crate::cluster::{Cluster, Daemon};
 use crate::runs::unable;
-use crate::support::{directory, shallows, write};
 
 /// How long a busy machine may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,63 +20,27 @@ const INTERVAL: Duration = Duration::from_millis(1);
 
 const PORT: u16 = 4000;
 
-/// An agent in the switch's namespace of a lab, ended with the test. Host 0 of the lab is its
-/// guest, host 1 is beyond its NIC.
-struct Agent(Child);
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = kill(Pid::from_raw(self.0.id().cast_signed()), Signal::SIGTERM);
-        let _ = self.0.wait();
-    }
-}
-
-impl Agent {
-    fn start(lab: &Lab, directory: &TempDir) -> Self {
-        let text = format!(
-            "key-file = \"xco.key\"
-             [[controller]]
-             name = \"c0\"
-             address = \"127.0.0.1:4783\"
-             [[host]]
-             name = \"h0\"
-             rate = \"1Gbps\"
-             address = \"127.0.0.1:4784\"
-             nic = \"{}\"
-             inside = [{{ device = \"{}\" }}]
-             stations = [\"{}\"]\n",
-            lab::port(1),
-            lab::port(0),
-            lab::station(0)
-        );
-        write(directory, "cluster.toml", &text);
-        for key in [
-            "controller key --out xco.key",
-            "controller key --config cluster.toml --host h0 --out h0.key",
-        ] {
-            shallows(directory).args(key.split(' ')).assert().success();
-        }
-        let file = |name| directory.path().join(name);
-        fs::rename(file("h0.key"), file("xco.key")).unwrap();
-        let agent = Command::new("ip")
-            .args(["netns", "exec", lab.switch().name()])
-            .arg(env!("CARGO_BIN_EXE_shallows"))
-            .args(["agent", "--config", "cluster.toml", "--name", "h0"])
-            .current_dir(directory.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(agent.unwrap())
-    }
-
-    /// The process that works: a child of the supervisor, which `ip` has become.
-    fn worker(&self) -> Option<Pid> {
-        let supervisor = self.0.id();
-        let children = format!("/proc/{supervisor}/task/{supervisor}/children");
-        let children = fs::read_to_string(children).ok()?;
-        let child = children.split_whitespace().next()?;
-        child.parse().ok().map(Pid::from_raw)
-    }
+/// An agent between host 0 of the lab, its guest, and host 1, which is beyond its NIC. There is no
+/// controller.
+fn start_agent(cluster: &Cluster) -> Daemon {
+    let text = format!(
+        "key-file = \"xco.key\"
+         [[controller]]
+         name = \"c0\"
+         address = \"127.0.0.1:4783\"
+         [[host]]
+         name = \"h0\"
+         rate = \"1Gbps\"
+         address = \"127.0.0.1:4784\"
+         nic = \"{}\"
+         inside = [{{ device = \"{}\" }}]
+         stations = [\"{}\"]\n",
+        lab::port(1),
+        lab::port(0),
+        lab::station(0)
+    );
+    cluster.equip(&text, &["c0"], 1);
+    cluster.start("agent", "h0")
 }
 
 /// Receives until this has passed; the longest time without a datagram since it began.
@@ -102,21 +62,14 @@ fn traffic_of_guests_resumes_after_their_agent_is_killed() {
         skip!("{reason}");
     }
     let _alone = alone();
-    let lab = Lab::build(&LabPlan {
-        hosts: 2,
-        mtu: 1500,
-        settings: Vec::new(),
-        route: Vec::new(),
-        cpus: Cpus::split().unwrap(),
-    });
-    let (lab, directory) = (lab.unwrap(), directory());
+    let cluster = Cluster::new(2);
     let open = |host: usize, port| {
         let bound = || UdpSocket::bind((lab::address(host), port)).unwrap();
-        lab.host(host).enter(bound).unwrap()
+        cluster.lab.host(host).enter(bound).unwrap()
     };
     let (guest, beyond) = (open(0, 0), open(1, PORT));
     beyond.set_read_timeout(Some(PATIENCE)).unwrap();
-    let agent = Agent::start(&lab, &directory);
+    let agent = start_agent(&cluster);
     let is_done = AtomicBool::new(false);
     let begun = Instant::now();
     thread::scope(|scope| {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use nix::sys::signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, Signal, kill};
 use nix::unistd::Pid;
-use shallows_live::lab::{Cpus, Lab, LabPlan};
 use shallows_testing::{alone, skip};
 
+use crate::cluster::lab;
 use crate::runs::unable;
 use crate::support::{directory, shallows, write};
 
@@ -123,14 +123,7 @@ fn a_level_that_no_limiter_has_is_refused() {
         skip!("{reason}");
     }
     let _alone = alone();
-    let lab = Lab::build(&LabPlan {
-        hosts: 2,
-        mtu: 1500,
-        settings: Vec::new(),
-        route: Vec::new(),
-        cpus: Cpus::split().unwrap(),
-    });
-    let (lab, directory) = (lab.unwrap(), directory());
+    let (lab, directory) = (lab(2), directory());
     write(
         &directory,
         "qjump.toml",

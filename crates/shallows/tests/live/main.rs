@@ -4,6 +4,7 @@
 
 mod agent;
 mod cc;
+mod cluster;
 mod exec;
 mod hierarchy;
 mod migration;

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
 use std::net::UdpSocket;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,13 +10,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use shallows_live::io::{Offload, set_offload};
-use shallows_live::lab::{self, Cpus, Lab, LabPlan};
+use shallows_live::lab;
 use shallows_testing::{alone, skip};
-use tempfile::TempDir;
 
-use crate::hierarchy::Daemon;
+use crate::cluster::{Cluster, ip};
 use crate::runs::unable;
-use crate::support::directory;
 
 /// Time that a busy machine may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,49 +30,25 @@ const PEER: usize = 1;
 const NEW_DEVICE: &str = "eth1";
 const NEW_PORT: &str = "vnet1";
 
-/// Three machines at one switch: agents h0, h1 and h2 and a controller, all in the namespace of the
-/// lab's switch. The guest begins at h0 and migrates to h1; its peer is at h2.
-struct Cluster {
-    lab: Lab,
-    directory: TempDir,
-}
+/// Three machines at one switch: agents h0, h1 and h2 and a controller. The guest begins at h0 and
+/// migrates to h1; its peer is at h2.
+struct Machines(Cluster);
 
-impl Cluster {
+impl Machines {
     fn build() -> Self {
-        let lab = Lab::build(&LabPlan {
-            hosts: 2,
-            mtu: 1500,
-            settings: Vec::new(),
-            route: Vec::new(),
-            cpus: Cpus::split().unwrap(),
-        });
-        let cluster = Self {
-            lab: lab.unwrap(),
-            directory: directory(),
-        };
-        let (machine, guest) = (cluster.lab.switch().name(), cluster.lab.host(GUEST));
-        ip(machine, "link set lo up");
-        ip(machine, "link add wire type bridge");
-        ip(machine, "link set wire up");
+        let cluster = Cluster::new(2);
+        let guest = cluster.lab.host(GUEST);
+        cluster.add_bridge("wire");
         for host in 0..MACHINES {
-            ip(
-                machine,
-                &format!("link add nic{host} type veth peer name up{host}"),
-            );
-            ip(machine, &format!("link set nic{host} up"));
-            ip(machine, &format!("link set up{host} master wire"));
-            ip(machine, &format!("link set up{host} up"));
+            cluster.add_nic(host, "wire");
         }
         // The new device has the address of the old one, as after every migration.
-        ip(
-            machine,
-            &format!(
-                "link add {NEW_PORT} type veth peer name {NEW_DEVICE} address {} netns {}",
-                lab::station(GUEST),
-                guest.name()
-            ),
-        );
-        ip(machine, &format!("link set {NEW_PORT} up"));
+        cluster.ip(&format!(
+            "link add {NEW_PORT} type veth peer name {NEW_DEVICE} address {} netns {}",
+            lab::station(GUEST),
+            guest.name()
+        ));
+        cluster.ip(&format!("link set {NEW_PORT} up"));
         let without = |device: &'static str| {
             move || {
                 Offload::ALL
@@ -92,12 +63,9 @@ impl Cluster {
             .enter(without(NEW_PORT))
             .unwrap()
             .unwrap();
-        cluster.write_files();
-        cluster
-    }
-
-    fn place(&self, daemon: &str) -> PathBuf {
-        self.directory.path().join(daemon)
+        let machines = Self(cluster);
+        machines.write_files();
+        machines
     }
 
     fn write_files(&self) {
@@ -114,52 +82,12 @@ impl Cluster {
                  inside = [{{ device = \"{device}\" }}]\n"
             );
         }
-        for daemon in ["c0", "h0", "h1", "h2"] {
-            fs::create_dir(self.place(daemon)).unwrap();
-            fs::write(self.place(daemon).join("cluster.toml"), &text).unwrap();
-        }
-        self.key("--out xco.key");
-        for host in 0..MACHINES {
-            self.key(&format!(
-                "--config cluster.toml --host h{host} --out ../h{host}/xco.key"
-            ));
-        }
-    }
-
-    fn key(&self, arguments: &str) {
-        let made = Command::new(env!("CARGO_BIN_EXE_shallows"))
-            .args(["controller", "key"])
-            .args(arguments.split(' '))
-            .current_dir(self.place("c0"))
-            .status();
-        assert!(made.unwrap().success(), "{arguments}");
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command
-            .args(["netns", "exec", self.lab.switch().name()])
-            .arg(env!("CARGO_BIN_EXE_shallows"))
-            .args(arguments);
-        command
-    }
-
-    fn start(&self, what: &str, name: &str) -> Daemon {
-        let started = self
-            .command(&[what, "--config", "cluster.toml", "--name", name])
-            .current_dir(self.place(name))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Daemon(started.unwrap())
+        self.0.equip(&text, &["c0"], MACHINES);
     }
 
     /// The coordinator of a host.
     fn coordinator(&self, host: usize) -> Option<Value> {
-        let at = format!("127.0.0.1:481{host}");
-        let mut asked = self.command(&["agent", "status", "--json", "--at", &at]);
-        let status: Value = serde_json::from_slice(&asked.output().unwrap().stdout).ok()?;
-        Some(status["coordinators"][0].clone())
+        self.0.coordinators(host)?.into_iter().next()
     }
 
     fn await_coordination(&self) {
@@ -192,7 +120,7 @@ impl Cluster {
 
     /// Moves the guest's address from its device at h0 to that at h1.
     fn migrate(&self) {
-        let (guest, station) = (self.lab.host(GUEST).name(), lab::station(PEER));
+        let (guest, station) = (self.0.lab.host(GUEST).name(), lab::station(PEER));
         ip(guest, "link set eth0 down");
         ip(guest, "addr flush dev eth0");
         ip(
@@ -208,14 +136,6 @@ impl Cluster {
             ),
         );
     }
-}
-
-fn ip(namespace: &str, arguments: &str) {
-    let status = Command::new("ip")
-        .args(["-n", namespace])
-        .args(arguments.split(' '))
-        .status();
-    assert!(status.unwrap().success(), "{arguments}");
 }
 
 /// Sends full datagrams from a socket until it is done, 50 Mbps at most.
@@ -267,15 +187,13 @@ fn a_guest_that_migrates_is_coordinated_at_its_new_machine() {
         skip!("{reason}");
     }
     let _alone = alone();
-    let cluster = Cluster::build();
-    let _controller = cluster.start("controller", "c0");
-    let mut agents: Vec<Daemon> = (0..MACHINES)
-        .map(|host| cluster.start("agent", &format!("h{host}")))
-        .collect();
-    cluster.await_coordination();
+    let machines = Machines::build();
+    let _controller = machines.0.start("controller", "c0");
+    let mut agents = machines.0.start_agents(MACHINES);
+    machines.await_coordination();
     let open = |host: usize| {
         let bound = || UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
-        let socket = cluster.lab.host(host).enter(bound).unwrap();
+        let socket = machines.0.lab.host(host).enter(bound).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_millis(100)))
             .unwrap();
@@ -293,12 +211,12 @@ fn a_guest_that_migrates_is_coordinated_at_its_new_machine() {
         gaps();
         let usual = gaps();
         // The guest is at h0, and its peer has permits to that host.
-        assert_eq!(cluster.permitted(2), BTreeSet::from([0]));
-        assert_eq!(cluster.permitted(0), BTreeSet::from([2]));
+        assert_eq!(machines.permitted(2), BTreeSet::from([0]));
+        assert_eq!(machines.permitted(0), BTreeSet::from([2]));
 
         gaps();
         let begun = Instant::now();
-        cluster.migrate();
+        machines.migrate();
         let commands = begun.elapsed().as_secs_f64() * 1e3;
         let outage = gaps();
         println!(
@@ -308,8 +226,8 @@ fn a_guest_that_migrates_is_coordinated_at_its_new_machine() {
         // Its old machine may go.
         agents[0].signal(Signal::SIGTERM);
         gaps();
-        assert_eq!(cluster.permitted(2), BTreeSet::from([1]));
-        assert_eq!(cluster.permitted(1), BTreeSet::from([2]));
+        assert_eq!(machines.permitted(2), BTreeSet::from([1]));
+        assert_eq!(machines.permitted(1), BTreeSet::from([2]));
         is_done.store(true, Ordering::Relaxed);
     });
 }
