@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::latencies::{Operation, TABLE};
-use shallows_results::series::Values;
 
-use crate::metric::times;
 
 /// Latencies of an operation, sorted; none if the run has no such operation.
 pub(crate) fn latencies_us(record: &RunRecord, operation: &Operation) -> Option<Vec<f64>> {
@@ -55,11 +53,9 @@ pub(crate) fn done(record: &RunRecord, operation: &Operation) -> Option<Vec<(Tim
     let number = record.operations.iter().position(|of| of == operation)?;
     let number = i64::try_from(number).ok()?;
     let table = record.table(TABLE).ok()??;
-    let Values::Integers(operations) = table.column("operation")? else {
-        return None;
-    };
-    let starts = times(&table, "time_us")?.iter();
-    let rows = starts.zip(times(&table, "latency_us")?).zip(operations);
+    let starts = table.times("time_us")?.iter();
+    let rows = starts.zip(table.times("latency_us")?);
+    let rows = rows.zip(table.integers("operation")?);
     let of_operation = rows.filter(|(_, of)| **of == number);
     Some(
         of_operation

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
-use shallows_results::series::{Series, Values};
+use shallows_results::series::Series;
 use shallows_results::size_class::SizeClass;
 use shallows_run::Scenario;
 
@@ -130,16 +130,11 @@ fn class_curves(record: &RunRecord, points: impl Fn(&[f64]) -> Vec<Point>) -> Ve
 }
 
 fn queue_panel(record: &RunRecord, table: &Series) -> Option<Panel> {
-    let (Values::Times(times), Values::Integers(ports), Values::Integers(bytes)) = (
-        table.column("time_us")?,
-        table.column("port")?,
-        table.column("bytes")?,
-    ) else {
-        return None;
-    };
+    let (ports, bytes) = (table.integers("port")?, table.integers("bytes")?);
     // Lengths of all queues of a port, sample by sample.
     let mut of_ports: BTreeMap<i64, Vec<(Time, f64)>> = BTreeMap::new();
-    for ((&time, &port), &bytes) in times.iter().zip(ports).zip(bytes) {
+    let rows = table.times("time_us")?.iter().zip(ports).zip(bytes);
+    for ((&time, &port), &bytes) in rows {
         let samples = of_ports.entry(port).or_default();
         let kb = bytes as f64 / 1e3;
         match samples.last_mut() {

@@ -16,7 +16,7 @@ use shallows_results::RunRecord;
 use shallows_results::figure::{
     Axis, Curve, Extent, Figure, Heat, HeatRow, Origin, Panel, Plot, Point, Words,
 };
-use shallows_results::series::{Series, Values};
+use shallows_results::series::Series;
 use shallows_results::summary::World;
 use shallows_run::scenario::{Probes, Sampled};
 use shallows_run::{
@@ -226,31 +226,10 @@ fn hottest(record: &RunRecord) -> Vec<u32> {
     links
 }
 
-fn times<'t>(table: &'t Series, name: &str) -> Option<&'t [Time]> {
-    match table.column(name)? {
-        Values::Times(times) => Some(times),
-        _ => None,
-    }
-}
-
-fn integers<'t>(table: &'t Series, name: &str) -> Option<&'t [i64]> {
-    match table.column(name)? {
-        Values::Integers(values) => Some(values),
-        _ => None,
-    }
-}
-
-fn reals<'t>(table: &'t Series, name: &str) -> Option<&'t [f64]> {
-    match table.column(name)? {
-        Values::Reals(values) => Some(values),
-        _ => None,
-    }
-}
-
 /// Utilisation of ports over time, as a grid.
 fn utilisation(record: &RunRecord, links: &[u32], table: &Series) -> Option<Panel> {
-    let (time, port) = (times(table, "time_us")?, integers(table, "port")?);
-    let share = reals(table, "utilisation")?;
+    let (time, port) = (table.times("time_us")?, table.integers("port")?);
+    let share = table.reals("utilisation")?;
     let mut instants: Vec<Time> = time.to_vec();
     instants.dedup();
     let mut rows: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
@@ -289,9 +268,9 @@ fn utilisation(record: &RunRecord, links: &[u32], table: &Series) -> Option<Pane
 
 /// The longest queues of a port, each with its threshold.
 fn queues(name: &str, link: i64, table: &Series) -> Option<Panel> {
-    let (time, port) = (times(table, "time_us")?, integers(table, "port")?);
-    let (queue, bytes) = (integers(table, "queue")?, integers(table, "bytes")?);
-    let threshold = reals(table, "threshold_bytes")?;
+    let (time, port) = (table.times("time_us")?, table.integers("port")?);
+    let (queue, bytes) = (table.integers("queue")?, table.integers("bytes")?);
+    let threshold = table.reals("threshold_bytes")?;
     let mut samples: BTreeMap<i64, Vec<(f64, f64, f64)>> = BTreeMap::new();
     for row in 0..table.rows() {
         if port[row] == link {
@@ -350,8 +329,8 @@ fn queues(name: &str, link: i64, table: &Series) -> Option<Panel> {
 }
 
 fn windows(flows: &[u32], table: &Series) -> Option<Panel> {
-    let (time, flow) = (times(table, "time_us")?, integers(table, "flow")?);
-    let cwnd = integers(table, "cwnd_bytes")?;
+    let (time, flow) = (table.times("time_us")?, table.integers("flow")?);
+    let cwnd = table.integers("cwnd_bytes")?;
     let curve = |(style, &number): (usize, &u32)| {
         let rows = (0..table.rows()).filter(|&row| flow[row] == i64::from(number));
         let points: Vec<Point> = rows

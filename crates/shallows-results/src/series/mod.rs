@@ -152,6 +152,30 @@ impl Series {
         found.map(|column| &column.values)
     }
 
+    /// The values of a column of times, if there is one of that name.
+    pub fn times(&self, name: &str) -> Option<&[Time]> {
+        match self.column(name)? {
+            Values::Times(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The values of a column of integers, if there is one of that name.
+    pub fn integers(&self, name: &str) -> Option<&[i64]> {
+        match self.column(name)? {
+            Values::Integers(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The values of a column of real numbers, if there is one of that name.
+    pub fn reals(&self, name: &str) -> Option<&[f64]> {
+        match self.column(name)? {
+            Values::Reals(values) => Some(values),
+            _ => None,
+        }
+    }
+
     fn clear(&mut self) {
         for column in &mut self.columns {
             match &mut column.values {

@@ -7,9 +7,9 @@ mod table;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use serde::Serialize;
 use shallows_live::switch::Verdict;
 use shallows_results::figure::{Figure, Words};
@@ -63,6 +63,10 @@ pub fn compare(
     interrupted: &AtomicBool,
 ) -> Result<Compared, Failure> {
     let plan = Live { scale }.admit(scenario.build()?)?;
+    if plan.workload.flows.is_empty() && plan.applications.is_empty() {
+        let problem = "nothing here can be simulated: compare needs flows or applications";
+        return Err(Failure::Run(anyhow!(problem)));
+    }
     let begun = Instant::now();
     let observed = live::observe(&plan, None, interrupted)?;
     let wall = begun.elapsed();
@@ -78,21 +82,20 @@ pub fn compare(
         facts,
         &plan,
     )?;
-    let simulated = simulated::run(&plan)?;
+    let simulated = simulated::run(&plan, interrupted.into())?;
 
-    let scenario = simulated.name;
     let comparison = Comparison {
-        rows: table::rows(&simulated.world, &live),
+        scenario: plan.scenario.config.name.clone().unwrap_or_default(),
+        rows: table::rows(&simulated, &live),
         scale: scale.unwrap_or(1.0),
         live: observed.report.snapshot.verdict,
         steal: observed.steal,
-        scenario,
     };
     let out = out.map_or_else(
         || Path::new("out").join(format!("compare-{}", comparison.scenario)),
         Path::to_owned,
     );
-    let figure = chart::draw(&comparison.scenario, &simulated.world, &live);
+    let figure = chart::draw(&comparison.scenario, &simulated, &live);
     let files = write(&out, &comparison, &figure)?;
     Ok(Compared {
         text: table::text(&comparison, &files),
@@ -140,6 +143,3 @@ fn write(out: &Path, comparison: &Comparison, figure: &Figure) -> anyhow::Result
     figure.write(out, "compare", &Words::default())?;
     Ok(out.to_owned())
 }
-
-/// No time is measured of a simulation that nobody waits for.
-const NO_WALL: Duration = Duration::ZERO;

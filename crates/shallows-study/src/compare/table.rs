@@ -222,7 +222,7 @@ pub(super) fn text(comparison: &Comparison, out: &Path) -> String {
          goodput, queue or RTT.\n\
          goodput: simulated by what senders know to have arrived, live by what clients have read\n\
          queues: bytes each millisecond, of the same port code in both worlds\n\
-         RTT: simulated flows of one packet and its ACK; live ICMP, stamped by the kernel\n\
+         RTT: simulated datagrams and their echoes; live ICMP, stamped by the kernel\n\
          FCT: simulated to the sender's last ACK, live from the request to the client's last byte\n\
          live switch {}; stolen CPU time {steal}\n\
          figure and data: {}\n",

@@ -18,7 +18,7 @@ pub(crate) use pattern::Statistic;
 use pattern::{Arguments, read};
 pub use table::Row;
 use table::{GOODPUT, LATENCY, QUEUE};
-pub(crate) use values::{goodput, queue_kb, rtts_us, times};
+pub(crate) use values::{goodput, queue_kb, rtts_us};
 
 /// A number of a run, by the name that figures have for it: a row of the table and its arguments,
 /// or a sum.

@@ -7,7 +7,7 @@ use shallows_results::statistics::{Percentile, PercentileRule, jain_index};
 use super::pattern::{Arguments, Class, Statistic};
 use super::values::{
     fct_in_summary, goodput, levels, longest_gap_ms, mbps, mean, ms, of_flows, queue_kb, received,
-    rtts_us, sum, times, total,
+    rtts_us, sum, total,
 };
 use crate::measured::Measured;
 use crate::operations;
@@ -191,7 +191,7 @@ pub(super) const ROWS: &[Row] = &[
         "round-trip time that data flows saw",
         |of, run| {
             let table = run.record()?.table("flows-rtt").ok()??;
-            let times = times(&table, "rtt_us")?.iter();
+            let times = table.times("rtt_us")?.iter();
             let mut us: Vec<f64> = times.map(|rtt| rtt.as_secs_f64() * 1e6).collect();
             us.sort_unstable_by(f64::total_cmp);
             of.statistic.of(&us, run.summary.percentile_rule)

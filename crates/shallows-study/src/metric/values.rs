@@ -4,7 +4,6 @@ use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::probes::{GoodputSample, PingSample, Sample as _, ThroughputSample};
 use shallows_results::record::FlowRecord;
-use shallows_results::series::{Series, Values};
 use shallows_results::size_class::SizeClass;
 use shallows_results::statistics::Percentile;
 use shallows_results::summary::{LevelSummary, ReasonCounts, Summary};
@@ -78,22 +77,11 @@ pub(super) fn mbps(bytes: u64, time: Time) -> Option<f64> {
     (time > Time::ZERO).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
 }
 
-pub(crate) fn times<'t>(table: &'t Series, column: &str) -> Option<&'t [Time]> {
-    match table.column(column)? {
-        Values::Times(times) => Some(times),
-        _ => None,
-    }
-}
-
 /// Goodput of a service or of all, in Mbps, from the first sample with any bytes to the last.
 pub(super) fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> {
     let table = record.table(GoodputSample::FILE).ok()??;
-    let at = times(&table, "time_us")?;
-    let (Values::Integers(services), Values::Integers(bytes)) =
-        (table.column("service")?, table.column("bytes")?)
-    else {
-        return None;
-    };
+    let at = table.times("time_us")?;
+    let (services, bytes) = (table.integers("service")?, table.integers("bytes")?);
     // Instant, bytes of all services, and of those asked for.
     let mut samples: Vec<(Time, i64, i64)> = Vec::new();
     for ((&time, &of), &bytes) in at.iter().zip(services).zip(bytes) {
@@ -119,12 +107,8 @@ pub(super) fn received(record: &RunRecord, service: Option<u16>) -> Option<f64> 
 pub(crate) fn goodput(run: &Measured, queue: Option<u64>) -> Option<Vec<(Time, f64)>> {
     let payload = run.payload_share?;
     let table = run.record()?.table(ThroughputSample::FILE).ok()??;
-    let (ends, intervals) = (times(&table, "time_us")?, times(&table, "interval_us")?);
-    let (Values::Integers(queues), Values::Integers(bytes)) =
-        (table.column("queue")?, table.column("bytes")?)
-    else {
-        return None;
-    };
+    let (ends, intervals) = (table.times("time_us")?, table.times("interval_us")?);
+    let (queues, bytes) = (table.integers("queue")?, table.integers("bytes")?);
     if let Some(queue) = queue {
         let queue = i64::try_from(queue).ok()?;
         queues.contains(&queue).then_some(())?;
@@ -146,10 +130,8 @@ pub(crate) fn goodput(run: &Measured, queue: Option<u64>) -> Option<Vec<(Time, f
 /// Round-trip times of the pings that were answered, sorted, in us.
 pub(crate) fn rtts_us(run: &Measured) -> Option<Vec<f64>> {
     let table = run.record()?.table(PingSample::FILE).ok()??;
-    let Values::Integers(lost) = table.column("lost")? else {
-        return None;
-    };
-    let answered = times(&table, "rtt_us")?.iter().zip(lost);
+    let answered = table.times("rtt_us")?.iter();
+    let answered = answered.zip(table.integers("lost")?);
     let answered = answered.filter(|(_, lost)| **lost == 0);
     let mut us: Vec<f64> = answered.map(|(rtt, _)| rtt.as_secs_f64() * 1e6).collect();
     us.sort_unstable_by(f64::total_cmp);
@@ -182,12 +164,8 @@ pub(crate) fn queue_kb(record: &RunRecord, port: &str) -> Option<Vec<f64>> {
     let number = record.ports.iter().position(|of| of.name == port)?;
     let number = i64::try_from(number).ok()?;
     let table = record.table("queues").ok()??;
-    let at = times(&table, "time_us")?;
-    let (Values::Integers(ports), Values::Integers(bytes)) =
-        (table.column("port")?, table.column("bytes")?)
-    else {
-        return None;
-    };
+    let at = table.times("time_us")?;
+    let (ports, bytes) = (table.integers("port")?, table.integers("bytes")?);
     let mut lengths: Vec<(Time, f64)> = Vec::new();
     for ((&time, _), &bytes) in at
         .iter()
