@@ -52,34 +52,50 @@ const MOST_GROUPS: usize = 12;
 
 /// The flows that have started, in the order of their numbers; `ideal` has what each would take
 /// alone.
-pub fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = FlowRecord> {
+pub(crate) fn records(simulation: &Simulation, ideal: &[Time]) -> impl Iterator<Item = FlowRecord> {
     let now = simulation.progress().now;
     let flows = (0..).zip(simulation.flows()).zip(ideal);
     flows
         .filter(move |((_, (_, outcome)), _)| outcome.start <= now)
         .map(|((id, (flow, outcome)), &ideal_fct)| {
-            let endless = flow.bytes == FlowSpec::ENDLESS;
+            let (start, fct, bytes) = (outcome.start, outcome.fct, outcome.delivered);
             FlowRecord {
-                id,
-                start: outcome.start,
-                src: flow.src.0,
-                dst: flow.dst.0,
-                // A flow without end is as long as what it has brought over.
-                bytes: if endless {
-                    outcome.delivered
-                } else {
-                    flow.bytes
-                },
-                service: flow.service,
-                fct: outcome.fct.filter(|_| !endless),
-                ideal_fct,
                 retransmits: outcome.retransmits,
                 timeouts: outcome.timeouts,
                 marks: outcome.marks,
                 sent: Some(outcome.sent),
                 dropped: Some(outcome.drops),
+                ..begun(id, flow, start, fct, bytes, ideal_fct)
             }
         })
+}
+
+/// The record of a flow that has begun, in either world, with all counters zero. A flow without end
+/// is as long as what it has delivered.
+pub(crate) fn begun(
+    id: u64,
+    flow: &FlowSpec,
+    start: Time,
+    fct: Option<Time>,
+    delivered: u64,
+    ideal_fct: Time,
+) -> FlowRecord {
+    let is_endless = flow.bytes == FlowSpec::ENDLESS;
+    FlowRecord {
+        id,
+        start,
+        src: flow.src.0,
+        dst: flow.dst.0,
+        bytes: if is_endless { delivered } else { flow.bytes },
+        service: flow.service,
+        fct: fct.filter(|_| !is_endless),
+        ideal_fct,
+        retransmits: 0,
+        timeouts: 0,
+        marks: 0,
+        sent: None,
+        dropped: None,
+    }
 }
 
 /// The ports of a fabric with their counters over `span`, in the order of their links.
@@ -116,7 +132,7 @@ fn ping_probe(plan: &RunPlan, application: Option<u32>) -> Option<usize> {
 
 /// The pings of all probes, one probe after the other. Those that the end of the run has overtaken
 /// are lost.
-pub fn pings(simulation: &Simulation, plan: &RunPlan) -> Vec<PingSample> {
+pub(crate) fn pings(simulation: &Simulation, plan: &RunPlan) -> Vec<PingSample> {
     let answered: BTreeMap<(usize, Time), Time> = simulation
         .latencies()
         .filter_map(|of| Some(((ping_probe(plan, of.number)?, of.start), of.latency)))
@@ -155,7 +171,7 @@ pub(crate) fn latencies(simulation: &Simulation, plan: &RunPlan) -> Vec<Latency>
 }
 
 /// Facts that only the simulation knows.
-pub fn facts(
+pub(crate) fn facts(
     simulation: &Simulation,
     plan: &RunPlan,
     records: impl IntoIterator<Item = impl Borrow<FlowRecord>>,
@@ -371,17 +387,24 @@ fn utilisation(simulation: &Simulation, plan: &RunPlan, span: Time) -> Vec<Utili
         let shares = numbers
             .iter()
             .map(|&link| share(simulation, plan, link, span));
-        let shares: Vec<f64> = shares.collect();
         Utilisation {
-            links,
-            count: shares.len() as u64,
-            mean: mean(&shares),
-            min: shares.iter().copied().fold(f64::INFINITY, f64::min),
-            max: shares.iter().copied().fold(0.0, f64::max),
             pauses: plan.ports.pause.map(|_| pauses(simulation, &numbers, span)),
+            ..link_group(links, &shares.collect::<Vec<f64>>())
         }
     };
     tiers(&plan.fabric).into_iter().map(summarize).collect()
+}
+
+/// Utilisation of a group of links, by the share that each was busy.
+pub(crate) fn link_group(links: String, shares: &[f64]) -> Utilisation {
+    Utilisation {
+        links,
+        count: shares.len() as u64,
+        mean: mean(shares),
+        min: shares.iter().copied().fold(f64::INFINITY, f64::min),
+        max: shares.iter().copied().fold(0.0, f64::max),
+        pauses: None,
+    }
 }
 
 /// Links by the kinds of nodes that they join, such as "leaf to spine"; at most 12 groups.

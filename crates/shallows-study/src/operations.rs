@@ -6,7 +6,6 @@ use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::latencies::{Operation, TABLE};
 
-
 /// Latencies of an operation, sorted; none if the run has no such operation.
 pub(crate) fn latencies_us(record: &RunRecord, operation: &Operation) -> Option<Vec<f64>> {
     let done = done(record, operation)?;

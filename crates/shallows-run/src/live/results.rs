@@ -12,7 +12,6 @@ use shallows_live::command::{Captured, CommandOutcome};
 use shallows_live::experiment::Observed;
 use shallows_live::switch::{LinkSnapshot, Snapshot};
 use shallows_live::traffic::{STREAM_LATE, StreamTotals};
-use shallows_model::workload::FlowSpec;
 use shallows_results::ports::LinkRole;
 use shallows_results::record::FlowRecord;
 use shallows_results::summary::{ReasonCounts, RunFacts, Utilisation, World};
@@ -23,7 +22,7 @@ use super::xco::XcoFacts;
 use crate::failure::Failure;
 use crate::measurements::{Measurements, QueueLength, Rtt, ServiceGoodput};
 use crate::plan::RunPlan;
-use crate::report::unclassified;
+use crate::report::{begun, link_group, loads, unclassified};
 
 /// The flows that have started, in the order of their numbers.
 pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowRecord> {
@@ -33,27 +32,13 @@ pub fn records(observed: &Observed, plan: &RunPlan, ideal: &[Time]) -> Vec<FlowR
         .zip(ideal);
     flows
         .filter_map(|(((id, flow), outcome), &ideal_fct)| {
-            let endless = flow.bytes == FlowSpec::ENDLESS;
+            let (start, fct, bytes) = (outcome.start?, outcome.fct, outcome.received);
             Some(FlowRecord {
-                id,
-                start: outcome.start?,
-                src: flow.src.0,
-                dst: flow.dst.0,
-                // A flow without end is as long as what it has brought over.
-                bytes: if endless {
-                    outcome.received
-                } else {
-                    flow.bytes
-                },
-                service: flow.service,
-                fct: outcome.fct.filter(|_| !endless),
-                ideal_fct,
                 retransmits: outcome.retransmits,
                 timeouts: outcome.timeouts,
                 marks: outcome.marks,
-                // The kernel does not say, and the switch does not know the flows.
-                sent: None,
-                dropped: None,
+                // The kernel does not count packets by flow, and the switch does not know the flows.
+                ..begun(id, flow, start, fct, bytes, ideal_fct)
             })
         })
         .collect()
@@ -98,7 +83,7 @@ pub fn facts(
         levels: Vec::new(),
         longest_wait: None,
         utilisation: utilisation(snapshot, observed.duration, &roles(&plan.fabric)),
-        loads: crate::report::loads(plan, None, &[]),
+        loads: loads(plan, None, &[]),
         measured: None,
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
@@ -124,14 +109,7 @@ fn utilisation(
         let links = links.filter(|link| roles.get(&link.name) == Some(&role));
         let shares: Vec<f64> = links.map(share).collect();
         if !shares.is_empty() {
-            groups.push(Utilisation {
-                links: name.to_owned(),
-                count: shares.len() as u64,
-                mean: shares.iter().sum::<f64>() / shares.len() as f64,
-                min: shares.iter().copied().fold(f64::INFINITY, f64::min),
-                max: shares.iter().copied().fold(0.0, f64::max),
-                pauses: None,
-            });
+            groups.push(link_group(name.to_owned(), &shares));
         }
     }
     groups

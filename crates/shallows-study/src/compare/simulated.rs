@@ -15,6 +15,7 @@ use shallows_run::scenario::{Probes, Sampled};
 use shallows_run::{Failure, Options, RunPlan, Simulated, World as _};
 
 use super::Side;
+
 /// Simulates what ran live. Like there, connections are there before the flows and are kept, and a
 /// flow takes until its sender's last ACK, because the way of a live flow's request is as long.
 pub(super) fn run(plan: &RunPlan, interrupted: Interrupt<'_>) -> Result<Side, Failure> {
