@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use shallows_live::experiment::Observed;
 use shallows_results::figure::{Curve, Extent, Origin, Panel, Plot, Row};
 use shallows_results::record::Completeness;
@@ -19,9 +19,8 @@ use shallows_results::report::{FigureOutcome, LiveRuns, LiveValue, Paper};
 use shallows_results::{Format, write_text};
 
 use super::LIVE;
-use super::library::Library;
 use super::plan::Plan;
-use crate::executor::{Executor, Job, Observer};
+use crate::executor::{Executor, Job};
 use crate::measured::{Kept, Measured, RunFidelity};
 use crate::study::claim;
 use crate::study::results::Results;
@@ -37,35 +36,6 @@ const ATTEMPTS: usize = 3;
 
 /// The part of a live distribution that is drawn.
 const DRAWN: f64 = 0.995;
-
-/// Of the wanted figures, those that can run live.
-pub(super) fn possible(
-    library: &Library,
-    paper: &Paper,
-    figures: Vec<String>,
-    observer: &dyn Observer,
-) -> Result<Vec<String>, Failure> {
-    let mut possible = Vec::new();
-    let mut others = Vec::new();
-    for figure in figures {
-        match library.figure(&paper.id, &figure)?.content.live {
-            Some(_) => possible.push(figure),
-            None => others.push(figure),
-        }
-    }
-    if possible.is_empty() {
-        let others = others.join(", ");
-        let problem = "not for one machine; figures with a [live] table are";
-        return Err(anyhow!("{others}: {problem}").into());
-    }
-    if !others.is_empty() {
-        let others = others.join(", ");
-        observer.note(&format!(
-            "left out, for they are not for one machine: {others}"
-        ));
-    }
-    Ok(possible)
-}
 
 /// The live runs of a figure.
 pub(super) struct LiveResults {
@@ -343,6 +313,7 @@ mod tests {
     use shallows_results::report::Size;
 
     use super::*;
+    use crate::repro::library::Library;
     use crate::repro::plan::Wanted;
 
     #[test]

@@ -118,7 +118,13 @@ pub fn reproduce(
         if request.record.is_some() {
             recorded.push(Recorded::of(&paper, plan, &results)?);
         }
-        outcomes.push(figure_outcome(request, &executor, &paper, plan, &results)?);
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if request.size == Size::Live {
+            let live = live::run(&executor, plan, request.scale)?;
+            outcomes.push(live.outcome(&paper, plan, &results));
+            continue;
+        }
+        outcomes.push(outcome(&paper, plan, &results));
     }
     if let Some(directory) = &request.record {
         let (_, order) = library.paper(&paper.id)?;
@@ -203,7 +209,8 @@ fn recorded_outcome(
     Ok(Some(outcome))
 }
 
-#[cfg(all(feature = "live", target_os = "linux"))]
+/// Of the wanted figures, those that can be made: a live one has a `[live]` table, and any other can
+/// be simulated.
 fn possible(
     size: Size,
     library: &Library,
@@ -211,82 +218,40 @@ fn possible(
     figures: Vec<String>,
     observer: &dyn Observer,
 ) -> Result<Vec<String>, Failure> {
-    match size {
-        Size::Live => live::possible(library, paper, figures, observer),
-        Size::Quick | Size::Full => simulated(library, paper, figures, observer),
+    let is_live = size == Size::Live;
+    if is_live && cfg!(not(all(feature = "live", target_os = "linux"))) {
+        return Err(anyhow!("live runs need Linux, and a build with the feature `live`").into());
     }
-}
-
-/// Of the wanted figures, those that can be simulated.
-fn simulated(
-    library: &Library,
-    paper: &Paper,
-    figures: Vec<String>,
-    observer: &dyn Observer,
-) -> Result<Vec<String>, Failure> {
     let mut possible = Vec::new();
     let mut others = Vec::new();
     for figure in figures {
-        if library.figure(&paper.id, &figure)?.content.is_live_only() {
-            others.push(figure);
-        } else {
+        let config = library.figure(&paper.id, &figure)?.content;
+        let is_possible = match size {
+            Size::Live => config.live.is_some(),
+            Size::Quick | Size::Full => !config.is_live_only(),
+        };
+        if is_possible {
             possible.push(figure);
+        } else {
+            others.push(figure);
         }
     }
     let others = others.join(", ");
+    let (reason, instead) = if is_live {
+        ("no [live] table, so it cannot run live", "")
+    } else {
+        (
+            "of real programs, with nothing to simulate",
+            "; run it with --live",
+        )
+    };
     if possible.is_empty() {
-        let problem = "of real programs, with nothing to simulate; run it with --live";
-        return Err(anyhow!("{others}: {problem}").into());
+        return Err(anyhow!("{others}: {reason}{instead}").into());
     }
     if !others.is_empty() {
-        observer.note(&format!("left out, for they run live only: {others}"));
+        observer.note(&format!("left out ({reason}): {others}"));
     }
     Ok(possible)
-}
-
-#[cfg(all(feature = "live", target_os = "linux"))]
-fn figure_outcome(
-    request: &Request,
-    executor: &Executor<'_>,
-    paper: &Paper,
-    plan: &Plan,
-    results: &Results<'_>,
-) -> Result<FigureOutcome, Failure> {
-    match request.size {
-        Size::Live => {
-            let live = live::run(executor, plan, request.scale)?;
-            Ok(live.outcome(paper, plan, results))
-        }
-        Size::Quick | Size::Full => Ok(outcome(paper, plan, results)),
-    }
-}
-
-#[cfg(not(all(feature = "live", target_os = "linux")))]
-fn possible(
-    size: Size,
-    library: &Library,
-    paper: &Paper,
-    figures: Vec<String>,
-    observer: &dyn Observer,
-) -> Result<Vec<String>, Failure> {
-    match size {
-        Size::Live => {
-            Err(anyhow!("live runs need Linux, and a build with the feature `live`").into())
-        }
-        Size::Quick | Size::Full => simulated(library, paper, figures, observer),
-    }
-}
-
-#[cfg(not(all(feature = "live", target_os = "linux")))]
-#[expect(clippy::unnecessary_wraps, reason = "live runs can fail")]
-fn figure_outcome(
-    _request: &Request,
-    _executor: &Executor<'_>,
-    paper: &Paper,
-    plan: &Plan,
-    results: &Results<'_>,
-) -> Result<FigureOutcome, Failure> {
-    Ok(outcome(paper, plan, results))
 }
 
 /// Writes the page of what is in a directory, and tells where it is.
