@@ -4,6 +4,7 @@
 
 mod automatic;
 mod host_queue;
+mod hosts;
 mod lab;
 mod limiter;
 mod mark;

@@ -3,23 +3,20 @@
 //! - RFC 5681: windows, duplicate ACKs, the restart after idle time (§4.1). RFC 3042: limited
 //!   transmit. RFC 6298: the timer; it is started anew with each ACK of new data (§5.3) and when
 //!   fast retransmit begins.
-//! - RFC 6582 or RFC 6675: loss recovery, in `recovery.rs`.
-//! - After a timeout everything beyond the last ACK is sent again, slowly, except what selective
-//!   ACKs report after it (RFC 6675 §5.1). The reports from before are forgotten (RFC 2018 §8).
+//! - RFC 6582 or RFC 6675: loss recovery, in `recovery.rs`; timeouts are in `timeout.rs`, and the
+//!   handshake is in `handshake.rs`.
 //! - RFC 3168 §6.1.2: one reduction for the marks of a window of data. A window of data ends with
 //!   the first ACK of something that was sent after the reduction.
 //!
 //! Differences:
 //! - There is no Nagle algorithm, and no FIN: a connection lasts as long as its driver keeps it.
 //! - A mark counts in an ACK of new data only, as in RFC 8257 §3.3 step 1.
-//! - After a timeout marks may reduce the window at once: they tell of the new, small window.
-//! - A timeout in fast recovery keeps the threshold, as in Linux: the loss has been answered, and
-//!   what is outstanding then includes what left the network.
-//! - With a handshake, data follows the SYN-ACK; the ACK of the SYN-ACK is that data.
 
+mod handshake;
 mod recovery;
+mod timeout;
 
-use super::congestion::{AckSample, Control, Controller, Loss, Signal, Window};
+use super::congestion::{AckSample, Control, Controller, Signal, Window};
 use super::rto::Rto;
 use super::{Ack, AfterIdle, EcnEcho, MarkedGrowth, Recovery, Segment, TcpConfig};
 use crate::units::Time;
@@ -219,22 +216,6 @@ impl Sender {
         self.deadline
     }
 
-    /// The timer expired, if `now` has reached the [deadline](Self::deadline).
-    pub fn on_deadline(&mut self, now: Time) {
-        if self.deadline.is_none_or(|deadline| now < deadline) {
-            return;
-        }
-        self.stats.timeouts += 1;
-        self.rto.back_off();
-        self.deadline = Some(now + self.rto.current());
-        if let Phase::SynSent { lost } = &mut self.phase {
-            *lost = true;
-            self.retransmit_now = true;
-        } else {
-            self.start_over();
-        }
-    }
-
     /// Bytes acknowledged.
     #[inline]
     pub fn acked(&self) -> u64 {
@@ -319,22 +300,6 @@ impl Sender {
         }
     }
 
-    fn poll_syn(&mut self, now: Time) -> Option<Segment> {
-        if !std::mem::take(&mut self.retransmit_now) {
-            return None;
-        }
-        self.start_timer_if_idle(now);
-        Some(Segment {
-            seq: 0,
-            sent_at: now,
-            len: 0,
-            syn: true,
-            retransmission: self.phase == Phase::SynSent { lost: true },
-            cwr: false,
-            ect: false,
-        })
-    }
-
     /// Sends `len` bytes from `next` on.
     #[inline]
     fn emit_next(&mut self, now: Time, len: u64) -> Segment {
@@ -374,25 +339,6 @@ impl Sender {
         if self.deadline.is_none() {
             self.deadline = Some(now + self.rto.current());
         }
-    }
-
-    #[cold]
-    fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
-        let Phase::SynSent { lost } = self.phase else {
-            return;
-        };
-        if !ack.syn {
-            return;
-        }
-        self.phase = Phase::Open;
-        self.deadline = None;
-        self.retransmit_now = false;
-        self.rto.sample(now.saturating_sub(ack.echo));
-        if lost {
-            // RFC 5681 §3.1.
-            self.window.collapse();
-        }
-        self.use_window();
     }
 
     #[inline(always)]
@@ -470,43 +416,6 @@ impl Sender {
             self.cut_by_mark = true;
             self.cwr = self.rules.ecn != EcnEcho::Off;
         }
-    }
-
-    /// Starts over from the last ACK after a timeout (RFC 5681 §3.1, RFC 6582 §3.2 step 4).
-    fn start_over(&mut self) {
-        let full_tcp = self.rules.recovery == Recovery::FullTcp;
-        let recovering = matches!(self.phase, Phase::NewReno { .. } | Phase::Sack);
-        let loss = Loss {
-            flight: if full_tcp {
-                self.window.cwnd() as u64
-            } else {
-                self.flight_size()
-            },
-            answered: if full_tcp {
-                self.cut_by_mark
-            } else {
-                recovering || self.timeouts_in_row > 0
-            },
-            next: self.una,
-        };
-        self.controller.on_timeout(&mut self.window, &loss);
-        self.timeouts_in_row = self.timeouts_in_row.saturating_add(1);
-        self.next = self.una;
-        self.sample_after = self.una;
-        self.cut_by_mark &= full_tcp;
-        self.reduced_until = if self.cut_by_mark { self.max } else { self.una };
-        self.recover = self.max;
-        self.phase = Phase::Resend;
-        self.retransmit_now = false;
-        self.duplicate_acks = 0;
-        self.sack.forget();
-        self.use_window();
-    }
-
-    /// FlightSize of RFC 5681, at most the window: neither limited transmit (§3.2 step 2) nor what
-    /// was outstanding before a reduction may raise the threshold.
-    fn flight_size(&self) -> u64 {
-        (self.max - self.una).min(self.window.cwnd() as u64)
     }
 
     /// Nothing was in flight, and now there is something to send again (RFC 5681 §4.1).

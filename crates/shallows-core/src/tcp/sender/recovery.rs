@@ -9,8 +9,9 @@
 //! (RFC 6582 §3.2 step 3). RFC 6675's pipe is computed from the ranges with each ACK of a recovery,
 //! not octet by octet.
 
+use super::super::congestion::Loss;
 use super::super::ranges::RangeSet;
-use super::{Ack, AckSample, Control, EcnEcho, Loss, Phase, Recovery, Segment, Sender, Signal};
+use super::{Ack, AckSample, Control, EcnEcho, Phase, Recovery, Segment, Sender, Signal};
 use crate::units::Time;
 
 /// State from selective ACKs.
