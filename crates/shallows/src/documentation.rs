@@ -1,5 +1,7 @@
 //! Tests of what the documentation shows: links lead somewhere, commands are ones that the program
-//! takes, and keys that they set exist.
+//! takes, keys that they set exist, and ARCHITECTURE.md names the rooms of the house.
+
+mod architecture;
 
 use std::collections::BTreeSet;
 use std::fs;
