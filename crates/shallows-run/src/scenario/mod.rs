@@ -24,7 +24,7 @@ use serde::Deserialize as _;
 use shallows_core::keyed::Keyed;
 use shallows_core::port::{ConfigError, PortConfig, SchedulerConfig, SchemeConfig};
 use shallows_core::registry::{Registry, UnknownName};
-use shallows_core::tcp::ControllerConfig;
+use shallows_core::tcp::{ControllerConfig, TcpConfig};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -137,10 +137,12 @@ impl Scenario {
             matches!(port.marker.scheme, SchemeConfig::Custom(_))
                 || matches!(port.scheduler, SchedulerConfig::Custom(_))
         };
-        matches!(
-            self.config.transport.controller,
-            ControllerConfig::Custom(_)
-        ) || ports.any(|(_, port)| is_custom(port))
+        let special = self.config.transports.iter();
+        let special = special.filter_map(|of| value::read_table::<TcpConfig>(&of.set).ok());
+        let usual = self.config.transport.clone();
+        let mut transports = special.chain([usual]);
+        transports.any(|of| matches!(of.controller, ControllerConfig::Custom(_)))
+            || ports.any(|(_, port)| is_custom(port))
     }
 
     /// Reads a scenario from its text; errors name it by `path`.

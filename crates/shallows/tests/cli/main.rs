@@ -18,6 +18,7 @@ mod scenarios;
 mod schema;
 mod settings;
 mod sonic;
+mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
 mod sweep;

@@ -100,7 +100,7 @@ reason = "We have none."
 "#;
 
 /// A directory with the paper in `papers`.
-fn with_paper() -> TempDir {
+pub(crate) fn with_paper() -> TempDir {
     let directory = directory();
     fs::create_dir_all(directory.path().join("papers/toy")).expect("there is room");
     write(&directory, "papers/toy/paper.toml", PAPER);
