@@ -14,6 +14,7 @@ from . import _native
 from ._json import encode
 from ._marker import MARKERS, Marker
 from ._scenario import Scenario
+from ._source import NativeSource, settings
 from ._workload import WORKLOADS, Workload, with_lists, write_list
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any], Scenario]
@@ -229,13 +230,18 @@ def simulate(
     markers: Mapping[str, Marker] = MARKERS,
     workloads: Mapping[str, Workload] = WORKLOADS,
     stop: _native.Stop | None = None,
+    store: str | None = None,
 ) -> _native.NativeRun:
-    """Simulates a scenario as :func:`source` gives it, with keys changed, until ``stop`` is set."""
+    """Simulates a scenario as :func:`source` gives it, with keys changed, until ``stop`` is set.
+
+    With a ``store`` the run is kept there, and taken from there if it was made before.
+    """
     with contextlib.ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory
         lists = lambda: stack.enter_context(temporary(prefix="shallows-"))
         changes = with_lists(path, text, changes, workloads, markers, lists)
-        return _native.run(path, text, settings(changes), dict(markers), threads, stop)
+        native = NativeSource(path, text, settings(changes), dict(markers))
+        return _native.run(native, threads, stop, store)
 
 
 def source(scenario: Source) -> tuple[str, str | None]:
@@ -245,11 +251,6 @@ def source(scenario: Source) -> tuple[str, str | None]:
     if isinstance(scenario, Mapping):
         return "scenario", encode(scenario)
     return os.fspath(scenario), None
-
-
-def settings(changes: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Keys and values as the native module takes them."""
-    return [(key, encode(value)) for key, value in changes.items()]
 
 
 def _flow_list(flows: Any, directory: str) -> str:

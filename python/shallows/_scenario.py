@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 from . import _native
 from ._errors import ScenarioError
 from ._json import encode
-from ._marker import MARKERS
+from ._source import NativeSource, settings
 
 if TYPE_CHECKING:
     from ._run import Run
@@ -177,7 +177,7 @@ class Scenario(Section):
     def __init__(self, keys: Mapping[str, Any], name: str | None = None) -> None:
         super().__init__(self, ())
         object.__setattr__(self, "_keys", {})
-        self._replace(name or "scenario", encode(_plain(keys)), [])
+        self._replace(NativeSource(name or "scenario", encode(_plain(keys))))
 
     @classmethod
     def load(
@@ -186,13 +186,12 @@ class Scenario(Section):
         """Reads a TOML file, or an example by its name, with some keys changed."""
         scenario = cls.__new__(cls)
         Section.__init__(scenario, scenario, ())
-        settings = [(key, encode(value)) for key, value in (set or {}).items()]
-        scenario._replace(os.fspath(path), None, settings)
+        scenario._replace(NativeSource(os.fspath(path), None, settings(set or {})))
         return scenario
 
     def check(self) -> None:
         """Raises :class:`ScenarioError` if it cannot be run."""
-        _native.check(self.name or "scenario", encode(self.to_dict()), [], MARKERS)
+        _native.check(NativeSource(self.name or "scenario", encode(self.to_dict())))
 
     def run(
         self,
@@ -206,8 +205,8 @@ class Scenario(Section):
 
         return run(self, set, seed, flows, threads)
 
-    def _replace(self, path: str, text: str | None, settings: list[tuple[str, str]]) -> None:
-        keys = json.loads(_native.resolve(path, text, settings, MARKERS))
+    def _replace(self, source: NativeSource) -> None:
+        keys = json.loads(_native.resolve(source))
         # One workload is a table, as people write it.
         if len(keys["workload"]) == 1:
             keys["workload"] = keys["workload"][0]
@@ -227,16 +226,16 @@ class Scenario(Section):
     def _assign(self, path: Path, value: Any) -> None:
         keys, value = self.to_dict(), _plain(value)
         key = ".".join(map(str, path))
-        settings = []
+        changes = {}
         if value is None:
             table: Any = keys
             for step in path[:-1]:
                 table = table[step]
             table.pop(path[-1], None)
         else:
-            settings.append((key, encode(value)))
+            changes[key] = value
         try:
-            self._replace(self.name or "scenario", encode(keys), settings)
+            self._replace(NativeSource(self.name or "scenario", encode(keys), settings(changes)))
         except ScenarioError as error:
             error.key = key
             raise

@@ -50,6 +50,7 @@ def sweep(
     metrics: Sequence[str] = ("all.mean", "small.p99", "large.mean", "timeouts", "drops", "marks"),
     set: Mapping[str, Any] | None = None,
     chunk: int = 1,
+    store: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Runs a scenario for every combination of axis values and seeds; answers with a data frame.
 
@@ -61,6 +62,10 @@ def sweep(
     submitit's executors, whose jobs are submitted as one array; by default threads, one for each
     core. ``chunk`` is how many runs one submission makes: a Slurm task or a remote worker needs
     about a second to start, so give it many short runs.
+
+    ``store`` is a directory in which runs are kept, also those of the command ``shallows``: a sweep
+    that was interrupted continues, and a wider one makes what is new. Workers need to reach it.
+    Runs with markers in Python are not kept.
 
     A sweep that takes long prints its progress to ``sys.stderr``, at most once in 10 seconds.
 
@@ -92,6 +97,7 @@ def sweep(
             jobs.append((path, text, {**(set or {}), **varied, "seed": seed}))
     chunks = [jobs[start : start + chunk] for start in range(0, len(jobs), chunk)]
     functions = _named_functions(path, text, jobs)
+    kept = os.path.abspath(store) if store is not None else None
     own: ThreadPoolExecutor | None = None
     more: tuple[_native.Stop, ...] = ()
     # Ctrl-C reaches the main thread only, so the others look at this.
@@ -104,7 +110,7 @@ def sweep(
         # submitit's executors make one job array of what is submitted within their `batch`.
         with getattr(executor, "batch", contextlib.nullcontext)():
             for of_chunk in chunks:
-                futures.append(executor.submit(_measure, of_chunk, list(metrics), *functions, *more))
+                futures.append(executor.submit(_measure, of_chunk, list(metrics), kept, *functions, *more))
         measured = itertools.chain.from_iterable(future.result() for future in futures)
         progress = _Progress(len(rows))
         for done, (row, values) in enumerate(zip(rows, measured), 1):
@@ -157,6 +163,7 @@ def _check_axes(axes: Mapping[Any, Sequence[Any]], fixed: Mapping[str, Any]) -> 
 def _measure(
     jobs: list[Job],
     metrics: list[str],
+    store: str | None,
     markers: dict[str, Callable[..., Any]],
     workloads: dict[str, Callable[..., Any]],
     stop: _native.Stop | None = None,
@@ -164,7 +171,7 @@ def _measure(
     """Some runs, wherever the executor has them done."""
     measured = []
     for path, text, changes in jobs:
-        run = simulate(path, text, changes, markers=markers, workloads=workloads, stop=stop)
+        run = simulate(path, text, changes, markers=markers, workloads=workloads, stop=stop, store=store)
         measured.append({metric: run.metric(metric) for metric in metrics})
     return measured
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Union
 
 from . import _native
-from ._json import encode
 from ._errors import ScenarioError
+from ._source import NativeSource, settings
 
 
 class Flow(NamedTuple):
@@ -70,8 +70,9 @@ def with_lists(
     if not workloads:
         return changes
     # A seed may exceed the integers of TOML, in which the keys are read.
-    settings = [(key, encode(value)) for key, value in changes.items() if key != "seed"]
-    keys = json.loads(_native.keys(path, text, settings))
+    of_toml = settings({key: value for key, value in changes.items() if key != "seed"})
+    source = NativeSource(path, text, of_toml, dict(markers))
+    keys = json.loads(_native.keys(source))
     seed = changes.get("seed", keys.get("seed", 1))
     written = keys.get("workload", [])
     entries = written if isinstance(written, list) else [written]
@@ -82,7 +83,7 @@ def with_lists(
 
     if not any(own(entry) for entry in entries):
         return changes
-    hosts = _native.hosts(path, text, [*settings, ("workload", "[]")], dict(markers))
+    hosts = _native.hosts(source._replace(settings=[*of_toml, ("workload", "[]")]))
     lists = []
     for index, entry in enumerate(entries):
         name = own(entry)

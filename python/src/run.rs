@@ -12,12 +12,12 @@ use shallows_results::flows::record_batch;
 use shallows_results::record::Completeness;
 use shallows_results::{Format, RunRecord};
 use shallows_run::examples::read_text;
-use shallows_run::{Failure, Interrupt, Scenario, save};
+use shallows_run::{Failure, Interrupt, Run, Runner, Scenario, save};
 use shallows_study::overview::{MeasuredRun, overview};
 
 use crate::failure::exception;
 use crate::marker::{Problem, registry};
-use crate::scenario::scenario;
+use crate::scenario::Source;
 use crate::table::NativeTable;
 
 /// A finished run.
@@ -113,24 +113,21 @@ impl NativeRun {
     }
 }
 
-/// Runs a scenario: from a file, or from a text in JSON. Settings are keys with values in JSON.
+/// Runs a scenario, or takes its run from a store of kept runs.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-#[pyo3(signature = (path, text, settings, markers, threads=1, stop=None))]
+#[pyo3(signature = (source, threads=1, stop=None, store=None))]
 pub(crate) fn run(
     py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-    markers: &Bound<'_, PyDict>,
+    source: Source<'_>,
     threads: u32,
     stop: Option<&Stop>,
+    store: Option<PathBuf>,
 ) -> PyResult<NativeRun> {
     let problem: Arc<Problem> = Arc::default();
     let stop = stop.map(|stop| &stop.0);
-    let registry = registry(markers, &problem)?;
+    let source = source.with_registry(&problem)?;
     let result = py.detach(|| {
-        let scenario = scenario(path, text, &settings, &registry)?;
+        let scenario = source.scenario()?;
         let asked = || {
             problem.interrupted.load(Ordering::Relaxed)
                 || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
@@ -138,26 +135,38 @@ pub(crate) fn run(
                 || Python::attach(|py| py.check_signals().is_err())
         };
         let interrupted = Interrupt::Ask(&asked);
-        let runner = scenario.runner().threads(threads);
-        let record = runner.interrupted_by(interrupted).run()?.record;
-        let is_partial =
-            |of: &shallows_results::summary::Summary| of.completeness == Completeness::Partial;
-        if record.summary.as_ref().is_some_and(is_partial) {
-            return Err(Failure::Interrupted);
-        }
+        let run = match &store {
+            Some(_) if scenario.has_custom_schemes() => {
+                let problem = "runs with markers in Python cannot be kept, because the store \
+                               does not know their code; leave out store";
+                return Err(Failure::Run(anyhow!(problem)));
+            }
+            Some(store) => MeasuredRun::kept(&scenario, store, |runner| {
+                make(runner, threads, interrupted)
+            })?,
+            None => {
+                let run = make(scenario.runner(), threads, interrupted)?;
+                let complete = run.completeness == Completeness::Complete;
+                let measured = MeasuredRun::new(run.record, &scenario);
+                measured.filter(|_| complete).ok_or(Failure::Interrupted)?
+            }
+        };
         let (resolved, _) = scenario.config.resolved()?;
-        let run = MeasuredRun::new(record, &scenario).ok_or(Failure::Interrupted)?;
         Ok(NativeRun {
             run,
             scenario,
             resolved,
-            directory: None,
+            directory: store,
         })
     });
     if let Some(error) = problem.take() {
         return Err(error);
     }
     result.map_err(|failure| exception(py, &failure))
+}
+
+fn make<'a>(runner: Runner<'a>, threads: u32, interrupted: Interrupt<'a>) -> Result<Run, Failure> {
+    runner.threads(threads).interrupted_by(interrupted).run()
 }
 
 /// Reads the run that a directory of results holds.

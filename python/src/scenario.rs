@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shallows_core::registry::Registry;
@@ -12,24 +11,55 @@ use shallows_run::scenario::{Scenario, Setting};
 use shallows_run::{Diagnostic, Failure};
 
 use crate::failure::exception;
-use crate::marker::registry;
+use crate::marker::{Problem, registry};
 
-/// Reads a scenario: a file, or a text in JSON that errors call by the name `path`. Settings are
-/// keys with values in JSON.
-pub(crate) fn scenario(
-    path: &str,
-    text: Option<&str>,
-    settings: &[(String, String)],
-    registry: &Registry,
-) -> Result<Scenario, Failure> {
-    let (path, settings) = (Path::new(path), in_toml(settings)?);
-    Ok(match text {
-        Some(json) => {
-            let text = text_in_toml(json)?;
-            Scenario::parse_in(path, &text, &settings, Path::new(""), registry)?
-        }
-        None => Scenario::read_with(path, &settings, registry)?,
-    })
+/// A scenario as Python gives it: the path of a file or a text in JSON that errors call by that
+/// path, keys with values in JSON on top, and markers by name.
+#[derive(FromPyObject)]
+pub(crate) struct Source<'py> {
+    path: String,
+    text: Option<String>,
+    settings: Vec<(String, String)>,
+    markers: Bound<'py, PyDict>,
+}
+
+/// The same with the markers in a registry, for work without the interpreter.
+pub(crate) struct Resolved {
+    path: String,
+    text: Option<String>,
+    settings: Vec<(String, String)>,
+    registry: Registry,
+}
+
+impl Source<'_> {
+    /// Exceptions of markers are kept in `problem`.
+    pub(crate) fn with_registry(self, problem: &Arc<Problem>) -> PyResult<Resolved> {
+        Ok(Resolved {
+            registry: registry(&self.markers, problem)?,
+            path: self.path,
+            text: self.text,
+            settings: self.settings,
+        })
+    }
+
+    /// The scenario, for what runs no marker.
+    fn scenario(self) -> PyResult<Result<Scenario, Failure>> {
+        Ok(self.with_registry(&Arc::default())?.scenario())
+    }
+}
+
+impl Resolved {
+    /// Reads the scenario.
+    pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
+        let (path, settings) = (Path::new(&self.path), in_toml(&self.settings)?);
+        Ok(match &self.text {
+            Some(json) => {
+                let text = text_in_toml(json)?;
+                Scenario::parse_in(path, &text, &settings, Path::new(""), &self.registry)?
+            }
+            None => Scenario::read_with(path, &settings, &self.registry)?,
+        })
+    }
 }
 
 fn in_toml(settings: &[(String, String)]) -> Result<Vec<Setting>, Failure> {
@@ -62,20 +92,20 @@ fn failure(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
 /// The keys of a scenario as JSON, with settings on top and nothing checked but the syntax. A file
 /// that cannot be read has none: whoever runs it is told.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-pub(crate) fn keys(
-    py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-) -> PyResult<String> {
+pub(crate) fn keys(py: Python<'_>, source: Source<'_>) -> PyResult<String> {
+    let Source {
+        path,
+        text,
+        settings,
+        markers: _,
+    } = source;
     let keys = || -> Result<String, Failure> {
-        let settings = in_toml(&settings)?;
-        let text = match text {
+        let (path, settings) = (Path::new(&path), in_toml(&settings)?);
+        let text = match &text {
             Some(json) => text_in_toml(json)?,
-            None => read_text(Path::new(path)).unwrap_or_default().into_owned(),
+            None => read_text(path).unwrap_or_default().into_owned(),
         };
-        let keys = Scenario::keys(Path::new(path), &text, &settings)?;
+        let keys = Scenario::keys(path, &text, &settings)?;
         serde_json::to_string(&keys).map_err(failure)
     };
     keys().map_err(|failure| exception(py, &failure))
@@ -83,50 +113,25 @@ pub(crate) fn keys(
 
 /// How many hosts a scenario has.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-pub(crate) fn hosts(
-    py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-    markers: &Bound<'_, PyDict>,
-) -> PyResult<u32> {
-    let registry = registry(markers, &Arc::default())?;
-    let scenario = scenario(path, text, &settings, &registry);
-    let hosts = scenario.and_then(|scenario| Ok(scenario.fabric()?.hosts()));
+pub(crate) fn hosts(py: Python<'_>, source: Source<'_>) -> PyResult<u32> {
+    let hosts = |scenario: Scenario| Ok(scenario.fabric()?.hosts());
+    let hosts = source.scenario()?.and_then(hosts);
     hosts.map_err(|failure| exception(py, &failure))
 }
 
 /// The scenario with every key, as JSON.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-pub(crate) fn resolve(
-    py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-    markers: &Bound<'_, PyDict>,
-) -> PyResult<String> {
-    let registry = registry(markers, &Arc::default())?;
-    let scenario = scenario(path, text, &settings, &registry);
-    let scenario = scenario.map_err(|failure| exception(py, &failure))?;
-    serde_json::to_string(&scenario.config)
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+pub(crate) fn resolve(py: Python<'_>, source: Source<'_>) -> PyResult<String> {
+    let json = |scenario: Scenario| serde_json::to_string(&scenario.config).map_err(failure);
+    let resolved = source.scenario()?.and_then(json);
+    resolved.map_err(|failure| exception(py, &failure))
 }
 
 /// Tries every part of a scenario, without running it.
 #[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "arguments come from Python")]
-pub(crate) fn check(
-    py: Python<'_>,
-    path: &str,
-    text: Option<&str>,
-    settings: Vec<(String, String)>,
-    markers: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    let registry = registry(markers, &Arc::default())?;
-    let scenario = scenario(path, text, &settings, &registry);
-    let checked = scenario.and_then(|scenario| Ok(scenario.build().map(drop)?));
+pub(crate) fn check(py: Python<'_>, source: Source<'_>) -> PyResult<()> {
+    let build = |scenario: Scenario| Ok(scenario.build().map(drop)?);
+    let checked = source.scenario()?.and_then(build);
     checked.map_err(|failure| exception(py, &failure))
 }
 

@@ -91,6 +91,25 @@ def test_a_figure_of_a_paper(tmp_path):
     assert "verdict" in str(outcomes)
 
 
+def test_what_cannot_run_live_is_not_compared(tmp_path):
+    with pytest.raises(RuntimeError, match="several paths between hosts"):
+        shallows.compare("quickstart", out=tmp_path)
+
+
+def test_a_published_simulator(tmp_path):
+    [outcome] = shallows.validate("ear", runs=1, out=tmp_path)
+    assert "ear" in str(outcome).lower()
+
+
+def test_representations_say_something(tiny):
+    scenario = shallows.Scenario(tiny)
+    run = scenario.run()
+    assert "'hosts': 4" in repr(scenario.topology)
+    assert repr(run.flows).startswith("<shallows.Table of 50 rows: ") and "fct_us" in repr(run.flows)
+    assert "small flows" in repr(run) and "us at p99" in repr(run)
+    assert "bytes of SVG" in repr(run.figure())
+
+
 def test_a_simulator_without_results_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match="mq-ecn, ear, qjump"):
         shallows.validate("ns-3", runs=1, out=tmp_path)

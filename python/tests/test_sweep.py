@@ -120,3 +120,26 @@ def test_a_long_sweep_prints_its_progress(tiny, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(",")[0] for line in lines] == ["1/4 runs", "2/4 runs", "3/4 runs"]
     assert all(line.endswith(" left") for line in lines)
+
+
+def test_kept_runs_are_not_made_again(tiny, tmp_path):
+    first = shallows.sweep(tiny, AXES, seeds=2, metrics=["all.mean", "marks"], store=tmp_path)
+    made = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert len(list(tmp_path.iterdir())) == len(first) == 8
+    more = shallows.sweep(tiny, AXES, seeds=3, metrics=["all.mean", "marks"], store=tmp_path)
+    assert made == {path: path.stat().st_mtime_ns for path in made}
+    assert len(list(tmp_path.iterdir())) == len(more) == 12
+    same = more[more["seed"] < 3].reset_index(drop=True)
+    pandas.testing.assert_frame_equal(first, same)
+
+
+@pytest.mark.filterwarnings("ignore:markers in Python")
+def test_runs_with_markers_in_python_are_not_kept(tiny, tmp_path):
+    @shallows.marker
+    def step(queue, limit=7500):
+        return queue > limit
+
+    axes = {"ports.switch.marker.scheme": [{"step": {}}]}
+    with pytest.raises(RuntimeError, match="cannot be kept"):
+        shallows.sweep(tiny, axes, store=tmp_path)
+    assert list(tmp_path.iterdir()) == []

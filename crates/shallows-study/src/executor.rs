@@ -232,7 +232,7 @@ impl Executor<'_> {
             };
             progress.update(worker, fraction * flows, at.packet_hops);
         });
-        let half = HalfMade(self.half_made(job, worker));
+        let half = HalfMade::new(self.store, job);
         let measured = Measured::run(
             &job.scenario,
             job.keep,
@@ -244,29 +244,15 @@ impl Executor<'_> {
             return Ok(None);
         };
         let place = self.place(job);
-        self.keep(&half.0, &place, job)?;
+        half.keep(&place, || {
+            !self.fresh && Measured::open(&job.scenario, job.keep, &place).is_some()
+        })?;
         measured.kept = match job.keep {
             Keep::All => Kept::Directory(place),
             Keep::Summary => Kept::Nowhere,
         };
         progress.finish(worker, job.weight, measured.summary.facts.packet_hops);
         Ok(Some(measured))
-    }
-
-    /// Gives a complete run its name. One that another has made meanwhile is as good.
-    fn keep(&self, half: &Path, place: &Path, job: &Job) -> Result<(), Failure> {
-        if fs::rename(half, place).is_ok() {
-            return Ok(());
-        }
-        if !self.fresh && Measured::open(&job.scenario, job.keep, place).is_some() {
-            return Ok(());
-        }
-        // Incomplete, or to be made again.
-        let aside = half.with_extension("old");
-        let _ = fs::rename(place, &aside);
-        let kept = fs::rename(half, place);
-        let _ = fs::remove_dir_all(&aside);
-        Ok(kept.with_context(|| format!("cannot keep {}", place.display()))?)
     }
 
     /// The directory of a run.
@@ -287,13 +273,6 @@ impl Executor<'_> {
             }
         }
     }
-
-    /// Directory in which a run is made: one that no other process or worker has, on any machine.
-    fn half_made(&self, job: &Job, worker: usize) -> PathBuf {
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let (key, host, id) = (&job.key, host.trim(), process::id());
-        self.store.join(format!(".{key}-{host}-{id}-{worker}"))
-    }
 }
 
 /// The process that makes, or made, a run in a directory of this name on this machine.
@@ -308,7 +287,31 @@ fn is_half_made<'a>(name: &'a str, host: &str) -> Option<&'a str> {
 }
 
 /// The directory of a run in the making, which goes away if nothing comes of it.
-struct HalfMade(PathBuf);
+pub(crate) struct HalfMade(pub(crate) PathBuf);
+
+impl HalfMade {
+    /// A directory that no other process or worker has, on any machine.
+    pub(crate) fn new(store: &Path, job: &Job) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let (key, host, id) = (&job.key, host.trim(), process::id());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(store.join(format!(".{key}-{host}-{id}-{number}")))
+    }
+
+    /// Gives a complete run its name. One that another has made meanwhile is as good.
+    pub(crate) fn keep(&self, place: &Path, is_there: impl Fn() -> bool) -> anyhow::Result<()> {
+        if fs::rename(&self.0, place).is_ok() || is_there() {
+            return Ok(());
+        }
+        // Incomplete, or to be made again.
+        let aside = self.0.with_extension("old");
+        let _ = fs::rename(place, &aside);
+        let kept = fs::rename(&self.0, place);
+        let _ = fs::remove_dir_all(&aside);
+        kept.with_context(|| format!("cannot keep {}", place.display()))
+    }
+}
 
 impl Drop for HalfMade {
     fn drop(&mut self) {

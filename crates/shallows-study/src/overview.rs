@@ -1,16 +1,20 @@
 //! One run at a glance: its figure, and single numbers of it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use shallows_core::units::Time;
 use shallows_results::RunRecord;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point};
+use shallows_results::record::Completeness;
 use shallows_results::series::Series;
 use shallows_results::size_class::SizeClass;
-use shallows_run::Scenario;
+use shallows_run::{Failure, Run, Runner, Scenario};
 
-use crate::measured::Measured;
+use crate::executor::{HalfMade, Job};
+use crate::measured::{Keep, Kept, Measured};
 use crate::metric::Metric;
 
 /// Points of a curve.
@@ -45,11 +49,35 @@ impl MeasuredRun {
     /// A run of a scenario. Its record must have a summary.
     pub fn new(record: RunRecord, scenario: &Scenario) -> Option<Self> {
         record.summary.as_ref()?;
-        let measured = Measured::of_record(record, Some(scenario));
-        Some(Self {
-            record: measured.record()?,
-            measured,
-        })
+        Self::of(Measured::of_record(record, Some(scenario)))
+    }
+
+    /// A run of a scenario from a store of kept runs, as `shallows sweep --store` has it. `run` makes
+    /// one that is not there yet.
+    pub fn kept<'a>(
+        scenario: &'a Scenario,
+        store: &Path,
+        run: impl FnOnce(Runner<'a>) -> Result<Run, Failure>,
+    ) -> Result<Self, Failure> {
+        let job = Job::new(scenario.clone(), Keep::All)?;
+        let place = store.join(&job.key);
+        let open = || Self::of(Measured::open(scenario, Keep::All, &place)?);
+        if let Some(kept) = open() {
+            return Ok(kept);
+        }
+        let half = HalfMade::new(store, &job);
+        let made = run(scenario.runner().output(&half.0))?;
+        if made.completeness == Completeness::Partial {
+            return Err(Failure::Interrupted);
+        }
+        half.keep(&place, || open().is_some())?;
+        Ok(open().with_context(|| format!("cannot read {}", place.display()))?)
+    }
+
+    fn of(mut measured: Measured) -> Option<Self> {
+        let record = measured.record()?;
+        measured.kept = Kept::Memory(Arc::clone(&record));
+        Some(Self { record, measured })
     }
 
     /// The value of a metric such as `small.p99`, if the run has one; an error if there is no such
