@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::rounds::Rounds;
 use super::{
     Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
-    check_sizes, peers, wait,
+    check_sizes, peers,
 };
 use crate::units::{Bytes, Time};
 
@@ -42,12 +43,10 @@ impl BarrierConfig {
         let (connections, of_clients) = peers(members, Protocol::Stream, "barrier")?;
         let member = |connections: Vec<u32>| {
             Box::new(Member {
-                config: *self,
+                size: self.size,
                 connections,
-                span,
-                round: 0,
+                rounds: Rounds::new(span, self.think, self.count),
                 arrived_at: None,
-                next: Some(span.start),
                 heard: BTreeMap::new(),
                 desk: Outbox::default(),
             }) as Box<dyn Application>
@@ -59,14 +58,12 @@ impl BarrierConfig {
 
 #[derive(Debug)]
 struct Member {
-    config: BarrierConfig,
+    size: Bytes,
     connections: Vec<u32>,
-    span: Span,
-    round: u64,
+    /// Barriers.
+    rounds: Rounds,
     /// Time at which this host reached the barrier where it waits.
     arrived_at: Option<Time>,
-    /// Time at which it reaches the next barrier.
-    next: Option<Time>,
     /// Messages of each round; others may be ahead.
     heard: BTreeMap<u64, usize>,
     desk: Outbox,
@@ -74,12 +71,12 @@ struct Member {
 
 impl Member {
     fn arrive(&mut self, now: Time) {
-        (self.arrived_at, self.next) = (Some(now), None);
+        self.arrived_at = Some(now);
         for &connection in &self.connections {
             let message = Message {
-                bytes: self.config.size.get(),
+                bytes: self.size.get(),
                 kind: 0,
-                tag: self.round,
+                tag: self.rounds.number,
                 reply: 0,
             };
             self.desk.send(connection, message);
@@ -88,17 +85,15 @@ impl Member {
     }
 
     fn leave_if_complete(&mut self, now: Time) {
-        let heard = self.heard.get(&self.round).copied().unwrap_or_default();
+        let round = self.rounds.number;
+        let heard = self.heard.get(&round).copied().unwrap_or_default();
         if let Some(start) = self.arrived_at
             && heard == self.connections.len()
         {
-            self.heard.remove(&self.round);
+            self.heard.remove(&round);
             self.desk.record("barrier", start, now);
-            self.round += 1;
-            let goes_on = self.config.count.is_none_or(|count| self.round < count);
-            let next = now.saturating_add(self.config.think);
+            self.rounds.end(now);
             self.arrived_at = None;
-            self.next = Some(next).filter(|_| goes_on);
         }
     }
 }
@@ -108,13 +103,11 @@ impl Application for Member {
         if let Some(action) = self.desk.outbox.pop_front() {
             return action;
         }
-        match self.next.filter(|&at| self.span.is_open(at)) {
-            Some(due) if due <= now => {
-                self.arrive(now);
-                self.poll(now)
-            }
-            next => wait(next),
+        if self.rounds.begin(now) {
+            self.arrive(now);
+            return self.poll(now);
         }
+        self.rounds.wait()
     }
 
     fn delivered(&mut self, now: Time, _: u32, message: Message) {

@@ -32,6 +32,7 @@ mod partition_aggregate;
 mod ping;
 mod requests;
 mod responder;
+mod rounds;
 mod short_connections;
 mod shuffle;
 mod striped_read;

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::rounds::Rounds;
 use super::{
     Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
-    check_sizes, peers, wait,
+    check_sizes, peers,
 };
 use crate::units::{Bytes, Time};
 
@@ -46,12 +47,10 @@ impl ShuffleConfig {
             Box::new(Member {
                 config: *self,
                 connections,
-                span,
+                rounds: Rounds::new(span, self.think, self.count),
                 begun: None,
                 sent: 0,
                 under_way: 0,
-                done: 0,
-                next: Some(span.start),
                 desk: Outbox::default(),
             }) as Box<dyn Application>
         };
@@ -65,15 +64,13 @@ struct Member {
     config: ShuffleConfig,
     /// To the other hosts, beginning with the one after this.
     connections: Vec<u32>,
-    span: Span,
+    /// Shuffles.
+    rounds: Rounds,
     /// Start of the shuffle in progress.
     begun: Option<Time>,
     /// Transfers of it that were begun, and those of the wave under way.
     sent: usize,
     under_way: usize,
-    /// Shuffles that are complete.
-    done: u64,
-    next: Option<Time>,
     desk: Outbox,
 }
 
@@ -105,9 +102,7 @@ impl Member {
         }
         if let Some(begun) = self.begun.take() {
             self.desk.record("shuffle", begun, now);
-            self.done += 1;
-            let goes_on = self.config.count.is_none_or(|count| self.done < count);
-            self.next = goes_on.then(|| now.saturating_add(self.config.think));
+            self.rounds.end(now);
         }
     }
 }
@@ -117,14 +112,12 @@ impl Application for Member {
         if let Some(action) = self.desk.outbox.pop_front() {
             return action;
         }
-        match self.next.filter(|&at| self.span.is_open(at)) {
-            Some(due) if due <= now => {
-                (self.next, self.begun, self.sent) = (None, Some(now), 0);
-                self.begin_wave(now);
-                self.poll(now)
-            }
-            next => wait(next),
+        if self.rounds.begin(now) {
+            (self.begun, self.sent) = (Some(now), 0);
+            self.begin_wave(now);
+            return self.poll(now);
         }
+        self.rounds.wait()
     }
 
     fn delivered(&mut self, now: Time, connection: u32, message: Message) {

@@ -10,9 +10,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::rounds::Rounds;
 use super::{
     Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
-    check_sizes, mesh, wait, with_responders,
+    check_sizes, mesh, with_responders,
 };
 use crate::units::{Bytes, Time};
 
@@ -87,10 +88,8 @@ impl TwoPhaseCommitConfig {
                 config: *self,
                 answered: vec![false; connections.len()],
                 connections,
-                span,
-                transaction: 0,
+                transactions: Rounds::new(span, self.think, self.count),
                 phase: None,
-                next: Some(span.start),
                 sent_at: Time::ZERO,
                 desk: Outbox::default(),
             }) as Box<dyn Application>
@@ -113,14 +112,11 @@ fn range(connections: &[u32]) -> Option<Range<u32>> {
 struct Coordinator {
     config: TwoPhaseCommitConfig,
     connections: Vec<u32>,
-    span: Span,
-    transaction: u64,
+    transactions: Rounds,
     /// The phase of the transaction under way.
     phase: Option<Phase>,
     /// Participants that have answered in this phase.
     answered: Vec<bool>,
-    /// Start of the next transaction.
-    next: Option<Time>,
     /// Time at which the message at the head of the outbox has been sent.
     sent_at: Time,
     desk: Outbox,
@@ -150,7 +146,7 @@ impl Coordinator {
         let message = Message {
             bytes: size,
             kind,
-            tag: self.transaction,
+            tag: self.transactions.number,
             reply: size,
         };
         if is_first && self.config.fan_out == FanOut::Broadcast {
@@ -181,10 +177,7 @@ impl Coordinator {
         }
         self.phase = None;
         self.desk.record("commit", phase.begun, now);
-        self.transaction += 1;
-        let count = self.config.count;
-        let goes_on = count.is_none_or(|count| self.transaction < count);
-        self.next = goes_on.then(|| now.saturating_add(self.config.think));
+        self.transactions.end(now);
     }
 }
 
@@ -205,21 +198,18 @@ impl Application for Coordinator {
             self.ask(now, phase.kind, phase.begun);
             return self.poll(now);
         }
-        match self.next.filter(|&at| self.span.is_open(at)) {
-            Some(due) if due <= now => {
-                self.next = None;
-                self.enter(now, PREPARE, now);
-                self.poll(now)
-            }
-            next => wait(next),
+        if self.transactions.begin(now) {
+            self.enter(now, PREPARE, now);
+            return self.poll(now);
         }
+        self.transactions.wait()
     }
 
     fn delivered(&mut self, now: Time, connection: u32, message: Message) {
         let Some(phase) = self.phase else {
             return;
         };
-        if message.tag != self.transaction || message.kind != phase.kind {
+        if message.tag != self.transactions.number || message.kind != phase.kind {
             return;
         }
         let place = self.connections.iter().position(|&of| of == connection);
