@@ -43,7 +43,4 @@ pub use interrupt::{Interrupt, Interrupted};
 pub use model::Model;
 pub use ports::PortSetup;
 pub use transport::{Completion, Connections, TransportOverride};
-pub use xco::{
-    ControllerFault, Directives, FaultAction, Forgery, HierarchyConfig, Outage, Weight, XcoConfig,
-    XcoError,
-};
+pub use xco::{Directives, Forgery, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};

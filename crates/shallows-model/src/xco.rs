@@ -126,46 +126,6 @@ pub struct Outage {
     pub restart: Option<Time>,
 }
 
-/// A fault of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct ControllerFault {
-    /// Time of the fault.
-    pub at: Time,
-    /// Number of the controller: 0 is the first, higher numbers are standbys.
-    pub controller: usize,
-    /// Kind of fault.
-    pub action: FaultAction,
-}
-
-/// Kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FaultAction {
-    /// The controller is killed.
-    Kill,
-    /// The controller is started again.
-    Start,
-}
-
-impl Outage {
-    /// The crash and the restart.
-    pub fn faults(&self) -> impl Iterator<Item = ControllerFault> {
-        let controller = self.controller as usize;
-        let fault = move |at, action| ControllerFault {
-            at,
-            controller,
-            action,
-        };
-        let restart = self.restart.map(|at| fault(at, FaultAction::Start));
-        [fault(self.crash, FaultAction::Kill)]
-            .into_iter()
-            .chain(restart)
-    }
-}
-
 /// Forged directives, sent without the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use shallows_core::units::Time;
 use shallows_core::xco::message::ClusterKey;
-use shallows_model::{ControllerFault, FaultAction, Forgery};
+use shallows_model::{Forgery, Outage};
 use thiserror::Error;
 
 use super::cluster::{Cluster, ClusterError};
@@ -45,10 +45,28 @@ pub struct XcoPlan {
     pub cluster: Cluster,
     /// The hosts of the lab that the controllers are at.
     pub controllers_at: Vec<usize>,
-    /// Faults of controllers.
-    pub faults: Vec<ControllerFault>,
+    /// Outages of controllers.
+    pub outages: Vec<Outage>,
     /// Host of the lab that poses as a controller, and its attempts.
     pub forger: Option<(usize, Forgery)>,
+}
+
+/// An end of an outage.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Crash,
+    Restart,
+}
+
+impl Event {
+    /// Times, controller and events of an outage.
+    fn of(outage: &Outage) -> impl Iterator<Item = (Time, usize, Self)> {
+        let controller = outage.controller as usize;
+        let restart = outage.restart.map(|at| (at, controller, Self::Restart));
+        [(outage.crash, controller, Self::Crash)]
+            .into_iter()
+            .chain(restart)
+    }
 }
 
 /// The reason why the run cannot be coordinated.
@@ -234,21 +252,22 @@ impl XcoLab {
         }
     }
 
-    /// Watches everybody and lets faults happen, until `over`.
+    /// Watches everybody and lets outages happen, until `over`.
     pub(crate) fn observe(
         mut self,
         epoch: Instant,
         over: &AtomicBool,
         snapshot: impl Fn() -> Option<Snapshot>,
     ) -> Result<XcoObserved, XcoLabError> {
-        let mut faults = self.plan.faults.clone();
-        faults.sort_by_key(|fault| std::cmp::Reverse(fault.at));
+        let mut events: Vec<(Time, usize, Event)> =
+            self.plan.outages.iter().flat_map(Event::of).collect();
+        events.sort_by_key(|&(at, ..)| std::cmp::Reverse(at));
         let mut next_sample = epoch;
         let mut next_attempt = self.plan.forger.map(|(_, plan)| plan.start);
         while !over.load(Ordering::Relaxed) {
             let now = since(epoch);
-            while let Some(fault) = faults.pop_if(|fault| fault.at <= now) {
-                self.apply(now, fault)?;
+            while let Some((_, place, event)) = events.pop_if(|&mut (at, ..)| at <= now) {
+                self.apply(now, place, event)?;
             }
             if next_attempt.is_some_and(|at| at <= now) {
                 next_attempt = self.forge(now);
@@ -257,8 +276,8 @@ impl XcoLab {
                 next_sample += SAMPLE_EVERY;
                 self.sample(epoch, &snapshot);
             }
-            let fault = faults.last().map(|fault| fault.at);
-            let wakeups = [fault, next_attempt].into_iter().flatten().min();
+            let event = events.last().map(|&(at, ..)| at);
+            let wakeups = [event, next_attempt].into_iter().flatten().min();
             let wakeup = wakeups.map(|at| epoch + Duration::from_nanos(at.ps() / 1_000));
             let wakeup = wakeup.map_or(next_sample, |at| at.min(next_sample));
             thread::sleep(wakeup.saturating_duration_since(Instant::now()));
@@ -270,15 +289,13 @@ impl XcoLab {
         Ok(std::mem::take(&mut self.observed))
     }
 
-    fn apply(&mut self, now: Time, fault: ControllerFault) -> Result<(), XcoLabError> {
-        let place = fault.controller;
-        let what = match fault.action {
-            FaultAction::Kill => {
+    fn apply(&mut self, now: Time, place: usize, event: Event) -> Result<(), XcoLabError> {
+        let what = match event {
+            Event::Crash => {
                 self.stop_controller(place)?;
                 "killed"
             }
-            FaultAction::Start if self.running[place].is_some() => return Ok(()),
-            FaultAction::Start => {
+            Event::Restart => {
                 self.start_controller(place)?;
                 "started"
             }

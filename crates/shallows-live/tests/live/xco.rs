@@ -22,7 +22,7 @@ use shallows_live::xco::controller::ControllerDaemon;
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoPlan};
 use shallows_live::xco::{ControllerSnapshot, agent};
 use shallows_model::workload::{FlowSpec, Workload};
-use shallows_model::{ControllerFault, Directives, FaultAction, Forgery, HostId};
+use shallows_model::{Directives, Forgery, HostId, Outage};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::switching::FIFO;
@@ -97,7 +97,7 @@ fn run(flows: Vec<FlowSpec>, until: Time, change: impl FnOnce(&mut XcoPlan)) -> 
     let mut xco = XcoPlan {
         cluster: cluster(hosts, controllers),
         controllers_at: vec![hosts, hosts + 1],
-        faults: Vec::new(),
+        outages: Vec::new(),
         forger: None,
     };
     change(&mut xco);
@@ -176,10 +176,10 @@ fn hosts_send_in_turn_and_both_get_their_share() {
 fn a_standby_takes_over_and_traffic_never_stops() {
     need_a_lab!();
     let observed = run(two_senders(), Time::from_secs(6), |plan| {
-        plan.faults = vec![ControllerFault {
-            at: Time::from_secs(1),
+        plan.outages = vec![Outage {
             controller: 0,
-            action: FaultAction::Kill,
+            crash: Time::from_secs(1),
+            restart: None,
         }];
     });
     let seen = observed.xco.as_ref().unwrap();
@@ -209,18 +209,14 @@ fn a_standby_takes_over_and_traffic_never_stops() {
 #[test]
 fn a_lone_controller_that_restarts_leads_again() {
     need_a_lab!();
-    let fault = |at, action| ControllerFault {
-        at: Time::from_ms(at),
-        controller: 0,
-        action,
-    };
     let observed = run(two_senders(), Time::from_secs(4), |plan| {
         plan.cluster.controllers.truncate(1);
         plan.controllers_at.truncate(1);
-        plan.faults = vec![
-            fault(1000, FaultAction::Kill),
-            fault(1200, FaultAction::Start),
-        ];
+        plan.outages = vec![Outage {
+            controller: 0,
+            crash: Time::from_ms(1000),
+            restart: Some(Time::from_ms(1200)),
+        }];
     });
     let last = observed.xco.as_ref().unwrap().samples.last().unwrap();
     let leader = last.controllers[0].as_ref().unwrap();

@@ -12,7 +12,7 @@ use shallows_live::xco::ControllerSnapshot;
 use shallows_live::xco::cluster::{Cluster, ClusterTrunk, ControllerPlan, HostPlan};
 use shallows_live::xco::lab::{AGENT_PORT, CONTROLLER_PORT, XcoObserved, XcoPlan, XcoSample};
 use shallows_model::topology::{Fabric, Link, Node};
-use shallows_model::{HostId, Id as _, Outage, XcoConfig};
+use shallows_model::{HostId, Id as _, XcoConfig};
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 
 use super::plan::trunks;
@@ -27,7 +27,7 @@ pub(super) fn refuse(plan: &RunPlan) -> Result<(), Diagnostic> {
         if *live == LiveXco::default() {
             return Ok(());
         }
-        let problem = "there is no XCo whose controllers could have standbys, faults or forgers";
+        let problem = "there is no XCo whose controller a forger could pose as";
         return Err(plan.scenario.error("live", problem).help("add [hosts.xco]"));
     };
     if xco.hierarchy.is_some() {
@@ -37,20 +37,6 @@ pub(super) fn refuse(plan: &RunPlan) -> Result<(), Diagnostic> {
             .scenario
             .error("hosts.xco.hierarchy", problem)
             .help(help));
-    }
-    if xco.standby && live.standbys > 0 {
-        let problem = "hosts.xco.standby = true is a standby already";
-        let help = "leave out live.xco.standbys, or hosts.xco.standby";
-        return Err(plan.scenario.error("live.xco.standbys", problem).help(help));
-    }
-    let controllers = 1 + standbys(xco, live);
-    if let Some(fault) = live.faults.iter().find(|of| of.controller >= controllers) {
-        let problem = format!(
-            "there is no controller {}, there are {controllers}",
-            fault.controller
-        );
-        let help = "live.xco.standbys says how many stand by";
-        return Err(plan.scenario.error("live", problem).help(help));
     }
     match &live.forge {
         Some(forge) if forge.victim >= plan.fabric.hosts() => {
@@ -65,11 +51,6 @@ pub(super) fn refuse(plan: &RunPlan) -> Result<(), Diagnostic> {
     }
 }
 
-/// Controllers that stand by: the one that simulations have too, or those of `[live.xco]`.
-fn standbys(xco: &XcoConfig, live: &LiveXco) -> usize {
-    usize::from(xco.standby) + live.standbys
-}
-
 /// Hosts of the lab: those of the scenario, then the controllers' and the forger's.
 pub(super) fn lab_hosts(plan: &RunPlan) -> usize {
     plan.fabric.hosts() as usize + extra_hosts(plan)
@@ -79,9 +60,9 @@ fn extra_hosts(plan: &RunPlan) -> usize {
     let Some(xco) = &plan.scenario.config.hosts.xco else {
         return 0;
     };
-    let live = &plan.scenario.config.live.xco;
-    let standbys = standbys(xco, live);
-    usize::from(xco.controller.is_none()) + standbys + usize::from(live.forge.is_some())
+    let LiveXco { forge } = &plan.scenario.config.live.xco;
+    let extra = [xco.controller.is_none(), xco.standby, forge.is_some()];
+    extra.into_iter().map(usize::from).sum()
 }
 
 /// Their ports, at the first switch, with links like that of host 0.
@@ -101,23 +82,16 @@ pub(super) fn extra_ports(plan: &RunPlan) -> Vec<PortPlan> {
 /// Controllers and coordinators of a scenario that was not refused.
 pub(super) fn plan(plan: &RunPlan) -> Option<XcoPlan> {
     let xco = plan.scenario.config.hosts.xco.as_ref()?;
-    let live = &plan.scenario.config.live.xco;
     let mut extra = plan.fabric.hosts() as usize..;
     let mut seat = || extra.next().unwrap_or_default();
     let first = xco.controller.map_or_else(&mut seat, |host| host as usize);
     let mut controllers_at = vec![first];
-    controllers_at.extend((0..standbys(xco, live)).map(|_| seat()));
-    let forger = live.forge.map(|forgery| (seat(), forgery));
-    let LiveXco {
-        faults,
-        standbys: _,
-        forge: _,
-    } = live;
-    let outages = xco.outages.iter().flat_map(Outage::faults);
-    let faults = faults.iter().copied().chain(outages);
+    controllers_at.extend(xco.standby.then(&mut seat));
+    let LiveXco { forge } = &plan.scenario.config.live.xco;
+    let forger = forge.map(|forgery| (seat(), forgery));
     Some(XcoPlan {
         cluster: cluster(xco, plan, &controllers_at),
-        faults: faults.collect(),
+        outages: xco.outages.clone(),
         controllers_at,
         forger,
     })
@@ -133,7 +107,7 @@ fn cluster(xco: &XcoConfig, plan: &RunPlan, controllers_at: &[usize]) -> Cluster
         on_demand,
         gate,
         protocol,
-        // Places and faults of controllers.
+        // Places and outages of controllers.
         controller: _,
         standby: _,
         outages: _,

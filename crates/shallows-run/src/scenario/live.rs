@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::Time;
+use shallows_model::Forgery;
 use shallows_model::workload::HostSet;
-use shallows_model::{ControllerFault, Forgery};
 
 /// Programs of live runs, and what such runs need besides. A simulation ignores them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,19 +15,15 @@ pub struct Live {
     /// Keys of the scenario that a live run cannot honour and may leave out, such as `completion`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// Standbys and faults of XCo's controllers.
+    /// Attacks on XCo.
     #[serde(skip_serializing_if = "LiveXco::is_default")]
     pub xco: LiveXco,
 }
 
-/// Standbys, faults and forgery for `[hosts.xco]`.
+/// Attacks on the coordinators of `[hosts.xco]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LiveXco {
-    /// Number of standby controllers, each in its own namespace.
-    pub standbys: usize,
-    /// Faults of controllers.
-    pub faults: Vec<ControllerFault>,
     /// A forger without the key that poses as the controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forge: Option<Forgery>,
