@@ -190,9 +190,15 @@ pub(crate) fn plan_of(scenario: &crate::Scenario) -> Result<String, crate::Diagn
     let config = &scenario.config;
     let commands = config.live.commands.iter();
     let latencies: Vec<_> = commands.map(|of| of.latencies).collect();
+    // Of the probes, those that become tables of a live run.
+    let probes = crate::scenario::Probes {
+        watch: shallows_sim::Watch::default(),
+        flows: None,
+        ..plan.probes
+    };
     Ok(format!(
-        "{wanted:?} {experiment:?} {latencies:?} {:?} {:?} {:?} {:?}",
-        plan.probes, plan.size_classes, config.report, config.name
+        "{wanted:?} {experiment:?} {latencies:?} {probes:?} {:?} {:?} {:?}",
+        plan.size_classes, config.report, config.name
     ))
 }
 

@@ -118,9 +118,12 @@ impl World {
             [Ok(_), Ok(_)] if is_silent => None,
             [Ok(_), Ok(_)] => Some("is ignored".to_owned()),
             [Err(refusal), _] | [_, Err(refusal)] => {
-                let names = |part: &str| refusal.contains(part);
-                let parts = key.split('.').skip(usize::from(key.contains('.')));
-                let named = { parts }.any(names);
+                // The key, or the table that is refused as a whole: its last two names.
+                let is_name = |part: &&str| part.parse::<u32>().is_err();
+                let mut names = key.rsplit('.').filter(is_name).take(2);
+                let words = refusal.split(|of: char| !of.is_alphanumeric() && of != '-');
+                let words: BTreeSet<&str> = words.collect();
+                let named = names.any(|name| words.contains(name));
                 (!self.refuses || !named).then(|| format!("is refused: {refusal}"))
             }
         }
@@ -150,9 +153,12 @@ impl World {
 
     fn check(&self) {
         let Examples { scenario, group } = examples();
+        let elsewhere = ELSEWHERE.iter().flat_map(|of| of.groups(&group));
+        let elsewhere: Vec<Group> = elsewhere.collect();
         let mut complaints = Vec::new();
         let here = group
             .iter()
+            .chain(&elsewhere)
             .filter(|of| !(of.simulated_only && self.refuses));
         for Group { with, keys, .. } in here {
             for (key, values) in keys {
@@ -166,6 +172,85 @@ impl World {
             "{count} keys, {name}:\n{}",
             complaints.join("\n")
         );
+    }
+}
+
+/// Another place for the keys of a table, and a setting that makes it.
+struct Elsewhere {
+    table: &'static str,
+    place: &'static str,
+    with: &'static str,
+}
+
+const ELSEWHERE: [Elsewhere; 4] = [
+    Elsewhere {
+        table: "ports.switch",
+        place: "ports.host",
+        with: "ports.host={ queues = 2, buffer = { shared = { size = '100KB' } }, \
+               scheduler = { dwrr = { quantum = '1500B' } }, \
+               marker = { scheme = { per-queue = { threshold = '30KB' } } } }",
+    },
+    Elsewhere {
+        table: "ports.switch",
+        place: "ports.special.0.port",
+        with: "ports.special=[{ links = '*->h1', port = { queues = 2, \
+               buffer = { shared = { size = '100KB' } }, \
+               scheduler = { dwrr = { quantum = '1500B' } }, \
+               marker = { scheme = { per-queue = { threshold = '30KB' } } } } }]",
+    },
+    Elsewhere {
+        table: "transport",
+        place: "transports.0.set",
+        with: "transports=[{ services = [0], set = {} }]",
+    },
+    Elsewhere {
+        table: "workload",
+        place: "workload.0",
+        with: "workload=[{ flows = [{ start = '0s', src = 0, dst = 1, size = '1MB', service = 0 }] }]",
+    },
+];
+
+impl Elsewhere {
+    /// A key or setting of the table, in the other place; others as they are.
+    fn moved(&self, key: &str) -> String {
+        match key.strip_prefix(self.table) {
+            Some(rest) if rest.starts_with(['.', '=']) => format!("{}{rest}", self.place),
+            _ => key.to_owned(),
+        }
+    }
+
+    fn moved_value(&self, value: &Value) -> Value {
+        let mut value = value.clone();
+        let more = value.get_mut("with").and_then(Value::as_array_mut);
+        for setting in more.into_iter().flatten() {
+            *setting = Value::String(self.moved(setting.as_str().unwrap_or_default()));
+        }
+        value
+    }
+
+    /// The keys of the table in each group, in the other place.
+    fn groups(&self, groups: &[Group]) -> Vec<Group> {
+        let keys = |group: &Group| {
+            let inside = group
+                .keys
+                .iter()
+                .filter(|(key, _)| self.moved(key) != **key);
+            let moved = inside.map(|(key, values)| {
+                let values = values.iter().map(|value| self.moved_value(value));
+                (self.moved(key), values.collect())
+            });
+            moved.collect()
+        };
+        let with = |group: &Group| {
+            let moved = group.with.iter().map(|setting| self.moved(setting));
+            [self.with.to_owned()].into_iter().chain(moved).collect()
+        };
+        let moved = groups.iter().map(|group| Group {
+            with: with(group),
+            simulated_only: group.simulated_only,
+            keys: keys(group),
+        });
+        moved.collect()
     }
 }
 

@@ -126,18 +126,18 @@ pub(super) fn refuse(plan: &RunPlan, scale: f64) -> Result<(), Diagnostic> {
             return Err(scenario.unknown_name(&path, key, &known));
         }
     }
-    let asked = asked(plan, scale);
-    let mut differences = DIFFERENCES.iter().filter(|of| asked.contains(&of.key));
-    match differences.find(|of| !ignored.iter().any(|key| key == of.key)) {
-        Some(Difference { key, live }) => {
-            let problem = format!("a live run cannot honour {key}: {live}");
+    for Asked { key, path } in asked(plan, scale) {
+        let mut differences = DIFFERENCES.iter().filter(|of| of.key == key);
+        let is_ignored = ignored.iter().any(|ignored| ignored == key);
+        if let Some(Difference { live, .. }) = differences.find(|_| !is_ignored) {
+            let problem = format!("a live run cannot honour {path}: {live}");
             let help = format!(
                 "leave it out, simulate it, or accept the difference with live.ignore = [\"{key}\"]"
             );
-            Err(scenario.error(key, problem).help(help))
+            return Err(scenario.error(&path, problem).help(help));
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 /// The differences that a scenario has accepted or that need no consent, line by line.
@@ -165,8 +165,22 @@ pub(super) fn describe(scenario: &Scenario) -> String {
     lines
 }
 
-/// The keys by which a scenario asks for something that a live run does not do.
-fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
+/// A key by which a scenario asks for something that a live run does not do.
+struct Asked {
+    key: &'static str,
+    /// The key, or its place in `[[transports]]`.
+    path: String,
+}
+
+impl From<&'static str> for Asked {
+    fn from(key: &'static str) -> Self {
+        let path = key.to_owned();
+        Self { key, path }
+    }
+}
+
+/// All of them.
+fn asked(plan: &RunPlan, scale: f64) -> Vec<Asked> {
     let scenario = &plan.scenario;
     let config = &scenario.config;
     // Files that this program writes have all keys; what is a default there asks for nothing.
@@ -188,9 +202,14 @@ fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
         // ICMP.
         ping: _,
     } = &config.probes;
-    let mut asked = of_transport(&config.transport, scale);
-    for special in &plan.overrides {
-        asked.extend(of_transport(&special.transport, scale));
+    let usual = of_transport(&config.transport, scale);
+    let mut asked: Vec<Asked> = usual.iter().copied().map(Asked::from).collect();
+    for (index, special) in plan.overrides.iter().enumerate() {
+        let own = of_transport(&special.transport, scale);
+        asked.extend(own.iter().filter(|key| !usual.contains(key)).map(|key| {
+            let path = key.replace("transport.", &format!("transports.{index}.set."));
+            Asked { key, path }
+        }));
     }
     asked.extend(
         [
@@ -202,15 +221,15 @@ fn asked(plan: &RunPlan, scale: f64) -> Vec<&'static str> {
             (!sojourn.0.is_empty(), "probes.sojourn"),
         ]
         .into_iter()
-        .filter_map(|(is_asked, key)| is_asked.then_some(key)),
+        .filter_map(|(is_asked, key)| is_asked.then_some(Asked::from(key))),
     );
     if let Some(xco) = &config.hosts.xco {
         let usual = XcoConfig::default();
         if xco.controller.is_none() && xco.delay != usual.delay {
-            asked.push("hosts.xco.delay");
+            asked.push("hosts.xco.delay".into());
         }
         if xco.dscp != usual.dscp {
-            asked.push("hosts.xco.dscp");
+            asked.push("hosts.xco.dscp".into());
         }
     }
     asked
@@ -342,6 +361,18 @@ workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]
             "{unknown}"
         );
         assert!(refusal("connections = \"per-flow\"").is_some());
+    }
+
+    #[test]
+    fn a_difference_of_some_flows_is_refused_at_their_transport() {
+        let keys = "transport.controller = \"reno\"\n\
+                    transports = [{ services = [0], set = { ecn = \"precise\" } }]";
+        let refused = refusal(keys).unwrap();
+        assert!(
+            refused.contains("cannot honour transports.0.set.ecn"),
+            "{refused}"
+        );
+        assert!(refused.contains("scenario:2:"), "{refused}");
     }
 
     #[test]
