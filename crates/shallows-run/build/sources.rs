@@ -40,8 +40,8 @@ const fn library(
     }
 }
 
-/// The parts that decide the results of a simulated run, and its statistics. `measured.rs` writes
-/// the goodput that some figures keep with their runs.
+/// The parts that decide the results of a simulated run, and its statistics. `measured.rs` says what
+/// is kept of a run.
 pub(crate) const SIMULATED: &[Part] = &[
     library("shallows-core", "../shallows-core", &[]),
     library("shallows-model", "../shallows-model", &[]),

@@ -33,7 +33,7 @@ use crate::scenario::{LiveCommand, ScenarioConfig};
 use crate::world::{Admitted, Options, Run, World};
 pub use output::latencies;
 pub use plan::{SAMPLE_EVERY, ideal_fcts};
-pub use record::{add_tables, link_name, roles};
+pub use record::{add_tables, roles, switch_link_name};
 pub use results::{facts, records};
 use scale::Slowdown;
 use transports::Controllers;

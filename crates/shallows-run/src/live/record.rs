@@ -107,7 +107,7 @@ impl<'a> Sampled<'a> {
         let (samples, end) = (&measured.queues, measured.duration);
         let wanted = probe.of.iter().copied();
         let numbers: BTreeMap<String, LinkId> = wanted
-            .map(|number| (link_name(fabric, number), number))
+            .map(|number| (switch_link_name(fabric, number), number))
             .collect();
         let columns = samples.columns.iter().enumerate();
         let column = |(column, (link, queue)): (usize, &(String, usize))| {
@@ -175,12 +175,12 @@ impl<'a> Sampled<'a> {
 pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
     let links = fabric.links().ids().zip(ports(fabric));
     links
-        .map(|(number, port)| (link_name(fabric, number), port.role))
+        .map(|(number, port)| (switch_link_name(fabric, number), port.role))
         .collect()
 }
 
 /// Name of a link in the live switch.
-pub fn link_name(fabric: &Fabric, link: LinkId) -> String {
+pub fn switch_link_name(fabric: &Fabric, link: LinkId) -> String {
     let link = fabric.link(link);
     match (link.from, link.to) {
         (_, Node::Host(host)) => lab::port(host.index()),

@@ -9,7 +9,7 @@ use shallows_model::{Completion, Connections, Interrupt, LinkId};
 use shallows_results::RunRecord;
 use shallows_results::probes::{GoodputSample, PingSample, QueueSample, Sample as _};
 use shallows_results::record::Completeness;
-use shallows_run::live::{SAMPLE_EVERY, link_name, roles};
+use shallows_run::live::{SAMPLE_EVERY, roles, switch_link_name};
 use shallows_run::measurements::Measurements;
 use shallows_run::scenario::{Probes, Sampled};
 use shallows_run::{Failure, Options, RunPlan, Simulated, World as _};
@@ -93,7 +93,7 @@ fn queues(record: &RunRecord, fabric: &Fabric) -> Option<Samples> {
     let columns = columns.zip(table.integers("queue")?);
     let column = |(&port, &queue): (&i64, &i64)| {
         let link = LinkId(port as u32);
-        (link_name(fabric, link), queue as usize)
+        (switch_link_name(fabric, link), queue as usize)
     };
     let numbers = |column| -> Option<Vec<u32>> {
         let values = table.integers(column)?.iter();
@@ -159,14 +159,14 @@ mod tests {
         let busiest = lengths
             .iter()
             .max_by_key(|(_, lengths)| lengths.iter().sum::<u32>());
-        assert_eq!(*busiest.unwrap().0, link_name_of_host(2));
+        assert_eq!(*busiest.unwrap().0, link_to_host(2));
         let [rtt] = &of.rtts()[..] else {
             panic!("{:?}", of.rtts())
         };
         assert!(rtt.sent > 30 && rtt.mean_us > 1000.0, "{rtt:?}");
     }
 
-    fn link_name_of_host(host: usize) -> String {
+    fn link_to_host(host: usize) -> String {
         shallows_live::lab::port(host)
     }
 
