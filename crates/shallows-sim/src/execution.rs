@@ -79,7 +79,7 @@ pub(crate) fn choose(
 
 fn in_layers(plan: &LayerPlan, setup: &Setup, threads: u32, traffic: Traffic<'_>) -> Execution {
     let mut partition = Partition::in_layers(&setup.fabric, threads);
-    let packets = parallel::DENSE_WINDOW * u64::from(partition.parts());
+    let packets = parallel::DENSE * u64::from(partition.parts());
     if partition.parts() > 1 && has_fewer(packets, plan.window(), setup, traffic) {
         partition = Partition::in_layers(&setup.fabric, 1);
     }

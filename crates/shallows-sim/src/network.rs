@@ -47,26 +47,8 @@ struct Port {
     /// Time at which the port sends the next of its stored packets; the greatest time if it has
     /// none.
     due: Time,
-    /// Time after a departure within which the packet must be taken from the port.
-    lag: Time,
     egress: EgressPort<Ticket>,
 }
-
-/// Time after a departure within which a port must be polled. The far end sees the packet one link
-/// delay later, so departures are collected in batches, up to a slot before the first arrives.
-/// Packets to other shards are collected early, and at once where the link is short.
-pub(crate) fn lag(delay: Time, is_local: bool) -> Time {
-    if is_local {
-        delay.saturating_sub(SLOT)
-    } else if delay > SHORT {
-        delay / 2
-    } else {
-        Time::ZERO
-    }
-}
-
-/// The longest delay of a link of which other parts must hear at once.
-const SHORT: Time = Time::from_us(2);
 
 /// In place of the part that a link leads to: something is to happen to its packets.
 pub(crate) const WATCHED: ShardId = ShardId(u32::MAX);
@@ -87,8 +69,6 @@ pub(crate) struct Sent {
 /// Outcome of a packet given to a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forwarded {
-    /// Nothing: first [`Network::depart`] must take what the port sends before.
-    Behind,
     /// It is on the link.
     Sent(Sent),
     /// The port has its ticket.
@@ -128,11 +108,6 @@ impl Network {
             Ok(Port {
                 egress,
                 delay,
-                lag: if shares_memory || watched(number) {
-                    Time::ZERO
-                } else {
-                    lag(delay, to == shard)
-                },
                 due: Time::MAX,
                 pool: match link.from {
                     _ if !shares_memory => 0,
@@ -208,7 +183,7 @@ impl Network {
         self.ports[port].link
     }
 
-    /// Hands a packet to a port.
+    /// Hands a packet to a port that has [sent](Self::depart) all that it sends by `now`.
     #[inline(always)]
     pub(crate) fn forward(
         &mut self,
@@ -227,9 +202,6 @@ impl Network {
                 }
                 Err(_) => Forwarded::Dropped,
             };
-        }
-        if port.due <= now {
-            return Forwarded::Behind;
         }
         let pool = &mut self.pools[port.pool as usize];
         match port.egress.forward(now, ticket, pool) {
@@ -322,6 +294,7 @@ impl Network {
     }
 
     /// Time at which a port sends the next of its stored packets; the greatest time if it has none.
+    #[inline]
     pub(crate) fn due(&self, port: PortId) -> Time {
         self.ports[port].due
     }
@@ -333,7 +306,7 @@ impl Network {
         port.awaited = port.due != Time::MAX;
         if port.awaited {
             events.push(Event {
-                time: port.due + port.lag,
+                time: port.due,
                 key: Key::new(Occasion::PortReady(number)),
                 packet: 0,
                 hop: Hop::to(number),
@@ -355,17 +328,6 @@ impl Network {
                 Collision::First
             }
         }
-    }
-
-    /// Reads what a packet will need of a port ahead.
-    #[inline]
-    pub(crate) fn read_ahead(&self, port: PortId, packet: &Packet) {
-        self.ports[port].egress.read_ahead(&packet.ticket);
-    }
-
-    /// Returns whether the ports are too many for a cache of some megabyte.
-    pub(crate) fn is_large(&self) -> bool {
-        size_of_val(self.ports.as_slice()) > 1 << 20
     }
 
     /// Returns whether nothing that happens at a port matters at another within a slot.

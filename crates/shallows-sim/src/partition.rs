@@ -16,7 +16,6 @@ use shallows_core::units::{Bytes, Time};
 use shallows_model::{HostId, Id as _, IdVec, LinkId};
 
 use crate::ids::{PortId, ShardId};
-use crate::network::lag;
 use crate::ports::PortSetup;
 use crate::topology::{Fabric, HostLocation, Link, Node};
 
@@ -138,8 +137,7 @@ impl Partition {
                 let (smallest, told) = if ports.pause.is_some() {
                     (smallest.min(PAUSE_FRAME), link.propagation)
                 } else {
-                    let delay = ports.delay(fabric, number);
-                    (smallest, delay - lag(delay, from == to))
+                    (smallest, ports.delay(fabric, number))
                 };
                 let wire_size = Bytes::new(u64::from(config.framing.wire_size(smallest)));
                 // A transmission may be a picosecond shorter, for what the one before was longer.

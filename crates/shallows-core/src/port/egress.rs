@@ -120,16 +120,6 @@ impl<P: Packet> EgressPort<P> {
         }
     }
 
-    /// Reads what a packet will need when it is handed to the port, so that it is in the cache by
-    /// then. Nothing else comes of it.
-    #[inline]
-    pub fn read_ahead(&self, packet: &P) {
-        match &self.ahead {
-            Ahead::No => self.port.read_ahead(packet),
-            Ahead::Yes(fifo) => fifo.read_ahead(),
-        }
-    }
-
     /// Stops these queues: an 802.3x pause names [`QueueSet::ALL`], an 802.1Qbb one the queues of
     /// its priorities. A packet that is being transmitted is finished.
     pub fn pause(&mut self, queues: QueueSet) {

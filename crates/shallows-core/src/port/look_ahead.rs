@@ -5,8 +5,6 @@
 //! spared an event for each packet that waits. The packets are with the driver then; the port keeps
 //! the times at which they leave the queue, to know how long it is.
 
-use std::hint;
-
 use super::framing::Sizes;
 use super::marker::{ArrivalRule, NotEct};
 use super::state::mark;
@@ -129,15 +127,6 @@ impl<P: Packet> LookAheadFifo<P> {
                 dropped: Vec::new(),
             }),
         }
-    }
-
-    /// Reads what a packet will need, so that it is in the cache by then.
-    #[inline]
-    pub(super) fn read_ahead(&self) {
-        hint::black_box(self.threshold);
-        let start = |number| self.waiting.get(number).map(|(start, _)| *start);
-        hint::black_box(start(self.waiting.taken));
-        hint::black_box(start(self.waiting.put));
     }
 
     /// Takes what has left the queue by `now` off its length.

@@ -1,7 +1,5 @@
 //! A port that keeps its packets in queues.
 
-use std::hint;
-
 use super::buffer::Buffer;
 use super::classifier::Classifier;
 use super::framing::Sizes;
@@ -12,7 +10,7 @@ use super::meter::Meter;
 use super::plain;
 use super::queues::Queues;
 use super::scheduler::{Discipline, Scheduler, each_scheduler};
-use super::state::{Arrival, ColdState, HotState};
+use super::state::{ColdState, HotState};
 use super::{
     ConfigError, DropReason, Forward, MAX_QUEUES, Offer, Pool, PortConfig, QueueCounters, QueueSet,
     TokenBucket, Transmit,
@@ -184,14 +182,6 @@ impl<P: Packet> QueueingPort<P> {
             scheduler,
         } = self;
         each_scheduler!(scheduler, s => alone::offer(hot, (s, marker), now, packet, pool))
-    }
-
-    /// See [`EgressPort::read_ahead`](super::EgressPort::read_ahead).
-    #[inline]
-    pub(super) fn read_ahead(&self, packet: &P) {
-        let Arrival { queue, size, .. } = self.hot.receive(Time::ZERO, packet);
-        hint::black_box(self.hot.queues.queue_bytes(queue));
-        hint::black_box(self.scheduler.passes(queue, size, &self.hot.queues));
     }
 
     /// See [`EgressPort::forward`](super::EgressPort::forward).

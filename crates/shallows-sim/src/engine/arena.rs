@@ -1,7 +1,5 @@
 //! Places for what is on its way, used again and again.
 
-use std::hint;
-
 /// Things of one kind, each under a number of its own.
 #[derive(Debug)]
 pub(crate) struct Arena<T> {
@@ -49,17 +47,6 @@ impl<T> Arena<T> {
     #[inline]
     pub(crate) fn remove(&mut self, number: u32) {
         self.free.push(number);
-    }
-
-    /// Reader that loads a part of items ahead, so that they are in the cache when they are needed.
-    #[inline]
-    pub(crate) fn reader<U>(&self, part: impl Fn(&T) -> U) -> impl Fn(u32) {
-        let places = &self.places[..];
-        move |number| {
-            if let Some(Place(thing)) = places.get(number as usize) {
-                hint::black_box(part(thing));
-            }
-        }
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //!
 //! | class | what | identity |
 //! |---|---|---|
-//! | 0 | an egress port is asked for what it has sent | its link |
+//! | 0 | an egress port sends a packet that waited | its link |
 //! | 1 | a packet arrives | the link |
 //! | 2 | a timer of a host, for its gates | the port of its NIC |
 //! | 3 | a timer of a sender | connection |
@@ -18,14 +18,14 @@
 //! timers but the last that they have set. So the order
 //! does not depend on how events came into the queue, and with it no result depends on the number
 //! of threads. At one instant a port first sends and then receives: what leaves makes room for what
-//! comes. It may be asked for what it sent later than that, but always before it receives and
-//! before the other end does, so nobody can tell.
+//! comes.
 //!
-//! Nobody can tell either in which order two events come that are less than a slot of the
+//! Nobody can tell in which order two events come that are less than a slot of the
 //! [wheel](super::Wheel) apart and concern different ports, where every link takes longer than that.
 //! So the wheel only keeps those of one port in order, which is what makes a run cheap. It keeps all
-//! where it could be told: where ports share memory, where links are short, where somebody watches,
-//! and for all but the first two classes.
+//! in crowded slots, which are sorted faster than looked through, and where it could be told: where
+//! ports share memory, where links are short, where somebody watches, and for all but the first two
+//! classes.
 
 use shallows_model::{FlowId, LinkId};
 

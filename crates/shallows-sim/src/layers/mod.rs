@@ -254,27 +254,13 @@ impl Layers {
         self.running = Some(nic(host));
     }
 
-    /// Hands a packet to a NIC at `now`. That of the host that runs takes it with all others of the
-    /// window, since nothing depends on it before.
+    /// Hands a packet to a NIC at `now`, which takes it with all others of the window, since nothing
+    /// depends on it before. Only the host that runs sends.
     #[inline]
-    pub(crate) fn enter(&mut self, nic: PortId, now: Time, ticket: Ticket, network: &mut Network) {
-        if self.running == Some(nic) {
-            let since = now - self.at.hosts;
-            self.entering.push(Arriving::at_nic(since, ticket));
-        } else {
-            self.enter_idle(nic, now, ticket, network);
-        }
-    }
-
-    /// The same for a host that does not run, such as one that sends before the first window.
-    #[cold]
-    fn enter_idle(&mut self, nic: PortId, now: Time, ticket: Ticket, network: &mut Network) {
-        let arrival = Arriving::at_nic(Time::ZERO, ticket);
-        let line = &mut self.lines[nic];
-        line.borrow(&mut self.spare_lines);
-        network.run_port(nic, (now, &mut [arrival]), Time::ZERO, line);
-        let wake = &mut self.wake[nic.0 as usize / 2];
-        *wake = now.min(*wake);
+    pub(crate) fn enter(&mut self, nic: PortId, now: Time, ticket: Ticket) {
+        assert!(self.running == Some(nic), "a host sends out of its turn");
+        let since = now - self.at.hosts;
+        self.entering.push(Arriving::at_nic(since, ticket));
     }
 
     /// A host has done all before `end`, the last at `latest`: its NIC sends.

@@ -84,13 +84,15 @@ pub(crate) struct Crew {
 enum Shared {
     Windows {
         meeting: Meeting<Std, Mail>,
-        /// Events of a part in a window that are worth a thread, fewer if layers are demanded.
+        /// Events of a part in a window that are worth a thread, fewer if an engine is demanded.
         dense: u64,
     },
     Events {
         exchange: Exchange<Std, Mail>,
         /// Shortest time of a packet to each part.
         lookaheads: Vec<Time>,
+        /// The same in a lookahead.
+        dense: u64,
     },
 }
 
@@ -99,7 +101,7 @@ impl Shared {
         match ties {
             Ties::Windows(parts) => Self::Windows {
                 meeting: Meeting::new(*parts as usize),
-                dense: if is_demanded { DENSE } else { DENSE_WINDOW },
+                dense: if is_demanded { DEMANDED } else { DENSE },
             },
             Ties::Lookaheads(lookaheads) => {
                 let to_part = |to: usize| {
@@ -110,6 +112,7 @@ impl Shared {
                 Self::Events {
                     exchange: Exchange::new(lookaheads),
                     lookaheads: to_parts.collect(),
+                    dense: if is_demanded { DEMANDED } else { DENSE },
                 }
             }
         }
@@ -148,10 +151,12 @@ impl Shared {
                 let (outcome, turns) = meeting::run_alone(parts, limit);
                 (outcome, turns, *dense)
             }
-            Self::Events { lookaheads, .. } => {
+            Self::Events {
+                lookaheads, dense, ..
+            } => {
                 let (outcome, turns) = run_alone(parts, lookaheads, limit);
                 // Parts that have much to do overtake each other by two lookaheads.
-                (outcome, turns, 2 * DENSE)
+                (outcome, turns, 2 * *dense)
             }
         };
         (outcome, handled(parts) - before < dense * turns)
@@ -174,12 +179,13 @@ struct Piece {
 /// show how dense the traffic is.
 const SHORT: u64 = 2_000;
 
-/// Events of a part in a lookahead from which on it is worth a thread: with fewer, it waits for the
-/// others longer than it works.
-pub(crate) const DENSE: u64 = 16;
+/// Events of a part in a window or a lookahead from which on it is worth a thread: it runs for some
+/// microseconds between two meetings. With fewer, the parts wait for each other longer than they
+/// work, and what packets between them cost is more than a second thread brings.
+pub(crate) const DENSE: u64 = 256;
 
-/// The same in a window: parts that have as many run for some microseconds between two meetings.
-pub(crate) const DENSE_WINDOW: u64 = 256;
+/// The same, where an engine is demanded: threads run though one may be faster.
+const DEMANDED: u64 = 16;
 
 /// Events of a part between two looks at the traffic.
 const STRETCH: u64 = 500_000;

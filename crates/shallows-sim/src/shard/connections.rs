@@ -23,9 +23,9 @@ use crate::transport::{Completion, Connections};
 use crate::watch::Observation;
 use crate::workload::Ends;
 
-use ends::{receiver, warm_up};
+use ends::{Sink, receiver, warm_up};
 
-pub(super) use ends::{ConnectionTable, Sink, Source};
+pub(super) use ends::{ConnectionTable, Source};
 
 impl Shard {
     /// Starts a flow on a connection that is kept, or on a new one.

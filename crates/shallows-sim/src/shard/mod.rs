@@ -18,7 +18,6 @@ mod pauses;
 mod windows;
 mod world;
 
-use std::hint;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -37,7 +36,7 @@ use crate::simulation::FlowOutcome;
 use crate::watch::{Order, Watched};
 use crate::workload::Stop;
 use applications::Messages;
-use connections::{ConnectionTable, Sink, Source};
+use connections::ConnectionTable;
 use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
@@ -102,8 +101,6 @@ pub(crate) struct Shard {
     layers: Option<Box<Layers>>,
     /// True if all events have to keep their order.
     is_strict: bool,
-    /// True if the fabric is so large that prefetching all that events need pays.
-    is_large: bool,
     /// True if packets of one connection differ in more than what they carry, or are paced.
     adapts: bool,
     /// For each part, what goes there.
@@ -136,7 +133,6 @@ impl Shard {
             connections: ConnectionTable::new(world.directory.len()),
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
-            is_large: network.is_large(),
             is_strict,
             adapts: world.stages.is_some()
                 || setup.routing.router.selection() == Selection::Packet
@@ -186,49 +182,14 @@ impl Shard {
     /// Prepares for the events of the next slot, if it begins before `end`.
     #[inline(never)]
     fn next_slot(&mut self, end: Time) -> bool {
-        let is_there = {
-            let read_ahead = self.packets.reader(|packet| packet.ticket.route());
-            let (mut collide, is_strict) = (self.network.collisions(), self.is_strict);
-            self.events.next_slot(end, |event, number| {
-                let is_frequent = event.key.is_arrival() || event.key.is_port_ready();
-                if !is_frequent || is_strict {
-                    return Collision::Ordered;
-                }
-                read_ahead(event.packet);
-                collide(event.hop.id(), number)
-            })
-        };
-        if is_there && self.is_large {
-            self.read_ahead();
-        }
-        is_there
-    }
-
-    /// Prefetches what the events of the current slot need beyond their packets and the first cache
-    /// line of a port, on fabrics too large for the caches.
-    #[inline(never)]
-    fn read_ahead(&self) {
-        for event in self.events.coming() {
-            if event.key.is_arrival() {
-                let packet = self.packets.get(event.packet);
-                self.network.read_ahead(event.hop.id(), packet);
-                if event.hop.has_arrived() {
-                    let connection = packet.connection();
-                    hint::black_box(
-                        self.connections.sources[connection]
-                            .as_deref()
-                            .map(Source::flow),
-                    );
-                    hint::black_box(
-                        self.connections.sinks[connection]
-                            .as_deref()
-                            .map(Sink::flow),
-                    );
-                } else {
-                    hint::black_box(self.paths.hop(packet.ticket.route()));
-                }
+        let (mut collide, is_strict) = (self.network.collisions(), self.is_strict);
+        self.events.next_slot(end, |event, number| {
+            let is_frequent = event.key.is_arrival() || event.key.is_port_ready();
+            if !is_frequent || is_strict {
+                return Collision::Ordered;
             }
-        }
+            collide(event.hop.id(), number)
+        })
     }
 
     #[inline(always)]
@@ -369,17 +330,15 @@ impl Shard {
     /// Hands a packet to a port.
     #[inline(always)]
     fn forward(&mut self, port: PortId, number: u32) {
-        loop {
-            let queues = (&mut self.events, &mut self.packets);
-            return match self.network.forward(queues, self.now, port, number) {
-                Forwarded::Sent(sent) => self.deliver(number, sent),
-                Forwarded::Queued => {}
-                Forwarded::Dropped => self.discard(port),
-                Forwarded::Behind => {
-                    self.serve(port, self.now);
-                    continue;
-                }
-            };
+        // Its own event may come after this one: at the same instant, or in a slot without order.
+        if self.network.due(port) <= self.now {
+            self.serve(port, self.now);
+        }
+        let queues = (&mut self.events, &mut self.packets);
+        match self.network.forward(queues, self.now, port, number) {
+            Forwarded::Sent(sent) => self.deliver(number, sent),
+            Forwarded::Queued => {}
+            Forwarded::Dropped => self.discard(port),
         }
     }
 

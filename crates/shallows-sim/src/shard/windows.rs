@@ -133,7 +133,7 @@ impl Shard {
         let Some(layers) = &mut self.layers else {
             return;
         };
-        layers.enter(nic, self.now, ticket, &mut self.network);
+        layers.enter(nic, self.now, ticket);
     }
 
     #[cfg(test)]

@@ -10,6 +10,9 @@ use crate::world::{LEAF_SPINE, World, flow};
 /// A rack of four at 100 Mbps, and another: a packet takes 120 us, and a lookahead is 10 us.
 const SLOW: &str = r#"leaf-spine = { leaves = 2, hosts-per-leaf = 4, spines = 1, host-rate = "100Mbps", host-delay = "5us", fabric-rate = "100Mbps", fabric-delay = "5us" }"#;
 
+/// The fabric of the quickstart.
+const SMALL: &str = r#"leaf-spine = { leaves = 4, hosts-per-leaf = 4, spines = 4, host-rate = "10Gbps", host-delay = "5us", fabric-rate = "10Gbps", fabric-delay = "1us" }"#;
+
 /// Both engines, each of which may have several threads.
 const ENGINES: [EngineChoice; 2] = [EngineChoice::Events, EngineChoice::Layers];
 
@@ -48,6 +51,8 @@ fn what_is_sparse_from_the_start_is_not_divided() {
     let at_once =
         |hosts: u32| (0..hosts).map(move |src| flow(Time::ZERO, src, (src + 1) % hosts, 9));
     assert_eq!(parts(SLOW, at_once(8).collect()), 1);
+    // Nor do 16 hosts at 10 Gbps, where a lookahead is 1 us: at most 55 for each part.
+    assert_eq!(parts(SMALL, at_once(16).collect()), 1);
     // 144 hosts at 10 Gbps do, unless each waits for a millisecond.
     assert_eq!(parts(LEAF_SPINE, at_once(144).collect()), 2);
     let rarely = at_once(144).zip(0..).map(|(flow, number)| FlowSpec {

@@ -308,12 +308,6 @@ impl Scheduler {
         each_scheduler!(self, s => s.activate(now, queue, queues));
     }
 
-    /// See [`Discipline::passes`].
-    #[inline(always)]
-    pub(crate) fn passes(&self, queue: usize, size: u32, queues: &Queues) -> bool {
-        each_scheduler!(self, s => s.passes(queue, size, queues))
-    }
-
     /// See [`Discipline::deactivate`].
     pub(crate) fn deactivate(&mut self, queue: usize, queues: &mut Queues) {
         each_scheduler!(self, s => s.deactivate(queue, queues));

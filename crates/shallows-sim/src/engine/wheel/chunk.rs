@@ -5,7 +5,7 @@ use super::event::Entry;
 /// Events that fit into a chunk.
 pub(super) const CHUNK: u32 = 7;
 
-/// Some events of a slot, and in the last place the four lists that follow: two cache lines.
+/// Some events of a slot, and in the last place the rest of the list: two cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 pub(super) struct Chunk(pub(super) [Entry; CHUNK as usize + 1]);

@@ -5,10 +5,9 @@
 //! list, whose events go to their slots when the turn before begins. What does not fit there either,
 //! such as a timer that has been backed off, waits in a heap.
 //!
-//! When the time of a slot has come, all of its events are looked at before the first one happens:
-//! so there is time to fetch what they will need into the cache. Most slots need not be sorted,
-//! because nothing that happens at a port can matter at another one within the slot, see
-//! [`Collision`].
+//! When the time of a slot has come, all of its events are looked at before the first one happens.
+//! Most slots need not be sorted, because nothing that happens at a port can matter at another one
+//! within the slot, see [`Collision`].
 
 mod chunk;
 mod event;
@@ -17,7 +16,7 @@ mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::{hint, iter, mem};
+use std::{iter, mem};
 
 use shallows_core::units::Time;
 
@@ -30,6 +29,8 @@ pub(crate) use event::{Collision, Event};
 const SLOT_BITS: u32 = 15;
 /// The time that a slot spans.
 pub(crate) const SLOT: Time = Time::from_ps(1 << SLOT_BITS);
+/// Events of a slot above which it is crowded.
+const CROWDED: usize = 128;
 /// Slots of a turn: together 33.6 us, more than an idle hop of a datacenter takes.
 const TURN_BITS: u32 = 10;
 /// Slots of two turns.
@@ -107,16 +108,12 @@ impl Wheel {
         let word = place / 64 % WORDS;
         self.occupied[word] |= 1 << (place % 64);
         self.occupied_words |= 1 << word;
-        let after = match self.chunks.get(list.chunk()) {
-            Some(first) => first.0[CHUNK as usize].0 << 32 | u128::from(list.0),
-            None => u128::MAX,
-        };
         let number = self.free.pop().unwrap_or_else(|| {
             self.chunks.push(Chunk([Entry(0); CHUNK as usize + 1]));
             (self.chunks.len() - 1) as u32
         });
         let chunk = &mut self.chunks[number as usize].0;
-        chunk[CHUNK as usize] = Entry(after);
+        chunk[CHUNK as usize] = Entry(u128::from(list.0));
         chunk[0] = entry;
         self.slots[place % SLOTS] = List(number * (CHUNK + 1) + 1);
     }
@@ -131,14 +128,6 @@ impl Wheel {
         }
         self.done += 1;
         Some(event)
-    }
-
-    /// The events of the current slot that have not been taken.
-    #[inline]
-    pub(crate) fn coming(&self) -> impl Iterator<Item = Event> {
-        let start = start_of(self.now_slot);
-        let entries = self.current[self.done..].iter();
-        entries.map(move |entry| entry.event(start))
     }
 
     /// Prepares for an end that may lie within the current slot.
@@ -229,21 +218,17 @@ impl Wheel {
         while list != List::EMPTY {
             let len = self.current.len() + list.len();
             let chunk = &self.chunks[list.chunk()].0;
-            let rest = self.rest(list);
-            // In a crowded slot a chunk would be waited for after the other.
-            let later = List((chunk[CHUNK as usize].0 >> 96) as u32);
-            if let Some(later) = self.chunks.get(later.chunk()) {
-                hint::black_box(later.0[CHUNK as usize].0 as u32);
-            }
             // A whole chunk is copied faster than some of it.
             self.current.extend_from_slice(chunk);
             self.current.truncate(len);
             self.free.push(list.chunk() as u32);
-            list = rest;
+            list = self.rest(list);
         }
-        // Only a part of the last slot may be asked for.
-        let mut in_order = slot == last;
-        for at in 0..self.current.len() {
+        // Only a part of the last slot may be asked for, and to sort a crowded one is faster than to
+        // look at the ports of all of its events.
+        let mut in_order = slot == last || self.current.len() > CROWDED;
+        let shown = if in_order { 0 } else { self.current.len() };
+        for at in 0..shown {
             match collide(self.current[at].event(start), (slot, at as u32)) {
                 Collision::First => {}
                 Collision::Again(before) => self.put_in_place(at, before as usize),

@@ -175,8 +175,20 @@ fn a_number_of_another_slot_does_no_harm() {
         wheel.push(event(Time::from_us(1), start(number), 0));
     }
     wheel.next_slot(Time::MAX, |_, _| Collision::Again(1_000));
-    let order: Vec<_> = wheel.coming().map(|event| flow(event.key)).collect();
-    assert_eq!(order, [0, 1, 2]);
+    let order = iter::from_fn(|| wheel.pop_before(Time::MAX)).map(|event| flow(event.key));
+    assert_eq!(order.collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn a_crowded_slot_is_sorted_unseen() {
+    let mut wheel = Wheel::new();
+    let numbers = 0..=CROWDED as u32;
+    for number in numbers.clone().rev() {
+        wheel.push(event(Time::from_us(1), start(number), 0));
+    }
+    wheel.next_slot(Time::MAX, |_, _| panic!("no port needs to be looked at"));
+    let order = iter::from_fn(|| wheel.pop_before(Time::MAX)).map(|event| flow(event.key));
+    assert!(order.eq(numbers));
 }
 
 #[test]

@@ -78,11 +78,6 @@ impl Sink {
         let deadline = self.receiver.deadline()?;
         earlier_timer(&mut self.timer, deadline)
     }
-
-    #[inline]
-    pub(in crate::shard) fn flow(&self) -> FlowId {
-        self.flow
-    }
 }
 
 impl Source {
@@ -115,11 +110,6 @@ impl Source {
             self.reached = self.first;
         }
         self.sender.write(now, bytes);
-    }
-
-    #[inline]
-    pub(in crate::shard) fn flow(&self) -> FlowId {
-        self.flow
     }
 
     /// The stage of a segment that begins with byte `seq` of the connection.
