@@ -11,6 +11,8 @@ ids! {
     pub(crate) struct ConnectionId;
     /// One direction of a connection of an application: even forth, odd back.
     pub(crate) struct LaneId;
+    /// A host, by its number in its shard.
+    pub(crate) struct LocalHostId;
     /// A channel from one control agent to another.
     pub(crate) struct ChannelId;
 }
@@ -34,6 +36,35 @@ impl LaneId {
     /// The other direction.
     pub(crate) fn opposite(self) -> Self {
         Self(self.0 ^ 1)
+    }
+}
+
+/// In [layers](crate::layers) the ports of hosts are the first of a shard: for each host that of its
+/// NIC, then the one that leads to it
+/// ([`Partition::in_layers`](crate::partition::Partition::in_layers)).
+impl LocalHostId {
+    /// The port of its NIC.
+    #[inline(always)]
+    pub(crate) fn nic(self) -> PortId {
+        PortId(2 * self.0)
+    }
+
+    /// The port that leads to it.
+    #[inline(always)]
+    pub(crate) fn downlink(self) -> PortId {
+        PortId(2 * self.0 + 1)
+    }
+
+    /// The host with this NIC.
+    #[inline(always)]
+    pub(crate) fn of_nic(nic: PortId) -> Self {
+        Self(nic.0 / 2)
+    }
+
+    /// The host that a port leads to, if it does, in a shard with this many hosts.
+    #[inline(always)]
+    pub(crate) fn behind(PortId(port): PortId, hosts: u32) -> Option<Self> {
+        (port < 2 * hosts && port % 2 == 1).then_some(Self(port / 2))
     }
 }
 

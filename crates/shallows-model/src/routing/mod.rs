@@ -22,7 +22,7 @@ use shallows_core::units::Bytes;
 use thiserror::Error;
 
 use crate::ids::{FlowId, HostId, Id as _, IdVec, LinkId, ids};
-use crate::topology::Fabric;
+use crate::topology::{Fabric, Nics};
 use crate::transport::Connections;
 use crate::workload::Ends;
 
@@ -40,8 +40,7 @@ pub struct Router {
     explicit: Option<ExplicitPaths>,
     seed: u64,
     host_names: Arc<[String]>,
-    /// The switch of each host.
-    racks: IdVec<HostId, u32>,
+    nics: Nics,
     table: Table,
     states: IdVec<LinkId, LinkState>,
 }
@@ -102,7 +101,7 @@ impl Router {
             explicit: ExplicitPaths::new(fabric, config)?,
             seed,
             host_names: Arc::clone(fabric.host_names()),
-            racks: fabric.host_ids().map(|h| fabric.place(h).rack).collect(),
+            nics: fabric.all_nics().clone(),
             table: Table::new(fabric),
             states: vec![LinkState::Up; fabric.links().len()].into(),
         };
@@ -141,7 +140,7 @@ impl Router {
         match (self.selection(), place) {
             (Selection::Connection, ConnectionOrder::First) => {
                 // Pairs in the order of MQ-ECN's script: by destination, then source.
-                let others = self.racks.len() as u64 - 1;
+                let others = u64::from(self.nics.hosts()) - 1;
                 u64::from(dst) * others + u64::from(src) - u64::from(src > dst)
             }
             // The script gives those that it adds no number.
@@ -157,7 +156,7 @@ impl Router {
     pub fn set_link(&mut self, link: LinkId, state: LinkState) {
         let before = std::mem::replace(&mut self.states[link], state);
         // Links of hosts are in no row.
-        if before != state && link.index() >= 2 * self.racks.len() {
+        if before != state && link.index() >= self.nics.links() {
             self.table.fill(&self.states);
         }
     }
@@ -193,18 +192,17 @@ impl Router {
     }
 
     fn walk(&self, src: HostId, dst: HostId, selector: u64, out: &mut Vec<LinkId>) -> Option<()> {
-        let (uplink, downlink) = (LinkId(2 * src.0), LinkId(2 * dst.0 + 1));
-        if src == dst || !self.is_up(uplink) || !self.is_up(downlink) {
+        let (from, to) = (self.nics.first(src), self.nics.first(dst));
+        if src == dst || !self.is_up(from.up) || !self.is_up(to.down) {
             return None;
         }
-        out.push(uplink);
-        let mut at = self.racks[src];
-        let target = self.racks[dst];
+        out.push(from.up);
+        let mut at = from.switch;
         let pair = u64::from(src.0) << 32 | u64::from(dst.0);
         let flow = mix(mix(self.seed, pair), selector);
         let mut digits = dst.0;
-        while at != target {
-            let ports = self.table.next_hops(at, target);
+        while at != to.switch {
+            let ports = self.table.next_hops(at, to.switch);
             let count = ports.len() as u32;
             let index = match (self.choice, count) {
                 (_, 0) => return None,
@@ -222,7 +220,7 @@ impl Router {
             out.push(port.link);
             at = port.to;
         }
-        out.push(downlink);
+        out.push(to.down);
         Some(())
     }
 

@@ -2,7 +2,7 @@
 
 use shallows_core::units::{Rate, Time};
 
-use super::{Fabric, HostLocation, Link, Node, TopologyError};
+use super::{Fabric, HostLocation, Link, Nics, Node, TopologyError};
 use crate::ids::{HostId, IdVec};
 
 /// More directed links than this are refused: their ports would take 17 GB, a kilobyte each.
@@ -150,6 +150,7 @@ pub(super) fn fat_tree(
 /// A fabric under construction. All hosts come before the first cable between switches.
 pub(super) struct Parts {
     links: Vec<Link>,
+    nics: Nics,
     places: IdVec<HostId, HostLocation>,
     switch_names: Vec<String>,
 }
@@ -166,6 +167,7 @@ impl Parts {
         }
         Ok(Self {
             links: Vec::with_capacity(links as usize),
+            nics: Nics::with_capacity(host_cables as usize),
             places: IdVec::with_capacity(host_cables as usize),
             switch_names: Vec::new(),
         })
@@ -183,6 +185,7 @@ impl Parts {
 
     pub(super) fn add_host(&mut self, place: HostLocation, kind: (Rate, Time)) {
         let host = self.places.push(place);
+        self.nics.push(&[place.rack]);
         self.lay(Node::Host(host), Node::Switch(place.rack), kind);
     }
 
@@ -210,6 +213,7 @@ impl Parts {
     pub(super) fn named(self, hosts: Vec<String>, switches: Vec<String>) -> Fabric {
         Fabric {
             links: self.links.into(),
+            nics: self.nics,
             places: self.places,
             host_names: hosts.into(),
             switch_names: switches,

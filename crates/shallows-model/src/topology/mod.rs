@@ -1,9 +1,7 @@
 //! Fabrics: hosts, switches and the links between them, as plain data.
 //!
 //! A cable is two directed links, one each way, and each directed link is an egress port of the
-//! node that it leaves. Cables of hosts come first, in the order of the hosts, so that host `h`
-//! sends on link `2h` and receives on link `2h + 1`; the other direction of any link `l` is
-//! `l ^ 1`.
+//! node that it leaves. [`Fabric::nics`] has the links of a host.
 //!
 //! ```
 //! use shallows_core::units::{Rate, Time};
@@ -27,6 +25,7 @@ mod config;
 mod custom;
 mod error;
 mod nearest;
+mod nics;
 mod span;
 
 #[cfg(test)]
@@ -42,6 +41,8 @@ pub use config::TopologyConfig;
 pub use custom::{Cable, Nodes};
 pub use error::{TopologyError, UnknownNode};
 pub use nearest::nearest;
+pub use nics::Nic;
+pub(crate) use nics::Nics;
 
 /// Delays beyond this are refused, so that no sum of them leaves the clock.
 pub const LONGEST_DELAY: Time = Time::from_secs(60);
@@ -84,6 +85,7 @@ pub struct HostLocation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     links: IdVec<LinkId, Link>,
+    nics: Nics,
     places: IdVec<HostId, HostLocation>,
     host_names: Arc<[String]>,
     switch_names: Vec<String>,
@@ -118,9 +120,21 @@ impl Fabric {
         &self.links[link]
     }
 
+    /// The NICs of `host`.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn nics(&self, host: HostId) -> impl ExactSizeIterator<Item = Nic> + Clone {
+        self.nics.of(host)
+    }
+
+    pub(crate) fn all_nics(&self) -> &Nics {
+        &self.nics
+    }
+
     /// The link that `host` sends on.
     pub fn uplink(&self, host: HostId) -> LinkId {
-        LinkId(2 * host.0)
+        self.nics.first(host).up
     }
 
     /// The links that hosts send on, by host.
@@ -130,12 +144,12 @@ impl Fabric {
 
     /// The link that `host` receives from.
     pub fn downlink(&self, host: HostId) -> LinkId {
-        LinkId(2 * host.0 + 1)
+        self.nics.first(host).down
     }
 
     /// The links between switches, which come after those of hosts.
     pub fn core_links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
-        self.links.numbered().skip(2 * self.places.len())
+        self.links.numbered().skip(self.nics.links())
     }
 
     /// The other direction of the same cable.

@@ -10,7 +10,7 @@ use crate::ids::LinkId;
 impl Fabric {
     /// The rate of the slowest link of a host, in either direction; none without hosts.
     pub fn slowest_edge(&self) -> Option<Rate> {
-        let edge = self.links.iter().take(2 * self.places.len());
+        let edge = self.links.iter().take(self.nics.links());
         edge.map(|link| link.rate).min()
     }
 

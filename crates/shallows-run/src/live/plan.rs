@@ -218,7 +218,7 @@ fn trunk(link: &Link) -> TrunkPlan {
 fn bridge(node: Node) -> usize {
     match node {
         Node::Switch(switch) => switch as usize,
-        Node::Host(_) => unreachable!("hosts have one cable, to a switch"),
+        Node::Host(_) => unreachable!("cables end at a switch"),
     }
 }
 

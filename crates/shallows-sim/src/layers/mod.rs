@@ -38,7 +38,7 @@ use std::collections::BinaryHeap;
 use std::mem;
 
 use shallows_core::units::Time;
-use shallows_model::{IdVec, LinkId};
+use shallows_model::{Id as _, IdVec, LinkId};
 
 use line::Transit;
 pub(crate) use line::{Arriving, Line};
@@ -46,7 +46,7 @@ pub use plan::{Engine, EngineChoice, NoLayers};
 pub(crate) use plan::{LayerPlan, PartPlan, refuse};
 
 use crate::engine::Key;
-use crate::ids::{PortId, ShardId};
+use crate::ids::{LocalHostId, PortId, ShardId};
 use crate::network::Network;
 use crate::paths::Paths;
 use crate::ticket::Ticket;
@@ -72,9 +72,9 @@ pub(crate) struct Layers {
     window: Ends,
     /// The latest event so far.
     latest: Time,
-    agendas: Vec<Agenda>,
+    agendas: IdVec<LocalHostId, Agenda>,
     /// For each host, a time before which nothing happens there.
-    wake: Vec<Time>,
+    wake: IdVec<LocalHostId, Time>,
     /// The packets on each link.
     lines: IdVec<PortId, Line>,
     /// The NIC of the host that runs, and the packets of this window that it is to send.
@@ -135,7 +135,7 @@ impl Layers {
             window: Ends::NEVER,
             latest: Time::ZERO,
             agendas: (0..plan.hosts).map(agenda).collect(),
-            wake: vec![Time::MAX; plan.hosts as usize],
+            wake: vec![Time::MAX; plan.hosts as usize].into(),
             lines: (0..ports).map(|_| Line::default()).collect(),
             running: None,
             entering: Vec::new(),
@@ -164,11 +164,11 @@ impl Layers {
     }
 
     /// Puts an event on the agenda of a host.
-    pub(crate) fn schedule(&mut self, host: u32, time: Time, key: Key) {
-        let agenda = &mut self.agendas[host as usize];
+    pub(crate) fn schedule(&mut self, host: LocalHostId, time: Time, key: Key) {
+        let agenda = &mut self.agendas[host];
         agenda.events.push(Reverse((time, key)));
         agenda.next = agenda.next.min(time);
-        let wake = &mut self.wake[host as usize];
+        let wake = &mut self.wake[host];
         *wake = time.min(*wake);
     }
 
@@ -219,17 +219,17 @@ impl Layers {
 
     /// A host that has something to do before `end`, from `first` on.
     #[inline]
-    pub(crate) fn next_host(&self, first: u32, end: Time) -> Option<u32> {
-        let rest = self.wake[first as usize..].iter();
+    pub(crate) fn next_host(&self, first: LocalHostId, end: Time) -> Option<LocalHostId> {
+        let rest = self.wake.as_slice()[first.index()..].iter();
         let offset = rest.copied().position(|wake| wake < end)?;
-        Some(first + offset as u32)
+        Some(LocalHostId(first.0 + offset as u32))
     }
 
     /// The next thing that happens at a host before `end`.
     #[inline(always)]
-    pub(crate) fn next_at(&mut self, host: u32, end: Time) -> Option<(Time, HostEvent)> {
-        let line = &mut self.lines[downlink(host)];
-        let agenda = &mut self.agendas[host as usize];
+    pub(crate) fn next_at(&mut self, host: LocalHostId, end: Time) -> Option<(Time, HostEvent)> {
+        let line = &mut self.lines[host.downlink()];
+        let agenda = &mut self.agendas[host];
         let arrival = line.next();
         if arrival <= agenda.next {
             if arrival >= end {
@@ -250,8 +250,8 @@ impl Layers {
 
     /// A host begins its window.
     #[inline]
-    pub(crate) fn begin_host(&mut self, host: u32) {
-        self.running = Some(nic(host));
+    pub(crate) fn begin_host(&mut self, host: LocalHostId) {
+        self.running = Some(host.nic());
     }
 
     /// Hands a packet to a NIC at `now`, which takes it with all others of the window, since nothing
@@ -267,29 +267,29 @@ impl Layers {
     #[inline]
     pub(crate) fn finish_host(
         &mut self,
-        host: u32,
+        host: LocalHostId,
         latest: Time,
         end: Time,
         network: &mut Network,
     ) {
-        let nic = nic(host);
+        let nic = host.nic();
         let line = &mut self.lines[nic];
         line.borrow(&mut self.spare_lines);
         let due = network.run_port(nic, (self.at.hosts, &mut self.entering), end, line);
         self.entering.clear();
         self.running = None;
         if line.next() < Time::MAX {
-            activate(&mut self.active, host);
+            activate(&mut self.active, host.0);
         } else {
             self.lines[nic].leave(&mut self.spare_lines);
         }
-        let line = &mut self.lines[downlink(host)];
+        let line = &mut self.lines[host.downlink()];
         line.take(0);
         let next = line.next();
         if next == Time::MAX {
             line.leave(&mut self.spare_lines);
         }
-        self.wake[host as usize] = next.min(self.agendas[host as usize].next).min(due);
+        self.wake[host] = next.min(self.agendas[host].next).min(due);
         self.latest = self.latest.max(latest);
     }
 
@@ -325,10 +325,10 @@ impl Layers {
                 if position >= self.plan.hosts as usize {
                     next = self.run_port(port, until, network);
                 }
-                if let Some(host) = self.host_behind(port) {
+                if let Some(host) = LocalHostId::behind(port, self.plan.hosts) {
                     let arrival = self.lines[port].next();
                     assert!(arrival >= self.window.hosts, "{TOO_LONG}");
-                    let wake = &mut self.wake[host as usize];
+                    let wake = &mut self.wake[host];
                     *wake = arrival.min(*wake);
                 } else {
                     count += self.show(port, until, paths);
@@ -345,12 +345,6 @@ impl Layers {
             }
         }
         count
-    }
-
-    /// The host that a port sends to, if it does.
-    #[inline]
-    fn host_behind(&self, PortId(port): PortId) -> Option<u32> {
-        (port < 2 * self.plan.hosts && port % 2 == 1).then_some(port / 2)
     }
 
     /// Hands the packets that arrive from the link of a port before `until` to their next ports.
@@ -455,17 +449,6 @@ impl Layers {
         let next = active.map(next).min().unwrap_or(Time::MAX);
         Some(next.min(self.first_wake())).filter(|&next| next < Time::MAX)
     }
-}
-
-/// The port of a host's NIC, and the one that leads to it.
-#[inline]
-pub(crate) fn nic(host: u32) -> PortId {
-    PortId(2 * host)
-}
-
-#[inline]
-fn downlink(host: u32) -> PortId {
-    PortId(2 * host + 1)
 }
 
 /// Sets the bit of a position.

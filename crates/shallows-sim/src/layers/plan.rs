@@ -12,7 +12,7 @@ use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::routing::Selection;
 use crate::setup::Setup;
-use crate::topology::Node;
+use crate::topology::{Fabric, Node};
 use crate::transport::Completion;
 use crate::watch::Watch;
 
@@ -175,7 +175,7 @@ impl LayerPlan {
             }
         }
         Ok(Self {
-            layers: layers(fabric.links().len(), fabric.hosts(), paths)?,
+            layers: layers(fabric.links().len(), nics(fabric), paths)?,
             times,
         })
     }
@@ -326,8 +326,17 @@ fn host(node: Node) -> Option<HostId> {
     }
 }
 
+/// The links that hosts send on.
+fn nics(fabric: &Fabric) -> Vec<LinkId> {
+    fabric.uplinks().iter().copied().collect()
+}
+
 /// The links that packets take, each in a layer after all that lead to it, NICs first.
-fn layers(links: usize, hosts: u32, paths: &Paths<LinkId>) -> Result<Vec<Vec<LinkId>>, NoLayers> {
+fn layers(
+    links: usize,
+    nics: Vec<LinkId>,
+    paths: &Paths<LinkId>,
+) -> Result<Vec<Vec<LinkId>>, NoLayers> {
     let mut steps: Vec<(LinkId, LinkId)> = paths.steps().collect();
     steps.sort_unstable();
     steps.dedup();
@@ -335,9 +344,8 @@ fn layers(links: usize, hosts: u32, paths: &Paths<LinkId>) -> Result<Vec<Vec<Lin
     for &(_, to) in &steps {
         awaited[to.index()] += 1;
     }
-    let nics = (0..hosts).map(|host| LinkId(2 * host));
     let mut layers: Vec<Vec<LinkId>> = Vec::new();
-    let mut layer: Vec<LinkId> = nics.collect();
+    let mut layer = nics;
     while !layer.is_empty() {
         let mut next = Vec::new();
         for from in &layer {
@@ -363,6 +371,7 @@ mod tests {
     use shallows_core::units::Rate;
 
     use super::*;
+    use crate::ids::LocalHostId;
     use crate::routing::{Router, RoutingConfig};
     use crate::topology::TopologyConfig;
 
@@ -379,7 +388,7 @@ mod tests {
     #[test]
     fn a_link_comes_after_all_that_lead_to_it() {
         let paths = paths(&[&[0, 3], &[0, 8, 3], &[2, 8, 6, 1], &[2, 1]]);
-        let layers = layers(10, 2, &paths).unwrap();
+        let layers = layers(10, vec![LinkId(0), LinkId(2)], &paths).unwrap();
         let layers: Vec<Vec<u32>> = layers
             .iter()
             .map(|layer| layer.iter().map(|link| link.0).collect())
@@ -390,7 +399,10 @@ mod tests {
     #[test]
     fn a_cycle_has_no_layers() {
         let ring = paths(&[&[0, 4, 6, 3], &[2, 6, 4, 1]]);
-        assert_eq!(layers(8, 2, &ring), Err(NoLayers::Cycle));
+        assert_eq!(
+            layers(8, vec![LinkId(0), LinkId(2)], &ring),
+            Err(NoLayers::Cycle)
+        );
     }
 
     /// The plan of a fabric with flows between all hosts, in parts, and its paths.
@@ -408,7 +420,7 @@ mod tests {
             }
         }
         let plan = LayerPlan {
-            layers: layers(fabric.links().len(), fabric.hosts(), &paths).unwrap(),
+            layers: layers(fabric.links().len(), nics(&fabric), &paths).unwrap(),
             times: Times {
                 up: Time::ZERO,
                 down: Time::ZERO,
@@ -443,7 +455,7 @@ mod tests {
             for part in of_parts {
                 let hosts = 12 / parts;
                 assert_eq!(part.hosts, hosts);
-                let nics: Vec<PortId> = (0..hosts).map(|host| PortId(2 * host)).collect();
+                let nics: Vec<PortId> = (0..hosts).map(|host| LocalHostId(host).nic()).collect();
                 assert_eq!(part.order[..hosts as usize], nics);
                 assert_eq!(part.stages.last(), Some(&part.order.len()));
             }
@@ -455,8 +467,11 @@ mod tests {
     #[test]
     fn parts_that_divide_a_rack_meet_more_often() {
         let (plan, partition, paths) = divided(&leaf_spine(3), 2);
-        let hosts: Vec<u32> = (0..9)
-            .map(|host| partition.place(LinkId(2 * host)).0.0)
+        let fabric = leaf_spine(3).build().unwrap();
+        let hosts: Vec<u32> = fabric
+            .uplinks()
+            .iter()
+            .map(|&nic| partition.place(nic).0.0)
             .collect();
         assert_eq!(hosts, [0, 0, 0, 0, 0, 1, 1, 1, 1]);
         let meetings = plan.meetings(&partition, &paths);

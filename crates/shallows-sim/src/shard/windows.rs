@@ -5,8 +5,8 @@ use shallows_model::HostId;
 
 use super::Shard;
 use crate::engine::{Key, Occasion};
-use crate::ids::PortId;
-use crate::layers::{Crossing, HostEvent, Layers, nic};
+use crate::ids::{LocalHostId, PortId};
+use crate::layers::{Crossing, HostEvent, Layers};
 use crate::paths::Hop;
 use crate::ticket::Ticket;
 
@@ -69,13 +69,13 @@ impl Shard {
 
     /// Does what hosts do before the end of the window; how many events that were.
     fn run_hosts(&mut self) -> u64 {
-        let (mut host, mut count) = (0, 0);
+        let (mut host, mut count) = (LocalHostId(0), 0);
         while let Some(layers) = &self.layers
             && let until = layers.hosts_until()
             && let Some(next) = layers.next_host(host, until)
         {
             count += self.run_host(next, until);
-            host = next + 1;
+            host = LocalHostId(next.0 + 1);
         }
         count
     }
@@ -93,7 +93,7 @@ impl Shard {
     }
 
     /// Does what a host does before `end`; how many events that were.
-    fn run_host(&mut self, host: u32, end: Time) -> u64 {
+    fn run_host(&mut self, host: LocalHostId, end: Time) -> u64 {
         let mut count = 0;
         self.now = Time::ZERO;
         if let Some(layers) = &mut self.layers {
@@ -112,8 +112,8 @@ impl Shard {
         if let Some(layers) = &mut self.layers {
             layers.finish_host(host, self.now, end, &mut self.network);
         }
-        if self.network.has_dropped(nic(host)) {
-            self.discard(nic(host));
+        if self.network.has_dropped(host.nic()) {
+            self.discard(host.nic());
         }
         count
     }
@@ -143,8 +143,8 @@ impl Shard {
         }
     }
 
-    /// The host that an event happens at, by its number in this part.
-    pub(super) fn host_of(&self, key: Key) -> u32 {
+    /// The host that an event happens at.
+    pub(super) fn host_of(&self, key: Key) -> LocalHostId {
         let nic = |host: HostId| self.world.places[host].port;
         let port = match key.occasion() {
             Occasion::HostTimer(nic) => nic,
@@ -157,7 +157,6 @@ impl Shard {
                 unreachable!("windows have no events of ports and links")
             }
         };
-        // The first ports are those of hosts, two each.
-        port.0 / 2
+        LocalHostId::of_nic(port)
     }
 }
