@@ -375,10 +375,8 @@ impl NetworkConfig {
     /// The network, with what is not written taken from a fabric.
     pub fn resolve(&self, fabric: &Fabric) -> Network {
         let slowest = || {
-            let links = fabric
-                .host_ids()
-                .map(|host| fabric.link(fabric.uplink(host)).rate);
-            links.min_by_key(|rate| rate.bps())
+            let nics = fabric.host_ids().flat_map(|host| fabric.nics(host));
+            nics.map(|nic| fabric.link(nic.up).rate).min()
         };
         Network {
             hosts: self.hosts.unwrap_or(fabric.hosts()),

@@ -202,6 +202,11 @@ pub enum XcoError {
     /// A standby of a controller that is at a host.
     #[error("a standby needs messages out of band, the controller is at host {0}")]
     StandbyInFabric(u32),
+    /// Hosts with several NICs, of which a coordinator drives one.
+    #[error(
+        "a coordinator has one NIC, and hosts have several; leave out topology.leaf-spine.nics"
+    )]
+    SeveralNics,
     /// A weight of a host that does not exist.
     #[error("host {host} has a weight, the fabric has hosts 0 to {}", .hosts - 1)]
     WeightOfNobody {
@@ -286,7 +291,9 @@ impl Keyed for XcoError {
             Self::NoSuchController { .. }
             | Self::RestartsBeforeCrash { .. }
             | Self::CrashesTwice { .. } => "outages",
-            Self::Settings(_) | Self::Fabric(_) | Self::Control(_) => return Vec::new(),
+            Self::Settings(_) | Self::Fabric(_) | Self::Control(_) | Self::SeveralNics => {
+                return Vec::new();
+            }
         };
         vec![key.into()]
     }

@@ -35,8 +35,9 @@ pub(crate) struct Branch {
 /// The trees of all broadcasts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trees {
-    /// The segment at which a broadcast begins, by the first connection that it reaches.
-    roots: FxHashMap<ConnectionId, Branch>,
+    /// The segments at which a broadcast begins, one for each NIC that it leaves by, by the first
+    /// connection that it reaches.
+    roots: FxHashMap<ConnectionId, Vec<Branch>>,
     /// Segments that begin where another ends, by its connection and the position after it.
     splits: FxHashMap<(ConnectionId, u32), Vec<Branch>>,
 }
@@ -47,18 +48,16 @@ impl Trees {
         for group in &broadcasts.groups {
             let tree = Tree::new(&broadcasts.ends, paths, group, routes);
             if let (Some(tree), Some(&first)) = (tree, group.first()) {
-                let root = trees.lay(&tree, tree.root, paths);
-                if let [root] = root[..] {
-                    trees.roots.insert(first, root);
-                }
+                let roots = trees.lay(&tree, tree.root, paths);
+                trees.roots.insert(first, roots);
             }
         }
         trees
     }
 
-    /// The segment at which the broadcast begins whose first receiver is on this connection.
-    pub(crate) fn root(&self, first: ConnectionId) -> Option<Branch> {
-        self.roots.get(&first).copied()
+    /// The segments at which the broadcast begins whose first receiver is on this connection.
+    pub(crate) fn roots(&self, first: ConnectionId) -> &[Branch] {
+        self.roots.get(&first).map_or(&[], Vec::as_slice)
     }
 
     /// The segments into which a packet that has arrived is copied; none if it is at its host.
@@ -199,7 +198,9 @@ mod tests {
 
         let links = |branch: &Branch| links(&paths, *branch);
         let end = |branch: &Branch| branch.route + links(branch).len() as u32 + 1;
-        let root = trees.root(ConnectionId(0)).unwrap();
+        let [root] = *trees.roots(ConnectionId(0)) else {
+            panic!("one NIC has one root");
+        };
         assert_eq!((root.slot.0, links(&root)), (0, vec![0, 1]));
         let top = trees.split(ConnectionId(0), end(&root)).unwrap();
         let seen: Vec<_> = top.iter().map(|of| (of.slot.0, links(of))).collect();
@@ -240,7 +241,9 @@ mod tests {
             &mut paths,
             &routes,
         );
-        let root = trees.root(ConnectionId(0)).unwrap();
+        let [root] = *trees.roots(ConnectionId(0)) else {
+            panic!("one NIC has one root");
+        };
         assert_eq!(links(&paths, root), [0, 1, 2]);
         let behind = trees.split(ConnectionId(0), root.route + 4).unwrap();
         assert_eq!(

@@ -167,8 +167,10 @@ pub(crate) fn watched_links(setup: &Setup, partition: &Partition) -> FxHashMap<L
     // The NICs whose departures senders follow, with the smallest packets of these.
     let mut followed: BTreeMap<LinkId, u32> = BTreeMap::new();
     let mut follow = |host: HostId, size: u32| {
-        let smallest = followed.entry(fabric.uplink(host)).or_insert(size);
-        *smallest = size.min(*smallest);
+        for nic in fabric.nics(host) {
+            let smallest = followed.entry(nic.up).or_insert(size);
+            *smallest = size.min(*smallest);
+        }
     };
     for datagrams in &workload.datagrams {
         let src = workload.flows[datagrams.flow].src;

@@ -67,6 +67,9 @@ impl Control {
         ports: &PortSetup,
     ) -> Result<Control, XcoError> {
         let hosts = fabric.hosts();
+        if fabric.has_several_nics() {
+            return Err(XcoError::SeveralNics);
+        }
         if let Some(host) = config.controller.filter(|&host| host >= hosts) {
             return Err(XcoError::NoSuchHost { host, hosts });
         }

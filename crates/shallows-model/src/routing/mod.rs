@@ -22,7 +22,7 @@ use shallows_core::units::Bytes;
 use thiserror::Error;
 
 use crate::ids::{FlowId, HostId, Id as _, IdVec, LinkId, ids};
-use crate::topology::{Fabric, Nics};
+use crate::topology::{Fabric, Nic, Nics};
 use crate::transport::Connections;
 use crate::workload::Ends;
 
@@ -112,8 +112,8 @@ impl Router {
     /// The bytes that the table of a router for `fabric` takes.
     pub fn table_bytes(fabric: &Fabric) -> u64 {
         let mut has_hosts = vec![false; fabric.switches() as usize];
-        for host in fabric.host_ids() {
-            has_hosts[fabric.place(host).rack as usize] = true;
+        for nic in fabric.host_ids().flat_map(|host| fabric.nics(host)) {
+            has_hosts[nic.switch as usize] = true;
         }
         let edges = has_hosts.iter().filter(|&&has| has).count() as u64;
         edges * u64::from(fabric.switches()) * size_of::<u16>() as u64
@@ -192,36 +192,44 @@ impl Router {
     }
 
     fn walk(&self, src: HostId, dst: HostId, selector: u64, out: &mut Vec<LinkId>) -> Option<()> {
-        let (from, to) = (self.nics.first(src), self.nics.first(dst));
-        if src == dst || !self.is_up(from.up) || !self.is_up(to.down) {
+        if src == dst {
             return None;
         }
+        let mut chooser = Chooser::new(self, src, dst, selector);
+        let (from, to) = self.nics_between(src, dst, &mut chooser)?;
         out.push(from.up);
         let mut at = from.switch;
-        let pair = u64::from(src.0) << 32 | u64::from(dst.0);
-        let flow = mix(mix(self.seed, pair), selector);
-        let mut digits = dst.0;
         while at != to.switch {
             let ports = self.table.next_hops(at, to.switch);
-            let count = ports.len() as u32;
-            let index = match (self.choice, count) {
-                (_, 0) => return None,
-                (_, 1) => 0,
-                (Choice::Hash(_), _) => below(mix(flow, u64::from(at)), count),
-                (Choice::DestinationModulo, _) => {
-                    let index = digits % count;
-                    digits /= count;
-                    index
-                }
-                (Choice::Ns2Hash, _) => ns2_hash(src.0, dst.0, selector as u32) % count,
-                (Choice::TtlHash, _) => ttl_hash(self.seed, selector, out.len()) % count,
-            };
-            let port = ports[index as usize];
+            let port = chooser.pick(ports, Place::Switch(at), out.len())?;
             out.push(port.link);
             at = port.to;
         }
         out.push(to.down);
         Some(())
+    }
+
+    /// The NICs of both hosts that a path has: one pair of those with the shortest way between them.
+    fn nics_between(&self, src: HostId, dst: HostId, chooser: &mut Chooser) -> Option<(Nic, Nic)> {
+        if !self.nics.are_several() {
+            let (from, to) = (self.nics.first(src), self.nics.first(dst));
+            let is_up = self.is_up(from.up) && self.is_up(to.down);
+            return is_up.then_some((from, to));
+        }
+        let from = self.nics.of(src).filter(|nic| self.is_up(nic.up));
+        let mut nearest = (u32::MAX, Vec::new());
+        for from in from {
+            for to in self.nics.of(dst).filter(|nic| self.is_up(nic.down)) {
+                match self.table.distance(from.switch, to.switch) {
+                    Some(distance) if distance < nearest.0 => {
+                        nearest = (distance, vec![(from, to)]);
+                    }
+                    Some(distance) if distance == nearest.0 => nearest.1.push((from, to)),
+                    _ => {}
+                }
+            }
+        }
+        chooser.pick(&nearest.1, Place::Host, 0)
     }
 
     fn is_up(&self, link: LinkId) -> bool {
@@ -235,6 +243,64 @@ impl Router {
             src: name(src),
             dst: name(dst),
         }
+    }
+}
+
+/// Chooses among equal ways, where there are several.
+struct Chooser {
+    choice: Choice,
+    seed: u64,
+    src: HostId,
+    dst: HostId,
+    selector: u64,
+    /// Hash of the hosts and the selector.
+    flow: u64,
+    /// Rest of the destination's number.
+    digits: u32,
+}
+
+/// The node that chooses.
+#[derive(Clone, Copy)]
+enum Place {
+    Host,
+    Switch(u32),
+}
+
+impl Chooser {
+    fn new(router: &Router, src: HostId, dst: HostId, selector: u64) -> Self {
+        let pair = u64::from(src.0) << 32 | u64::from(dst.0);
+        Self {
+            choice: router.choice,
+            seed: router.seed,
+            src,
+            dst,
+            selector,
+            flow: mix(mix(router.seed, pair), selector),
+            digits: dst.0,
+        }
+    }
+
+    /// One of some equal ways from a place, with `links` links behind the packet.
+    fn pick<T: Copy>(&mut self, ways: &[T], place: Place, links: usize) -> Option<T> {
+        let count = ways.len() as u32;
+        let index = match (self.choice, count) {
+            (_, 0 | 1) => 0,
+            (Choice::Hash(_), _) => {
+                let place = match place {
+                    Place::Host => u64::MAX,
+                    Place::Switch(switch) => u64::from(switch),
+                };
+                below(mix(self.flow, place), count)
+            }
+            (Choice::DestinationModulo, _) => {
+                let index = self.digits % count;
+                self.digits /= count;
+                index
+            }
+            (Choice::Ns2Hash, _) => ns2_hash(self.src.0, self.dst.0, self.selector as u32) % count,
+            (Choice::TtlHash, _) => ttl_hash(self.seed, self.selector, links) % count,
+        };
+        ways.get(index as usize).copied()
     }
 }
 

@@ -45,7 +45,8 @@ impl Table {
         let switches = fabric.switches() as usize;
         let mut rows = vec![NO_ROW; switches];
         let mut edges = 0;
-        for rack in fabric.host_ids().map(|host| fabric.place(host).rack) {
+        let nics = fabric.host_ids().flat_map(|host| fabric.nics(host));
+        for rack in nics.map(|nic| nic.switch) {
             if rows[rack as usize] == NO_ROW {
                 rows[rack as usize] = edges;
                 edges += 1;
@@ -68,6 +69,16 @@ impl Table {
             NO_SET => &[],
             set => self.members(self.sets[at as usize][usize::from(set)]),
         }
+    }
+
+    /// The number of links on the shortest ways from switch `at` to switch `target`, which has hosts.
+    pub(super) fn distance(&self, mut at: u32, target: u32) -> Option<u32> {
+        let mut links = 0;
+        while at != target {
+            at = self.next_hops(at, target).first()?.to;
+            links += 1;
+        }
+        Some(links)
     }
 
     fn members(&self, Set { first, count }: Set) -> &[Port] {

@@ -12,10 +12,26 @@ fn leaf_spine(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
         leaves,
         hosts_per_leaf,
         spines,
+        nics: 1,
         host_rate: Rate::from_gbps(10),
         host_delay: Time::from_ns(20_200),
         fabric_rate: Rate::from_gbps(10),
         fabric_delay: Time::from_ns(200),
+    };
+    config.build().unwrap()
+}
+
+/// Each host has a link to both leaves of its group: 0 and 1, 2 and 3, and so on.
+fn two_nics(leaves: u32, hosts_per_leaf: u32, spines: u32) -> Fabric {
+    let config = TopologyConfig::LeafSpine {
+        leaves,
+        hosts_per_leaf,
+        spines,
+        nics: 2,
+        host_rate: Rate::from_gbps(10),
+        host_delay: Time::ZERO,
+        fabric_rate: Rate::from_gbps(10),
+        fabric_delay: Time::ZERO,
     };
     config.build().unwrap()
 }
@@ -261,6 +277,49 @@ fn a_host_without_its_link_is_cut_off() {
     assert!(
         router
             .path(HostId(1), HostId(1), 0, &mut Vec::new())
+            .is_err()
+    );
+}
+
+/// Host 0 has links 0 and 1 at leaf 0 and links 2 and 3 at leaf 1; host 1 has links 4 and 5 at leaf 1
+/// and 6 and 7 at leaf 0.
+#[test]
+fn flows_are_spread_over_nics_where_ways_are_shortest() {
+    let fabric = two_nics(4, 1, 2);
+    let ecmp = router(&fabric, &RoutingConfig::Ecmp);
+    let paths = |router: &Router, src, dst| -> BTreeSet<Vec<LinkId>> {
+        (0..500).map(|flow| path(router, src, dst, flow)).collect()
+    };
+    let both = [[0, 7], [2, 5]].map(|links| links.map(LinkId).to_vec());
+    assert_eq!(paths(&ecmp, 0, 1), BTreeSet::from(both.clone()));
+    // To the other group there are four pairs of NICs, and two spines between each.
+    let far = paths(&ecmp, 0, 2);
+    assert_eq!(far.len(), 8);
+    assert!(far.iter().all(|links| links.len() == 4));
+    let modulo = router(&fabric, &RoutingConfig::DestinationModulo);
+    assert_eq!(path(&modulo, 0, 1, 9), both[1]);
+    assert_eq!(path(&modulo, 1, 0, 9), [4, 3].map(LinkId));
+}
+
+#[test]
+fn a_nic_without_its_link_is_left_for_the_other() {
+    let fabric = two_nics(2, 1, 1);
+    let mut router = router(&fabric, &RoutingConfig::Ecmp);
+    let paths = |router: &Router, src, dst| -> BTreeSet<Vec<LinkId>> {
+        (0..64).map(|flow| path(router, src, dst, flow)).collect()
+    };
+    router.set_link(LinkId(0), LinkState::Down);
+    let left = [2, 5].map(LinkId).to_vec();
+    assert_eq!(paths(&router, 0, 1), BTreeSet::from([left]));
+    // The other direction of the cable is up.
+    assert_eq!(paths(&router, 1, 0).len(), 2);
+    // By leaf 1 to host 1's NIC at leaf 0 there is a way over the spine.
+    router.set_link(LinkId(5), LinkState::Down);
+    assert_eq!(path(&router, 0, 1, 0).len(), 4);
+    router.set_link(LinkId(7), LinkState::Down);
+    assert!(
+        router
+            .path(HostId(0), HostId(1), 0, &mut Vec::new())
             .is_err()
     );
 }

@@ -60,8 +60,9 @@ pub(super) fn chain(hosts: &[u32], cabling: Cabling) -> Result<Fabric, TopologyE
     Ok(parts.finish())
 }
 
+/// With several NICs a host has a link to each leaf of its group of as many leaves, its own first.
 pub(super) fn leaf_spine(
-    leaves: u32,
+    (leaves, nics): (u32, u32),
     hosts_per_leaf: u32,
     spines: u32,
     cabling: Cabling,
@@ -69,8 +70,13 @@ pub(super) fn leaf_spine(
     require(leaves, "leaves")?;
     require(hosts_per_leaf, "hosts-per-leaf")?;
     require(spines, "spines")?;
+    require(nics, "nics")?;
+    if !leaves.is_multiple_of(nics) {
+        return Err(TopologyError::Nics { leaves, nics });
+    }
     let each = |n: u32| u64::from(leaves) * u64::from(n);
-    let mut parts = Parts::sized(each(hosts_per_leaf), each(spines))?;
+    let host_cables = each(hosts_per_leaf).saturating_mul(u64::from(nics));
+    let mut parts = Parts::sized(host_cables, each(spines))?;
     parts.name_switches("leaf", leaves);
     parts.name_switches("spine", spines);
     for rack in 0..leaves {
@@ -79,7 +85,13 @@ pub(super) fn leaf_spine(
             pod: 0,
             upper_pod: 0,
         };
-        parts.add_hosts(hosts_per_leaf, place, cabling);
+        let group = rack / nics * nics;
+        let switches: Vec<u32> = (0..nics)
+            .map(|nic| group + (rack - group + nic) % nics)
+            .collect();
+        for _ in 0..hosts_per_leaf {
+            parts.add_host_at(&switches, place, cabling.host);
+        }
     }
     for leaf in 0..leaves {
         for spine in 0..spines {
@@ -184,9 +196,16 @@ impl Parts {
     }
 
     pub(super) fn add_host(&mut self, place: HostLocation, kind: (Rate, Time)) {
+        self.add_host_at(&[place.rack], place, kind);
+    }
+
+    /// Adds a host with a NIC at each of these switches.
+    fn add_host_at(&mut self, switches: &[u32], place: HostLocation, kind: (Rate, Time)) {
         let host = self.places.push(place);
-        self.nics.push(&[place.rack]);
-        self.lay(Node::Host(host), Node::Switch(place.rack), kind);
+        self.nics.push(switches);
+        for &switch in switches {
+            self.lay(Node::Host(host), Node::Switch(switch), kind);
+        }
     }
 
     fn join(&mut self, a: u32, b: u32, cabling: Cabling) {

@@ -82,6 +82,10 @@ pub enum TopologyConfig {
         hosts_per_leaf: u32,
         /// Spines.
         spines: u32,
+        /// NICs of each host. Leaves are in groups of this many, and a host has a link to each leaf of
+        /// its group, the first to its own. Flows choose among NICs as among equally short paths.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        nics: u32,
         /// Rate of host links.
         host_rate: Rate,
         /// Delay of host links.
@@ -164,13 +168,14 @@ impl TopologyConfig {
                 leaves,
                 hosts_per_leaf,
                 spines,
+                nics,
                 host_rate,
                 host_delay,
                 fabric_rate,
                 fabric_delay,
             } => {
                 let cabling = Cabling::new(host_rate, host_delay, fabric_rate, fabric_delay)?;
-                build::leaf_spine(leaves, hosts_per_leaf, spines, cabling)
+                build::leaf_spine((leaves, nics), hosts_per_leaf, spines, cabling)
             }
             Self::FatTree {
                 tiers,
@@ -195,4 +200,12 @@ impl TopologyConfig {
 
 fn one() -> u32 {
     1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }

@@ -24,6 +24,16 @@ pub enum TopologyError {
     /// A fat-tree of another height.
     #[error("a fat-tree has 3 or 4 tiers, not {0}; for 2 tiers write leaf-spine")]
     Tiers(u32),
+    /// A group of leaves that is not complete.
+    #[error(
+        "with {nics} NICs leaves are in groups of {nics}, and {leaves} leaves do not make whole ones"
+    )]
+    Nics {
+        /// Number of leaves.
+        leaves: u32,
+        /// NICs of a host.
+        nics: u32,
+    },
     /// A delay beyond all reason.
     #[error("the delay of a link is {0}, it can be at most {LONGEST_DELAY}")]
     Delay(Time),
@@ -102,6 +112,7 @@ impl Keyed for TopologyError {
             Self::FabricRate => return vec!["fabric-rate".into(), "rate".into()],
             Self::Radix(_) => return vec!["radix".into()],
             Self::Tiers(_) => return vec!["tiers".into()],
+            Self::Nics { .. } => return vec!["nics".into()],
             Self::Delay(_) => {
                 return ["delay", "host-delay", "fabric-delay"]
                     .map(Into::into)

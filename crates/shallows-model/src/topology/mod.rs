@@ -50,7 +50,7 @@ pub const LONGEST_DELAY: Time = Time::from_secs(60);
 /// A host or a switch, each kind numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
-    /// An end of traffic, with one cable.
+    /// An end of traffic, with one or several NICs.
     Host(HostId),
     /// A node that forwards.
     Switch(u32),
@@ -72,7 +72,7 @@ pub struct Link {
 /// Location of a host. Two hosts share a group if the numbers are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLocation {
-    /// The switch that its cable goes to.
+    /// The switch of its first NIC.
     pub rack: u32,
     /// The smallest part of the fabric with more than one tier of switches.
     pub pod: u32,
@@ -80,8 +80,8 @@ pub struct HostLocation {
     pub upper_pod: u32,
 }
 
-/// A fabric that has been checked: every host has one cable, to a switch; no two cables join the
-/// same nodes.
+/// A fabric that has been checked: every cable of a host, of which it has at least one, leads to a
+/// switch; no two cables join the same nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
     links: IdVec<LinkId, Link>,
@@ -128,21 +128,26 @@ impl Fabric {
         self.nics.of(host)
     }
 
+    /// Returns whether some hosts have more than one NIC.
+    pub fn has_several_nics(&self) -> bool {
+        self.nics.are_several()
+    }
+
     pub(crate) fn all_nics(&self) -> &Nics {
         &self.nics
     }
 
-    /// The link that `host` sends on.
+    /// The link that `host` sends on with its first NIC.
     pub fn uplink(&self, host: HostId) -> LinkId {
         self.nics.first(host).up
     }
 
-    /// The links that hosts send on, by host.
+    /// The links that hosts send on with their first NICs, by host.
     pub fn uplinks(&self) -> IdVec<HostId, LinkId> {
         self.host_ids().map(|host| self.uplink(host)).collect()
     }
 
-    /// The link that `host` receives from.
+    /// The link that `host` receives from with its first NIC.
     pub fn downlink(&self, host: HostId) -> LinkId {
         self.nics.first(host).down
     }

@@ -46,6 +46,11 @@ impl Nics {
         self.first.len() as u32 - 1
     }
 
+    /// Returns whether some host has more than one.
+    pub(crate) fn are_several(&self) -> bool {
+        self.switches.len() > self.hosts() as usize
+    }
+
     /// Number of links of hosts, in both directions. The links of switches come after them.
     pub(crate) fn links(&self) -> usize {
         2 * self.switches.len()

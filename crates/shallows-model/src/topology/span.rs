@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use shallows_core::units::{Rate, Time};
 
-use super::{Fabric, Link, Node};
+use super::{Fabric, Link, Nic, Node};
 use crate::ids::LinkId;
 
 impl Fabric {
@@ -30,16 +30,15 @@ impl Fabric {
         }
         let mut longest = Time::ZERO;
         let mut seen = vec![false; self.switches() as usize];
-        for host in self.host_ids() {
-            let up = self.link(self.uplink(host));
-            let Node::Switch(first) = up.to else { continue };
+        let nics = || self.host_ids().flat_map(|host| self.nics(host));
+        for Nic { switch: first, .. } in nics() {
             // The uplinks of a rack are alike but for their own cost.
             if std::mem::replace(&mut seen[first as usize], true) {
                 continue;
             }
-            let uplinks = self.host_ids().map(|host| self.link(self.uplink(host)));
-            let uplinks = uplinks.filter(|link| link.to == up.to);
-            let start = uplinks.map(&cost).max().unwrap_or_default();
+            let uplinks = nics().filter(|nic| nic.switch == first);
+            let costs = uplinks.map(|nic| cost(self.link(nic.up)));
+            let start = costs.max().unwrap_or_default();
             longest = longest.max(start + farthest(&leaving, first, &cost));
         }
         longest
@@ -83,6 +82,7 @@ mod tests {
             leaves: 3,
             hosts_per_leaf: 2,
             spines: 2,
+            nics: 1,
             host_rate: Rate::from_gbps(10),
             host_delay: Time::from_us(20),
             fabric_rate: Rate::from_gbps(40),

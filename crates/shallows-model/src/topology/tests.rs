@@ -51,6 +51,14 @@ fn check_invariants(fabric: &Fabric) {
         assert_eq!(up.from, Node::Host(host));
         assert_eq!(up.to, Node::Switch(fabric.place(host).rack));
         assert_eq!((down.from, down.to), (up.to, up.from));
+        for nic in fabric.nics(host) {
+            let (up, down) = (fabric.link(nic.up), fabric.link(nic.down));
+            assert_eq!(
+                (up.from, up.to),
+                (Node::Host(host), Node::Switch(nic.switch))
+            );
+            assert_eq!((down.from, down.to), (up.to, up.from));
+        }
     }
     let mut ends = Vec::new();
     for (number, link) in fabric.links().numbered() {
@@ -58,7 +66,8 @@ fn check_invariants(fabric: &Fabric) {
         assert_eq!((back.from, back.to), (link.to, link.from));
         assert_eq!((back.rate, back.propagation), (link.rate, link.propagation));
         let is_host = matches!(link.from, Node::Host(_)) || matches!(link.to, Node::Host(_));
-        assert_eq!(is_host, number.0 < 2 * fabric.hosts());
+        let nics: usize = fabric.host_ids().map(|host| fabric.nics(host).len()).sum();
+        assert_eq!(is_host, number.index() < 2 * nics);
         ends.push((link.from, link.to));
     }
     ends.sort_unstable();
@@ -247,6 +256,26 @@ fn custom() {
     assert_eq!(fabric.link(LinkId(4)).propagation, Time::from_us(5));
 }
 
+/// Six hosts at six leaves in two groups of three.
+#[test]
+fn hosts_have_a_nic_at_each_leaf_of_their_group() {
+    let text = LEAF_SPINE.replace("leaves = 12", "leaves = 6\nnics = 3");
+    let fabric = build(&text.replace("hosts-per-leaf = 12", "hosts-per-leaf = 1"));
+    check_invariants(&fabric);
+    assert_eq!(fabric.links().len(), 2 * (6 * 3 + 6 * 12));
+    let switches = |host| -> Vec<u32> {
+        let nics = fabric.nics(HostId(host));
+        nics.map(|nic| nic.switch).collect()
+    };
+    assert_eq!(switches(0), [0, 1, 2]);
+    assert_eq!(switches(4), [4, 5, 3]);
+    assert!(fabric.has_several_nics());
+    assert_eq!(
+        error(&LEAF_SPINE.replace("leaves = 12", "leaves = 12\nnics = 5")),
+        "with 5 NICs leaves are in groups of 5, and 12 leaves do not make whole ones"
+    );
+}
+
 fn custom_links(links: &[[&str; 2]]) -> TopologyConfig {
     let cable = |&[a, b]: &[&str; 2]| Cable {
         between: [a.to_owned(), b.to_owned()],
@@ -374,6 +403,7 @@ proptest! {
     ) {
         let (rate, delay) = (Rate::from_gbps(1), Time::ZERO);
         let leaf_spine = TopologyConfig::LeafSpine {
+            nics: 1,
             leaves, hosts_per_leaf: hosts, spines,
             host_rate: rate, host_delay: delay, fabric_rate: rate, fabric_delay: delay,
         };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::WorkloadError;
 use crate::ids::HostId;
-use crate::topology::{Fabric, Node};
+use crate::topology::{Fabric, Nic, Node};
 
 /// Some hosts: `"all"`, a number, a range with both ends such as `"0-7"`, the name of a host, the
 /// name of a switch for the hosts at it, or several of these with commas between them.
@@ -89,7 +89,10 @@ fn resolve_item(item: &str, fabric: &Fabric, hosts: &mut Vec<HostId>) -> Result<
     }
     match fabric.node(item).map_err(WorkloadError::UnknownHost)? {
         Node::Host(host) => hosts.push(host),
-        Node::Switch(rack) => hosts.extend(all.filter(|&host| fabric.place(host).rack == rack)),
+        Node::Switch(rack) => {
+            let is_at = |nic: Nic| nic.switch == rack;
+            hosts.extend(all.filter(|&host| fabric.nics(host).any(is_at)));
+        }
     }
     Ok(())
 }

@@ -250,7 +250,8 @@ impl Load<'_> {
     }
 
     fn host_rate(&self, host: HostId) -> f64 {
-        let uplink = self.fabric.uplink(host);
-        self.fabric.link(uplink).rate.bps() as f64
+        let nics = self.fabric.nics(host);
+        let rates = nics.map(|nic| self.fabric.link(nic.up).rate.bps() as f64);
+        rates.sum()
     }
 }

@@ -71,6 +71,11 @@ pub(super) fn refuse(plan: &RunPlan, scale: Option<f64>) -> Result<(), Diagnosti
 }
 
 fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
+    if plan.fabric.has_several_nics() {
+        let problem = "hosts of a lab have one NIC";
+        let error = plan.scenario.error("topology.leaf-spine.nics", problem);
+        return Err(error.help("leave it out, or simulate it"));
+    }
     let name = match plan.scenario.config.topology {
         TopologyConfig::LeafSpine { spines: 1, .. }
         | TopologyConfig::Star { .. }
@@ -281,6 +286,22 @@ hosts.stages = ["20KB", "1MB"]
         let scenario: crate::Scenario = text.parse().unwrap();
         let refused = refuse(&scenario.build().unwrap(), None);
         refused.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn hosts_with_several_nics_are_refused_by_name() {
+        let text = r#"
+until = "100ms"
+topology.leaf-spine = { leaves = 2, hosts-per-leaf = 2, spines = 1, nics = 2, host-rate = "100Mbps", host-delay = "10us", fabric-rate = "100Mbps", fabric-delay = "10us" }
+ports.switch = { buffer = "unlimited", scheduler = "fifo" }
+workload.flows = [{ start = "0s", src = 0, dst = 1, size = "1MB" }]"#;
+        let scenario: crate::Scenario = text.parse().unwrap();
+        let refused = refuse(&scenario.build().unwrap(), None).unwrap_err();
+        let said = refused.to_string();
+        assert!(
+            said.contains("nics = 2") && said.contains("one NIC"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -127,9 +127,11 @@ fn topology() -> impl Strategy<Value = String> {
             vec![2; switches]
         )
     });
-    let leaf_spine = (2..5u32, 2..4u32, 1..4u32, cable("host-"), cable("fabric-")).prop_map(
-        |(leaves, hosts, spines, host, fabric)| {
-            format!("leaf-spine = {{ leaves = {leaves}, hosts-per-leaf = {hosts}, spines = {spines}, {host}, {fabric} }}")
+    let leaves = (1..3u32, 1..5u32).prop_filter("hosts of several racks", |of| of.0 * of.1 > 1);
+    let leaf_spine = (leaves, 2..4u32, 1..4u32, cable("host-"), cable("fabric-")).prop_map(
+        |((nics, groups), hosts, spines, host, fabric)| {
+            let leaves = nics * groups;
+            format!("leaf-spine = {{ leaves = {leaves}, hosts-per-leaf = {hosts}, spines = {spines}, nics = {nics}, {host}, {fabric} }}")
         },
     );
     let fat_tree = (3..5u32, 1..3u32, cable("host-"), cable("fabric-")).prop_map(|(tiers, over, host, fabric)| {

@@ -82,6 +82,9 @@ pub enum NoLayers {
     /// Links fail or go down.
     #[error("links fail or change")]
     Faults,
+    /// What arrives by one NIC makes its host send by another.
+    #[error("hosts have several NICs")]
+    SeveralNics,
     /// UDP senders look at their NICs.
     #[error("UDP senders follow what leaves their NIC")]
     Datagrams,
@@ -305,6 +308,7 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
             !setup.faults.is_empty() || !setup.changes.is_empty(),
             NoLayers::Faults,
         ),
+        (setup.fabric.has_several_nics(), NoLayers::SeveralNics),
         (!setup.workload.datagrams.is_empty(), NoLayers::Datagrams),
         (setup.has_pace(), NoLayers::Paced),
         (!setup.workload.barriers.is_empty(), NoLayers::Barriers),
@@ -434,6 +438,7 @@ mod tests {
         let (rate, delay) = (Rate::from_gbps(10), Time::from_us(1));
         TopologyConfig::LeafSpine {
             leaves,
+            nics: 1,
             hosts_per_leaf: 3,
             spines: 2,
             host_rate: rate,

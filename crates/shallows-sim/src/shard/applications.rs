@@ -131,12 +131,10 @@ impl Shard {
         let lanes: Vec<Lane> = connections
             .map(|connection| world.lane(world.applications.lane_from(seat, connection)))
             .collect();
-        let Some(root) = lanes
-            .first()
-            .and_then(|lane| self.routing.trees.root(lane.slot))
-        else {
+        let Some(first) = lanes.first() else {
             return;
         };
+        let roots = self.routing.trees.roots(first.slot).to_vec();
         // A number that none of them has used.
         let sent = &self.messages_of_applications.sent;
         let used = lanes
@@ -153,20 +151,19 @@ impl Shard {
                 opens: false,
             });
         }
-        let envelope = Envelope {
-            route: root.route,
-            ..envelope(&self.world, root.slot, &self.routing, Direction::Forth)
-        };
         let mtu = UdpConfig::default().mtu;
         for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
-            let number = self.add(Packet::datagram(
-                envelope,
-                &datagram,
-                root.slot.in_place_of_flow(),
-            ));
-            let ticket = self.packets.get(number).ticket;
-            // Gates that hold packets by destination pass those for several.
-            self.at_host(port, |host, now| host.offer(now, ticket, None));
+            for root in &roots {
+                let envelope = Envelope {
+                    route: root.route,
+                    ..envelope(&self.world, root.slot, &self.routing, Direction::Forth)
+                };
+                let flow = root.slot.in_place_of_flow();
+                let number = self.add(Packet::datagram(envelope, &datagram, flow));
+                let ticket = self.packets.get(number).ticket;
+                // Gates that hold packets by destination pass those for several.
+                self.at_host(port, |host, now| host.offer(now, ticket, None));
+            }
         }
     }
 

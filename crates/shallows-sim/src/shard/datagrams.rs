@@ -186,7 +186,7 @@ impl Shard {
     pub(super) fn leave_by_drop(&mut self, port: PortId, packet: &Packet) {
         let (connection, size) = (packet.connection(), packet.size());
         let place = self.world.places[self.world.ends(connection).src];
-        if (place.part, place.port) != (self.part, port) {
+        if (place.part, place.port) != (self.part, self.home(port)) {
             return;
         }
         let on_link = place.rate.transmission_time(Bytes::new(u64::from(size)));

@@ -17,16 +17,28 @@ use crate::ticket::Ticket;
 /// The hosts of a part with gates, agents or applications, by the ports of their NICs.
 pub(crate) type Hosts = FxHashMap<PortId, HostStack<Ticket>>;
 
-/// Location of a host: its shard, and the port of its NIC there.
+/// The hosts of a part with several NICs: for each NIC but the first, the first of its host.
+pub(crate) type Homes = FxHashMap<PortId, PortId>;
+
+/// Location of a host: its shard, and the port of its first NIC there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostPlace {
     pub(crate) part: ShardId,
     pub(crate) port: PortId,
-    /// Rate of its NIC.
+    /// Rate of each of its NICs.
     pub(crate) rate: Rate,
 }
 
 impl Shard {
+    /// The first NIC of the host that has a NIC.
+    #[inline]
+    pub(super) fn home(&self, nic: PortId) -> PortId {
+        if self.homes.is_empty() {
+            return nic;
+        }
+        self.homes.get(&nic).copied().unwrap_or(nic)
+    }
+
     /// QJUMP's gate before a NIC.
     pub(crate) fn qjump(&self, port: PortId) -> Option<&QjumpGate<Ticket>> {
         self.hosts.get(&port)?.gate()
@@ -60,14 +72,15 @@ impl Shard {
     /// Hands a packet of a host's transport to the gates of the host, if it has any.
     #[inline(never)]
     pub(super) fn launch_gated(&mut self, packet: Packet) {
-        let port = self.nic(packet.ticket.route());
+        let nic = self.nic(packet.ticket.route());
+        let port = self.home(nic);
         let to = self.destination(&packet);
         let number = self.add(packet);
         if self.hosts.contains_key(&port) {
             let ticket = self.packets.get(number).ticket;
             self.at_host(port, |host, now| host.offer(now, ticket, Some(to.0)));
         } else {
-            self.enter_nic(port, number);
+            self.enter_nic(nic, number);
         }
     }
 
@@ -98,7 +111,7 @@ impl Shard {
         route: u32,
         packet: &Ticket,
     ) -> bool {
-        let port = self.nic(route);
+        let port = self.home(self.nic(route));
         let host = self.hosts.get_mut(&port);
         host.is_none_or(|host| host.has_room(connection.0, packet))
     }
@@ -128,7 +141,7 @@ impl Shard {
             match step {
                 Step::Send(ticket) => {
                     self.packets.get_mut(ticket.packet()).ticket = ticket;
-                    self.enter_nic(port, ticket.packet());
+                    self.enter_nic(self.nic(ticket.route()), ticket.packet());
                 }
                 Step::Drop { packet, reason } => self.refuse(port, packet, reason),
                 Step::Message { delivery, message } => self.carry_message(delivery, message),

@@ -41,7 +41,7 @@ use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
 
-pub(crate) use hosts::{HostPlace, Hosts};
+pub(crate) use hosts::{Homes, HostPlace, Hosts};
 pub(crate) use mail::Mail;
 pub use pauses::PauseStats;
 pub(crate) use pauses::Pauses;
@@ -56,6 +56,7 @@ pub(crate) struct ShardSetup {
     pub(crate) world: Arc<World>,
     pub(crate) network: Network,
     pub(crate) hosts: Hosts,
+    pub(crate) homes: Homes,
     pub(crate) routing: Arc<Routing>,
     pub(crate) paths: Paths<PortId>,
     /// Links with faults or probes.
@@ -95,6 +96,7 @@ pub(crate) struct Shard {
     connections: ConnectionTable,
     datagrams: Datagrams,
     hosts: Hosts,
+    homes: Homes,
     observer: Observer,
     pauses: Option<Box<Pauses>>,
     /// Windows and layers instead of the event queue.
@@ -120,6 +122,8 @@ impl Shard {
             || !world.workload.barriers.is_empty()
             || world.control.is_immediate
             || setup.pauses.is_some()
+            // What arrives by one NIC makes its host send by another.
+            || !setup.homes.is_empty()
             || !network.is_loose();
         let mut shard = Self {
             part: setup.part,
@@ -133,6 +137,7 @@ impl Shard {
             connections: ConnectionTable::new(world.directory.len()),
             datagrams: Datagrams::default(),
             hosts: setup.hosts,
+            homes: setup.homes,
             is_strict,
             adapts: world.stages.is_some()
                 || setup.routing.router.selection() == Selection::Packet

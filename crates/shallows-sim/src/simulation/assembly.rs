@@ -20,7 +20,7 @@ use crate::parallel::Crew;
 use crate::partition::Partition;
 use crate::paths::Paths;
 use crate::setup::{Setup, places, take_hosts};
-use crate::shard::{Hosts, Pauses, Routing, Shard, ShardSetup, World};
+use crate::shard::{Homes, Hosts, Pauses, Routing, Shard, ShardSetup, World};
 use crate::ticket::Ticket;
 use crate::topology::Node;
 use crate::watch::{Watched, watched_links};
@@ -133,6 +133,18 @@ impl Assembly<'_> {
         self.partition.shards().map(make).collect()
     }
 
+    /// The first NIC for each other NIC of the hosts of a part.
+    fn homes(&self, part: ShardId) -> Homes {
+        let fabric = &self.setup.fabric;
+        let others = fabric.host_ids().flat_map(|host| {
+            let first = fabric.uplink(host);
+            fabric.nics(host).skip(1).map(move |nic| (nic.up, first))
+        });
+        let others = others.map(|(nic, first)| [nic, first].map(|link| self.partition.place(link)));
+        let own = others.filter(|[(of, _), _]| *of == part);
+        own.map(|[(_, nic), (_, first)]| (nic, first)).collect()
+    }
+
     fn shard(
         &self,
         part: ShardId,
@@ -165,6 +177,7 @@ impl Assembly<'_> {
             world: Arc::clone(self.world),
             network,
             hosts,
+            homes: self.homes(part),
             routing: Arc::clone(self.routing),
             paths,
             watched: self.watched.clone(),

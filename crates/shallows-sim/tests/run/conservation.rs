@@ -123,8 +123,9 @@ fn check_host(run: &Run, accounts: &IdVec<LinkId, Account>, host: HostId) {
     let header = u64::from(run.transport.header);
     let segment = u64::from(run.transport.segment);
     let payload = |tally: Tally| tally.bytes - header * tally.packets;
-    let sent = payload(accounts[run.fabric.uplink(host)].offered);
-    let received = payload(accounts[run.fabric.downlink(host)].sent);
+    let nics = || run.fabric.nics(host);
+    let sent: u64 = nics().map(|nic| payload(accounts[nic.up].offered)).sum();
+    let received: u64 = nics().map(|nic| payload(accounts[nic.down].sent)).sum();
     let (mut once, mut again, mut due, mut most) = (0, 0, 0, 0);
     for (flow, outcome) in run.flows() {
         if flow.bytes == FlowSpec::ENDLESS {

@@ -9,6 +9,7 @@ mod dctcp;
 mod exact;
 mod hosts;
 mod links;
+mod nics;
 mod pauses;
 mod properties;
 mod qjump_bound;

@@ -22,6 +22,7 @@ fn star(hosts: u32) -> Fabric {
 
 fn leaf_spine() -> Fabric {
     let config = TopologyConfig::LeafSpine {
+        nics: 1,
         leaves: 12,
         hosts_per_leaf: 12,
         spines: 12,
