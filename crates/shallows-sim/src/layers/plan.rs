@@ -82,7 +82,7 @@ pub enum NoLayers {
     /// Links fail or go down.
     #[error("links fail or change")]
     Faults,
-    /// What arrives by one NIC makes its host send by another.
+    /// A packet that arrives by one NIC makes its host send by another.
     #[error("hosts have several NICs")]
     SeveralNics,
     /// UDP senders look at their NICs.
