@@ -42,24 +42,6 @@ pub struct ProbesConfig {
     pub ping: Vec<PingProbe>,
 }
 
-impl ProbesConfig {
-    /// Returns whether it has a probe of this name.
-    #[must_use]
-    pub fn has(&self, probe: &str) -> bool {
-        match probe {
-            "rtt" => self.rtt,
-            "sojourn" => !self.sojourn.0.is_empty(),
-            "capture" => !self.capture.0.is_empty(),
-            "queues" => self.queues.is_some(),
-            "throughput" => self.throughput.is_some(),
-            "flows" => self.flows.is_some(),
-            "goodput" => self.goodput.is_some(),
-            "ping" => !self.ping.is_empty(),
-            _ => false,
-        }
-    }
-}
-
 /// Echo requests of 84 bytes from one host to another: ICMP in a live run, UDP in a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

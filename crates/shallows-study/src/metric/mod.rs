@@ -10,6 +10,7 @@ mod tests;
 
 use serde::Deserialize;
 use shallows_results::latencies::Operation;
+use shallows_run::scenario::ProbesConfig;
 
 use crate::measured::Measured;
 use crate::study::verdict::Bounded;
@@ -106,6 +107,14 @@ impl Metric {
             }
             Self::Of(row, _) => row.needs,
             Self::Sum(metrics) => metrics.first().map_or("", Self::needs),
+        }
+    }
+
+    /// Returns whether a run with these probes has what it is made of.
+    pub(crate) fn is_probed(&self, probes: &ProbesConfig) -> bool {
+        match self {
+            Self::Of(row, _) => (row.is_probed)(probes),
+            Self::Sum(metrics) => metrics.iter().all(|metric| metric.is_probed(probes)),
         }
     }
 

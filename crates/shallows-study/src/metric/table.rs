@@ -3,6 +3,7 @@
 use shallows_core::units::Time;
 use shallows_results::record::FlowRecord;
 use shallows_results::statistics::{Percentile, PercentileRule, jain_index};
+use shallows_run::scenario::ProbesConfig;
 
 use super::pattern::{Arguments, Class, Statistic};
 use super::values::{
@@ -25,6 +26,8 @@ pub struct Row {
     pub needs: &'static str,
     /// Description.
     pub about: &'static str,
+    /// Returns whether these probes have what it is made of.
+    pub(super) is_probed: fn(&ProbesConfig) -> bool,
     pub(super) in_summary: fn(&Arguments) -> bool,
     pub(super) value: fn(&Arguments, &Measured) -> Option<f64>,
     /// The least that it can be where it has no value.
@@ -55,6 +58,7 @@ const fn row(
         unit,
         needs: "",
         about,
+        is_probed: |_| true,
         in_summary: |_| false,
         value,
         bound: None,
@@ -64,6 +68,11 @@ const fn row(
 impl Row {
     const fn needs(mut self, needs: &'static str) -> Self {
         self.needs = needs;
+        self
+    }
+
+    const fn probed(mut self, is: fn(&ProbesConfig) -> bool) -> Self {
+        self.is_probed = is;
         self
     }
 
@@ -197,7 +206,8 @@ pub(super) const ROWS: &[Row] = &[
             of.statistic.of(&us, run.summary.percentile_rule)
         },
     )
-    .needs("probes.rtt"),
+    .needs("probes.rtt")
+    .probed(|probes| probes.rtt),
     row(
         "rtt.STATISTIC",
         "rtt.mean",
@@ -205,7 +215,8 @@ pub(super) const ROWS: &[Row] = &[
         "round-trip time of pings",
         |of, run| of.statistic.of(&rtts_us(run)?, PercentileRule::NearestRank),
     )
-    .needs("probes.ping"),
+    .needs("probes.ping")
+    .probed(|probes| !probes.ping.is_empty()),
     row(
         QUEUE,
         "queue.leaf0->h3.p99",
@@ -216,7 +227,8 @@ pub(super) const ROWS: &[Row] = &[
             of.statistic.of(&values, run.summary.percentile_rule)
         },
     )
-    .needs("probes.queues"),
+    .needs("probes.queues")
+    .probed(|probes| probes.queues.is_some()),
     row(
         "goodput.gap",
         "goodput.gap",
@@ -224,7 +236,8 @@ pub(super) const ROWS: &[Row] = &[
         "longest time in which the sampled ports sent less than half of their mean",
         |_, run| longest_gap_ms(&goodput(run, None)?),
     )
-    .needs("probes.throughput; `delivered` is the goodput of any run"),
+    .needs("probes.throughput; `delivered` is the goodput of any run")
+    .probed(|probes| probes.throughput.is_some()),
     row(
         "goodput.flow.NUMBER",
         "goodput.flow.0",
@@ -250,7 +263,8 @@ pub(super) const ROWS: &[Row] = &[
         "payload that the sampled ports sent, of all their queues or of one, from 1",
         |of, run| mean(&goodput(run, of.number)?),
     )
-    .needs("probes.throughput; `delivered` is the goodput of any run"),
+    .needs("probes.throughput; `delivered` is the goodput of any run")
+    .probed(|probes| probes.throughput.is_some()),
     row(
         "received.ORDINAL?",
         "received.1",
@@ -261,7 +275,8 @@ pub(super) const ROWS: &[Row] = &[
             received(&*run.record()?, service)
         },
     )
-    .needs("probes.goodput"),
+    .needs("probes.goodput")
+    .probed(|probes| probes.goodput.is_some()),
     row(
         "rate.OPERATION.SIZE",
         "rate.read.block.1MB",

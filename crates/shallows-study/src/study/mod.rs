@@ -25,7 +25,7 @@ use shallows_run::{Diagnostic, Failure};
 use crate::executor::Job;
 use axis::{Axis, Point};
 use choice::{chosen, for_point, size_of};
-use config::{Seeds, StudyConfig, sets_seed};
+use config::{NamedMetric, Seeds, StudyConfig, sets_seed};
 pub(crate) use vary::axis_of;
 
 /// Most runs of a study: their scenarios and rows, 18 KB each, have to fit into memory.
@@ -237,18 +237,11 @@ impl Study {
             .iter()
             .filter_map(|claim| claim.to_metric.as_ref());
         let all = config.metrics.iter().chain(of_panels).chain(of_claims);
-        for metric in all.chain(compared) {
-            let needs = metric.metric.needs();
-            let Some(probe) = needs.strip_prefix("probes.") else {
-                continue;
-            };
-            let probe = probe.split(';').next().unwrap_or(probe);
-            let has = |job: &Job| job.scenario.config.probes.has(probe);
+        for NamedMetric { name, metric } in all.chain(compared) {
+            let has = |job: &Job| metric.is_probed(&job.scenario.config.probes);
             if !jobs.is_empty() && !jobs.iter().any(has) {
-                let problem = format!(
-                    "no run of {} has {}, which needs {needs}",
-                    self.name, metric.name
-                );
+                let (study, needs) = (&self.name, metric.needs());
+                let problem = format!("no run of {study} has {name}, which needs {needs}");
                 return Err(Diagnostic::new(problem));
             }
         }
