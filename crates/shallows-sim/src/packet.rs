@@ -1,46 +1,26 @@
-//! Packets of the simulated world.
+//! Packets of the simulated world: a header, which ports and gates see, and a payload.
+
+mod payload;
 
 use shallows_core::host::udp::Datagram;
 use shallows_core::packet::{Ecn, Packet as _};
-use shallows_core::tcp::{Ack, AckKind, SackBlocks, Segment};
+use shallows_core::tcp::{Ack, SackBlocks, Segment};
 use shallows_core::units::Time;
 use shallows_model::FlowId;
 
 use crate::ids::ConnectionId;
 use crate::ticket::{Header, Ticket};
 
+use payload::{AckFlags, SegmentFlags};
+
+pub(crate) use payload::{Delay, Payload, Selective};
+
 /// A packet on its way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    /// First byte of data, or the next byte that an ACK asks for; in a datagram the message.
-    seq: u64,
-    /// Send time of the segment; in an ACK the echoed time.
-    sent_at: Time,
-    /// Data: the flow that it is of; datagrams have their fragment and the number of fragments
-    /// above it, 16 bits each; control messages have the place of their bytes. ACK: one-way delay in ps, or with [`Flags::SACK`] the place of
-    /// the selective ACK.
-    extra: u64,
+    /// Its header: path, connection, size, DSCP and ECN.
     pub(crate) ticket: Ticket,
-}
-
-/// Kind of packet, bit by bit.
-struct Flags;
-
-impl Flags {
-    const ACK: u8 = 1;
-    const SYN: u8 = 2;
-    const RETRANSMISSION: u8 = 4;
-    const CWR: u8 = 8;
-    const ECE: u8 = 16;
-    const SACK: u8 = 32;
-    const DATAGRAM: u8 = 64;
-    const CONTROL: u8 = 128;
-    /// The lower of two bits for the kind of an ACK, which is no retransmission and has no CWR.
-    const KIND: u32 = 2;
-
-    fn set(condition: bool, flag: u8) -> u8 {
-        if condition { flag } else { 0 }
-    }
+    pub(crate) payload: Payload,
 }
 
 /// Connection, addresses and route of a packet.
@@ -59,18 +39,20 @@ pub(crate) struct Length {
     pub(crate) size: u16,
 }
 
-/// Fields of an ACK beyond its header; rare, so kept aside.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Selective {
-    pub(crate) sack: SackBlocks,
-    pub(crate) one_way_delay: Time,
-}
-
 impl Envelope {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "see `Ticket::new`")]
+    /// The header of a packet of this size.
     #[inline]
-    fn ticket(self, remaining: u32, header: &Header) -> Ticket {
-        Ticket::new(self.connection, self.route, remaining, header)
+    fn ticket(self, remaining: u32, size: u16, ect: bool) -> Ticket {
+        Ticket::new(
+            self.connection,
+            self.route,
+            remaining,
+            &Header {
+                size,
+                dscp: self.dscp,
+                ecn: if ect { Ecn::Ect0 } else { Ecn::NotEct },
+            },
+        )
     }
 }
 
@@ -83,98 +65,70 @@ impl Packet {
         flow: FlowId,
         remaining: u64,
     ) -> Self {
-        let flags = Flags::set(segment.syn, Flags::SYN)
-            | Flags::set(segment.retransmission, Flags::RETRANSMISSION)
-            | Flags::set(segment.cwr, Flags::CWR);
+        let remaining = remaining.min(u64::from(u32::MAX)) as u32;
+        let size = segment.len as u16 + envelope.header;
         Self {
-            seq: segment.seq,
-            sent_at: segment.sent_at,
-            extra: u64::from(flow.0),
-            ticket: envelope.ticket(
-                remaining.min(u64::from(u32::MAX)) as u32,
-                &Header {
-                    size: segment.len as u16 + envelope.header,
-                    dscp: envelope.dscp,
-                    ecn: if segment.ect { Ecn::Ect0 } else { Ecn::NotEct },
-                    len: segment.len as u16,
-                    flags,
-                },
-            ),
+            ticket: envelope.ticket(remaining, size, segment.ect),
+            payload: Payload::Data {
+                flags: SegmentFlags::of(segment),
+                len: segment.len as u16,
+                flow,
+                seq: segment.seq,
+                sent_at: segment.sent_at,
+            },
         }
     }
 
-    /// An ACK, which is as urgent as a packet can be; `selective` is where its [`Selective`] part
-    /// was put, if it has one.
+    /// An ACK with this delay, which is as urgent as a packet can be.
     #[inline]
-    pub(crate) fn ack(envelope: Envelope, ack: &Ack, selective: Option<u32>) -> Self {
-        let flags = Flags::ACK
-            | Flags::set(ack.syn, Flags::SYN)
-            | Flags::set(ack.ece, Flags::ECE)
-            | Flags::set(selective.is_some(), Flags::SACK)
-            | (ack.kind as u8) << Flags::KIND;
+    pub(crate) fn ack(envelope: Envelope, ack: &Ack, one_way_delay: Delay) -> Self {
         Self {
-            seq: ack.ack,
-            sent_at: ack.echo,
-            extra: selective.map_or(ack.one_way_delay.ps(), u64::from),
-            ticket: envelope.ticket(
-                0,
-                &Header {
-                    size: envelope.header,
-                    dscp: envelope.dscp,
-                    ecn: if ack.ect { Ecn::Ect0 } else { Ecn::NotEct },
-                    len: 0,
-                    flags,
-                },
-            ),
+            ticket: envelope.ticket(0, envelope.header, ack.ect),
+            payload: Payload::Ack {
+                flags: AckFlags::of(ack),
+                one_way_delay,
+                ack: ack.ack,
+                echo: ack.echo,
+            },
         }
     }
 
-    /// A datagram of `flow`, of which nobody knows how much there is to come.
-    pub(crate) fn datagram(envelope: Envelope, datagram: &Datagram, flow: FlowId) -> Self {
-        let (fragment, fragments) = (u64::from(datagram.fragment), u64::from(datagram.fragments));
+    /// An ACK whose [`Selective`] part is at `place`.
+    pub(crate) fn selective_ack(envelope: Envelope, ack: &Ack, place: u32) -> Self {
         Self {
-            seq: datagram.message,
-            sent_at: datagram.sent_at,
-            extra: u64::from(flow.0) | fragment << 32 | fragments << 48,
-            ticket: envelope.ticket(
-                u32::MAX,
-                &Header {
-                    size: datagram.size as u16,
-                    dscp: envelope.dscp,
-                    ecn: if datagram.ect { Ecn::Ect0 } else { Ecn::NotEct },
-                    len: datagram.len as u16,
-                    flags: Flags::DATAGRAM,
-                },
-            ),
+            ticket: envelope.ticket(0, envelope.header, ack.ect),
+            payload: Payload::SelectiveAck {
+                flags: AckFlags::of(ack),
+                place,
+                ack: ack.ack,
+                echo: ack.echo,
+            },
+        }
+    }
+
+    /// A datagram of the envelope's connection, of which nobody knows how much there is to come.
+    pub(crate) fn datagram(envelope: Envelope, datagram: &Datagram) -> Self {
+        Self {
+            ticket: envelope.ticket(u32::MAX, datagram.size as u16, datagram.ect),
+            payload: Payload::Datagram {
+                len: datagram.len as u16,
+                fragment: datagram.fragment,
+                fragments: datagram.fragments,
+                message: datagram.message,
+                sent_at: datagram.sent_at,
+            },
         }
     }
 
     /// A control message in one packet, with its bytes at `place`.
-    pub(crate) fn control(
-        connection: ConnectionId,
-        route: u32,
-        dscp: u8,
-        place: u32,
-        length: Length,
-        now: Time,
-    ) -> Self {
-        let Length { len, size } = length;
+    pub(crate) fn control(envelope: Envelope, length: Length, place: u32, now: Time) -> Self {
         Self {
-            seq: 0,
-            sent_at: now,
-            extra: u64::from(place) | 1 << 48,
-            ticket: Ticket::new(
-                connection,
-                route,
-                0,
-                &Header {
-                    size,
-                    dscp,
-                    ecn: Ecn::NotEct,
-                    len,
-                    flags: Flags::CONTROL,
-                },
-            ),
+            ticket: envelope.ticket(0, length.size, false),
+            payload: Payload::Control {
+                len: length.len,
+                place,
+                sent_at: now,
+            },
         }
     }
 
@@ -187,40 +141,13 @@ impl Packet {
 
     /// A copy of a datagram for another connection, at the first link of its path.
     pub(crate) fn copied(self, connection: ConnectionId, route: u32) -> Self {
-        Self {
-            extra: self.extra & !u64::from(u32::MAX) | u64::from(connection.0),
-            ticket: self.ticket.redirected(connection, route),
-            ..self
-        }
+        self.with_ticket(self.ticket.redirected(connection, route))
     }
 
     /// The same packet with another ticket.
     #[inline]
     pub(crate) fn with_ticket(self, ticket: Ticket) -> Self {
         Self { ticket, ..self }
-    }
-
-    #[inline]
-    fn has(&self, flag: u8) -> bool {
-        self.ticket.flags() & flag != 0
-    }
-
-    #[inline]
-    pub(crate) fn is_control(&self) -> bool {
-        self.has(Flags::CONTROL)
-    }
-
-    /// Index of a control message's bytes.
-    pub(crate) fn payload(&self) -> u32 {
-        self.extra as u32
-    }
-
-    /// The same control message, with its bytes at another place.
-    pub(crate) fn with_payload(self, place: u32) -> Self {
-        Self {
-            extra: self.extra & !u64::from(u32::MAX) | u64::from(place),
-            ..self
-        }
     }
 
     /// The connection.
@@ -252,115 +179,228 @@ impl Packet {
     }
 
     #[inline]
-    pub(crate) fn is_datagram(&self) -> bool {
-        self.has(Flags::DATAGRAM)
-    }
-
-    pub(crate) fn to_datagram(self) -> Datagram {
-        Datagram {
-            message: self.seq,
-            sent_at: self.sent_at,
-            size: self.size(),
-            len: u32::from(self.ticket.len()),
-            fragment: (self.extra >> 32) as u16,
-            fragments: (self.extra >> 48) as u16,
-            ect: self.ecn() != Ecn::NotEct,
-        }
-    }
-
-    /// Returns whether it is a packet with data of a reliable transport.
-    #[inline]
-    pub(crate) fn is_data(&self) -> bool {
-        !self.has(Flags::ACK | Flags::DATAGRAM | Flags::CONTROL)
-    }
-
-    #[inline]
     pub(crate) fn is_ack(&self) -> bool {
-        self.has(Flags::ACK)
+        matches!(
+            self.payload,
+            Payload::Ack { .. } | Payload::SelectiveAck { .. }
+        )
     }
 
-    /// The flow of a data packet.
     #[inline]
-    pub(crate) fn flow(&self) -> FlowId {
-        FlowId(self.extra as u32)
+    pub(crate) fn is_control(&self) -> bool {
+        matches!(self.payload, Payload::Control { .. })
     }
 
     /// The flow to whose account a lost packet goes, if it is not an ACK.
     pub(crate) fn account(&self) -> Option<FlowId> {
-        match self {
-            _ if self.is_ack() => None,
-            _ if self.is_control() => Some(self.connection().in_place_of_flow()),
-            _ => Some(self.flow()),
+        match self.payload {
+            Payload::Data { flow, .. } => Some(flow),
+            Payload::Ack { .. } | Payload::SelectiveAck { .. } => None,
+            Payload::Datagram { .. } | Payload::Control { .. } => {
+                Some(self.connection().in_place_of_flow())
+            }
         }
     }
 
-    /// Index of the selective part of an ACK.
-    #[inline]
-    pub(crate) fn selective(&self) -> Option<u32> {
-        self.has(Flags::SACK).then_some(self.extra as u32)
-    }
-
-    /// The same packet, with its selective part at another place.
-    pub(crate) fn with_selective(self, place: u32) -> Self {
-        Self {
-            extra: u64::from(place),
-            ..self
+    /// The same packet with what is aside of it at another place, if it has such a part.
+    pub(crate) fn with_place(mut self, new: u32) -> Self {
+        if let Payload::SelectiveAck { place, .. } | Payload::Control { place, .. } =
+            &mut self.payload
+        {
+            *place = new;
         }
+        self
     }
 
     #[inline]
-    pub(crate) fn to_segment(self) -> Segment {
-        Segment {
-            seq: self.seq,
-            sent_at: self.sent_at,
-            len: u32::from(self.ticket.len()),
-            syn: self.has(Flags::SYN),
-            retransmission: self.has(Flags::RETRANSMISSION),
-            cwr: self.has(Flags::CWR),
-            ect: self.ecn() != Ecn::NotEct,
-        }
+    fn is_ect(&self) -> bool {
+        self.ecn() != Ecn::NotEct
     }
 
+    /// The segment that it carries and the flow of it, if it carries data.
     #[inline]
-    pub(crate) fn to_ack(self, selective: Option<Selective>) -> Ack {
-        let (sack, one_way_delay) = match selective {
-            Some(part) => (part.sack, part.one_way_delay),
-            None => (SackBlocks::default(), Time::from_ps(self.extra)),
+    pub(crate) fn to_segment(self) -> Option<(FlowId, Segment)> {
+        let Payload::Data {
+            flags,
+            len,
+            flow,
+            seq,
+            sent_at,
+        } = self.payload
+        else {
+            return None;
         };
-        Ack {
-            kind: match self.ticket.flags() >> Flags::KIND & 3 {
-                0 => AckKind::Ack,
-                kind => rare_kind(kind),
-            },
-            ack: self.seq,
-            echo: self.sent_at,
-            one_way_delay,
-            sack,
-            ece: self.has(Flags::ECE),
-            syn: self.has(Flags::SYN),
-            ect: self.ecn() != Ecn::NotEct,
-        }
+        let segment = Segment {
+            seq,
+            sent_at,
+            len: u32::from(len),
+            syn: flags.has(SegmentFlags::SYN),
+            retransmission: flags.has(SegmentFlags::RETRANSMISSION),
+            cwr: flags.has(SegmentFlags::CWR),
+            ect: self.is_ect(),
+        };
+        Some((flow, segment))
     }
-}
 
-/// The kind of an ACK that TCP does not have.
-#[cold]
-fn rare_kind(kind: u8) -> AckKind {
-    const NAK: u8 = AckKind::Nak as u8;
-    if kind == NAK {
-        AckKind::Nak
-    } else {
-        AckKind::Cnp
+    /// The ACK that it carries, if it carries one; `aside` has the parts that are kept aside.
+    #[inline]
+    pub(crate) fn to_ack(self, aside: impl FnOnce(u32) -> Selective) -> Option<Ack> {
+        let (flags, ack, echo, part) = match self.payload {
+            Payload::Ack {
+                flags,
+                one_way_delay,
+                ack,
+                echo,
+            } => {
+                let part = Selective {
+                    sack: SackBlocks::default(),
+                    one_way_delay: one_way_delay.time(),
+                };
+                (flags, ack, echo, part)
+            }
+            Payload::SelectiveAck {
+                flags,
+                place,
+                ack,
+                echo,
+            } => (flags, ack, echo, aside(place)),
+            Payload::Data { .. } | Payload::Datagram { .. } | Payload::Control { .. } => {
+                return None;
+            }
+        };
+        Some(Ack {
+            kind: flags.kind(),
+            ack,
+            echo,
+            one_way_delay: part.one_way_delay,
+            sack: part.sack,
+            ece: flags.has(AckFlags::ECE),
+            syn: flags.has(AckFlags::SYN),
+            ect: self.is_ect(),
+        })
+    }
+
+    /// The datagram that it is, if it is one; control messages are datagrams too.
+    pub(crate) fn to_datagram(self) -> Option<Datagram> {
+        let (len, fragment, fragments, message, sent_at) = match self.payload {
+            Payload::Datagram {
+                len,
+                fragment,
+                fragments,
+                message,
+                sent_at,
+            } => (len, fragment, fragments, message, sent_at),
+            Payload::Control { len, sent_at, .. } => (len, 0, 1, 0, sent_at),
+            Payload::Data { .. } | Payload::Ack { .. } | Payload::SelectiveAck { .. } => {
+                return None;
+            }
+        };
+        Some(Datagram {
+            message,
+            sent_at,
+            size: self.size(),
+            len: u32::from(len),
+            fragment,
+            fragments,
+            ect: self.is_ect(),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use shallows_core::tcp::AckKind;
+
     use super::*;
+
+    const ENVELOPE: Envelope = Envelope {
+        connection: ConnectionId(7),
+        route: 3,
+        dscp: 46,
+        header: 40,
+    };
 
     #[test]
     fn packets_stay_small() {
         assert_eq!(size_of::<Packet>(), 48);
         assert_eq!(size_of::<Ticket>(), 24);
+        assert_eq!(size_of::<Payload>(), 24);
+    }
+
+    #[test]
+    fn segments_can_be_read_back() {
+        for bits in 0..16 {
+            let segment = Segment {
+                seq: u64::MAX - 1,
+                sent_at: Time::MAX,
+                len: 1460,
+                syn: bits & 1 != 0,
+                retransmission: bits & 2 != 0,
+                cwr: bits & 4 != 0,
+                ect: bits & 8 != 0,
+            };
+            let packet = Packet::data(ENVELOPE, &segment, FlowId(9), u64::MAX);
+            assert_eq!(packet.to_segment(), Some((FlowId(9), segment)));
+            assert_eq!(
+                (packet.size(), packet.remaining()),
+                (1500, u64::from(u32::MAX))
+            );
+            assert_eq!(packet.account(), Some(FlowId(9)));
+            assert!(packet.to_datagram().is_none() && !packet.is_ack());
+        }
+    }
+
+    #[test]
+    fn acks_can_be_read_back() {
+        let nothing = |_| -> Selective { panic!("nothing is aside") };
+        for kind in [AckKind::Ack, AckKind::Nak, AckKind::Cnp] {
+            for bits in 0..8 {
+                let ack = Ack {
+                    kind,
+                    ack: u64::MAX,
+                    echo: Time::from_ps(u64::MAX - 3),
+                    one_way_delay: Time::from_ps((1 << 48) - 1),
+                    sack: SackBlocks::default(),
+                    ece: bits & 1 != 0,
+                    syn: bits & 2 != 0,
+                    ect: bits & 4 != 0,
+                };
+                let delay = Delay::new(ack.one_way_delay).unwrap();
+                let packet = Packet::ack(ENVELOPE, &ack, delay);
+                assert_eq!(packet.to_ack(nothing), Some(ack));
+                assert_eq!((packet.size(), packet.account()), (40, None));
+                let packet = Packet::selective_ack(ENVELOPE, &ack, 5).with_place(6);
+                let aside = |place| {
+                    assert_eq!(place, 6);
+                    Selective {
+                        sack: ack.sack,
+                        one_way_delay: ack.one_way_delay,
+                    }
+                };
+                assert_eq!(packet.to_ack(aside), Some(ack));
+            }
+        }
+        assert!(Delay::new(Time::from_ps(1 << 48)).is_none());
+    }
+
+    #[test]
+    fn datagrams_can_be_read_back_and_copied() {
+        let datagram = Datagram {
+            message: u64::MAX,
+            sent_at: Time::from_us(3),
+            size: 1500,
+            len: 1472,
+            fragment: 3,
+            fragments: u16::MAX,
+            ect: true,
+        };
+        let packet = Packet::datagram(ENVELOPE, &datagram).copied(ConnectionId(8), 2);
+        assert_eq!(packet.to_datagram(), Some(datagram));
+        assert_eq!(packet.account(), Some(FlowId(8)));
+        let length = Length { len: 5, size: 33 };
+        let control = Packet::control(ENVELOPE, length, 1, Time::from_us(3)).with_place(2);
+        assert!(matches!(control.payload, Payload::Control { place: 2, .. }));
+        let sent = control.to_datagram().unwrap();
+        assert_eq!((sent.len, sent.size, sent.fragments), (5, 33, 1));
     }
 }

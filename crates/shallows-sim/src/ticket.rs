@@ -30,16 +30,10 @@ pub(crate) struct Header {
     pub(crate) dscp: u8,
     /// 8 bits.
     pub(crate) ecn: Ecn,
-    /// Bytes of data: 16 bits.
-    pub(crate) len: u16,
-    /// Kind of packet: 8 bits.
-    pub(crate) flags: u8,
 }
 
 const DSCP: u32 = 16;
 const ECN: u32 = 24;
-const LEN: u32 = 32;
-const FLAGS: u32 = 48;
 const HIGH: u32 = 32;
 
 impl Ticket {
@@ -59,9 +53,7 @@ impl Ticket {
             flow: u64::from(remaining) << HIGH | u64::from(connection.0),
             header: u64::from(header.size)
                 | u64::from(header.dscp) << DSCP
-                | (header.ecn as u64) << ECN
-                | u64::from(header.len) << LEN
-                | u64::from(header.flags) << FLAGS,
+                | (header.ecn as u64) << ECN,
         }
     }
 
@@ -117,18 +109,6 @@ impl Ticket {
     pub(crate) fn connection(&self) -> ConnectionId {
         ConnectionId(self.flow as u32)
     }
-
-    /// Bytes of data.
-    #[inline]
-    pub(crate) fn len(&self) -> u16 {
-        (self.header >> LEN) as u16
-    }
-
-    /// Kind of packet.
-    #[inline]
-    pub(crate) fn flags(&self) -> u8 {
-        (self.header >> FLAGS) as u8
-    }
 }
 
 impl Packet for Ticket {
@@ -183,8 +163,6 @@ mod tests {
             size: u16::MAX,
             dscp: 46,
             ecn: Ecn::Ect0,
-            len: 1460,
-            flags: 0b1010_0101,
         };
         let mut ticket = Ticket::new(ConnectionId(u32::MAX), 7, 3, &header).numbered(u32::MAX);
         ticket.advance();
@@ -192,9 +170,8 @@ mod tests {
         ticket.mark_ce();
         assert_eq!((ticket.packet(), ticket.route()), (u32::MAX, 8));
         assert_eq!((ticket.connection().0, ticket.remaining()), (u32::MAX, 3));
-        assert_eq!((ticket.size(), ticket.len()), (0xffff, 1460));
+        assert_eq!(ticket.size(), 0xffff);
         assert_eq!((ticket.dscp(), ticket.ecn()), (u8::MAX, Ecn::Ce));
-        assert_eq!(ticket.flags(), 0b1010_0101);
         ticket = ticket.numbered(5);
         assert_eq!((ticket.packet(), ticket.route()), (5, 8));
         ticket.set_dscp(1);

@@ -8,7 +8,8 @@ use shallows_model::{Carriage, Channel};
 
 use super::Shard;
 use crate::connections::Connection;
-use crate::packet::{Length, Packet};
+use crate::ids::ConnectionId;
+use crate::packet::{Envelope, Length, Packet};
 
 /// A message out of band to another part.
 #[derive(Debug)]
@@ -78,17 +79,23 @@ impl Shard {
         };
         let route = self.routing.routes[slot][0];
         let place = self.messages.insert(message);
-        let packet = Packet::control(slot, route, dscp, place, Length { len, size }, self.now);
+        let envelope = Envelope {
+            connection: slot,
+            route,
+            dscp,
+            header,
+        };
+        let packet = Packet::control(envelope, Length { len, size }, place, self.now);
         let number = self.add(packet);
         self.enter_nic(self.nic(route), number);
     }
 
     /// A control message has come as a packet.
     #[cold]
-    pub(super) fn take_message(&mut self, packet: &Packet) {
-        let message = self.take_payload(packet);
+    pub(super) fn take_message(&mut self, connection: ConnectionId, place: u32) {
+        let message = self.take_bytes(place);
         let world = &self.world;
-        let Connection::Channel(channel) = world.directory.user(packet.connection()) else {
+        let Connection::Channel(channel) = world.directory.user(connection) else {
             return;
         };
         let Channel { from, to } = world.control.channels[channel];
@@ -97,9 +104,8 @@ impl Shard {
         self.at_host(port, |host, now| host.handle(now, from, to, &message));
     }
 
-    /// Takes the bytes of a control packet.
-    pub(super) fn take_payload(&mut self, packet: &Packet) -> Box<[u8]> {
-        let place = packet.payload();
+    /// Takes the bytes of a control message.
+    pub(super) fn take_bytes(&mut self, place: u32) -> Box<[u8]> {
         let message = mem::take(self.messages.get_mut(place));
         self.messages.remove(place);
         message

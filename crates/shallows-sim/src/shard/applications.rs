@@ -115,7 +115,7 @@ impl Shard {
         let forth = envelope(&self.world, slot, &self.routing, Direction::Forth);
         let mtu = UdpConfig::default().mtu;
         for datagram in udp::fragments(number, self.now, message.bytes as u32, mtu) {
-            self.launch(Packet::datagram(forth, &datagram, slot.in_place_of_flow()));
+            self.launch(Packet::datagram(forth, &datagram));
         }
     }
 
@@ -158,8 +158,7 @@ impl Shard {
                     route: root.route,
                     ..envelope(&self.world, root.slot, &self.routing, Direction::Forth)
                 };
-                let flow = root.slot.in_place_of_flow();
-                let number = self.add(Packet::datagram(envelope, &datagram, flow));
+                let number = self.add(Packet::datagram(envelope, &datagram));
                 let ticket = self.packets.get(number).ticket;
                 // Gates that hold packets by destination pass those for several.
                 self.at_host(port, |host, now| host.offer(now, ticket, None));
@@ -235,7 +234,8 @@ impl Shard {
         let receiver = receivers
             .entry(slot)
             .or_insert_with(|| Receiver::new(&UdpConfig::default()));
-        let Some(delivery) = receiver.on_datagram(self.now, &packet.to_datagram()) else {
+        let datagram = packet.to_datagram();
+        let Some(delivery) = datagram.and_then(|of| receiver.on_datagram(self.now, &of)) else {
             return;
         };
         let expected = self.messages_of_applications.expected.get_mut(&slot);

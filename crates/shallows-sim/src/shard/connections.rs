@@ -16,7 +16,7 @@ use super::paths::{Direction, envelope};
 use crate::connections::Routes;
 use crate::engine::{Key, Occasion};
 use crate::ids::ConnectionId;
-use crate::packet::{Envelope, Packet, Selective};
+use crate::packet::{Delay, Envelope, Packet, Selective};
 use crate::routing::Selection;
 use crate::ticket::Ticket;
 use crate::transport::{Completion, Connections};
@@ -112,7 +112,9 @@ impl Shard {
 
     pub(super) fn take_data(&mut self, packet: Packet) {
         let connection = packet.connection();
-        let (flow, segment) = (packet.flow(), packet.to_segment());
+        let Some((flow, segment)) = packet.to_segment() else {
+            return;
+        };
         // Lanes have none.
         if let Some(outcome) = self.flows.outcomes.get_mut(flow) {
             outcome.received += u32::from(!segment.syn);
@@ -120,7 +122,7 @@ impl Shard {
         }
         let (world, routing, now) = (&self.world, &self.routing, self.now);
         if self.connections.satisfied[connection] {
-            return self.answer_late(connection, &packet);
+            return self.answer_late(connection, &segment, packet.ecn());
         }
         let sink = self.connections.sinks[connection].get_or_insert_with(|| {
             Box::new(Sink {
@@ -180,14 +182,15 @@ impl Shard {
 
     /// Answers a packet of a flow that was received long ago: its sender missed an ACK.
     #[cold]
-    fn answer_late(&mut self, connection: ConnectionId, packet: &Packet) {
-        let segment = packet.to_segment();
+    fn answer_late(&mut self, connection: ConnectionId, segment: &Segment, ecn: Ecn) {
+        // It opened the connection, which has carried no other.
+        let flow = connection.in_place_of_flow();
         let ack = Ack {
             kind: AckKind::Ack,
-            ack: self.world.workload.flows[packet.flow()].bytes,
+            ack: self.world.workload.flows[flow].bytes,
             echo: segment.sent_at,
             one_way_delay: self.now - segment.sent_at,
-            ece: packet.ecn() == Ecn::Ce,
+            ece: ecn == Ecn::Ce,
             syn: segment.syn,
             ect: self.world.transport(connection).ect_acks,
             sack: SackBlocks::default(),
@@ -202,26 +205,37 @@ impl Shard {
         {
             back.dscp = stages.of_ack(Bytes::new(ack.ack));
         }
-        let selective = (!ack.sack.is_empty()).then(|| {
-            self.selective.insert(Selective {
-                sack: ack.sack,
-                one_way_delay: ack.one_way_delay,
-            })
+        if ack.sack.is_empty()
+            && let Some(delay) = Delay::new(ack.one_way_delay)
+        {
+            return self.launch(Packet::ack(back, ack, delay));
+        }
+        self.acknowledge_selectively(back, ack);
+    }
+
+    /// The same for an ACK that does not fit into a packet.
+    #[inline(never)]
+    fn acknowledge_selectively(&mut self, back: Envelope, ack: &Ack) {
+        let place = self.selective.insert(Selective {
+            sack: ack.sack,
+            one_way_delay: ack.one_way_delay,
         });
-        self.launch(Packet::ack(back, ack, selective));
+        self.launch(Packet::selective_ack(back, ack, place));
     }
 
     pub(super) fn take_ack(&mut self, packet: Packet) {
-        let selective = packet.selective().map(|at| {
-            self.selective.remove(at);
-            *self.selective.get(at)
-        });
+        let aside = |place| {
+            self.selective.remove(place);
+            *self.selective.get(place)
+        };
+        let Some(ack) = packet.to_ack(aside) else {
+            return;
+        };
         let connection = packet.connection();
         // Out of its place for the time being, so that it need not be found again.
         let Some(mut source) = self.connections.sources[connection].take() else {
             return;
         };
-        let ack = packet.to_ack(selective);
         let progress = source.sender.take(self.now, &ack);
         if self.observer.keeps_rtt && progress != Progress::None {
             self.observer.record(Observation::Rtt {

@@ -14,7 +14,7 @@ use super::paths::{Direction, envelope};
 use crate::connections::{Connection, Routes};
 use crate::engine::{Key, Occasion};
 use crate::ids::{ConnectionId, PortId};
-use crate::packet::{Envelope, Packet};
+use crate::packet::{Envelope, Packet, Payload};
 use crate::routing::Selection;
 
 /// Keeps the streams of senders apart from those of ports with the same numbers.
@@ -148,7 +148,7 @@ impl Shard {
                 let turn = source.sprayed;
                 forth.route = self.spray(ConnectionId::of_flow(flow), Direction::Forth, turn);
             }
-            self.launch(Packet::datagram(forth, &datagram, flow));
+            self.launch(Packet::datagram(forth, &datagram));
         }
         self.arm_datagrams(flow);
     }
@@ -169,14 +169,16 @@ impl Shard {
     /// A packet will have left its host at `at`.
     pub(super) fn depart(&mut self, number: u32, at: Time) {
         let packet = *self.packets.get(number);
-        if packet.is_data() {
-            self.depart_data(packet.connection(), at);
-        } else if packet.is_datagram() {
-            let flow = packet.flow();
-            if let Some(source) = self.datagrams.sources.get_mut(&flow) {
-                source.departures.push_back((at, packet.size()));
+        match packet.payload {
+            Payload::Data { .. } => self.depart_data(packet.connection(), at),
+            Payload::Datagram { .. } => {
+                let flow = packet.connection().in_place_of_flow();
+                if let Some(source) = self.datagrams.sources.get_mut(&flow) {
+                    source.departures.push_back((at, packet.size()));
+                }
+                self.arm_datagrams(flow);
             }
-            self.arm_datagrams(flow);
+            Payload::Ack { .. } | Payload::SelectiveAck { .. } | Payload::Control { .. } => {}
         }
     }
 
@@ -191,15 +193,17 @@ impl Shard {
         }
         let on_link = place.rate.transmission_time(Bytes::new(u64::from(size)));
         let departure = self.now + on_link;
-        if packet.is_data() {
-            self.depart_data(connection, departure);
-        } else if packet.is_datagram()
-            && let flow = packet.flow()
-            && let Some(source) = self.datagrams.sources.get_mut(&flow)
-        {
-            let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
-            source.departures.push_back((last.max(departure), size));
-            self.arm_datagrams(flow);
+        let flow = connection.in_place_of_flow();
+        match packet.payload {
+            Payload::Data { .. } => self.depart_data(connection, departure),
+            Payload::Datagram { .. } => {
+                if let Some(source) = self.datagrams.sources.get_mut(&flow) {
+                    let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
+                    source.departures.push_back((last.max(departure), size));
+                    self.arm_datagrams(flow);
+                }
+            }
+            Payload::Ack { .. } | Payload::SelectiveAck { .. } | Payload::Control { .. } => {}
         }
     }
 
@@ -210,14 +214,16 @@ impl Shard {
             Connection::Lane(_) => return self.take_message_part(packet),
             Connection::Channel(_) => return,
         };
-        let Some(stream) = self.world.workload.stream(flow) else {
+        let (Some(stream), Some(datagram)) =
+            (self.world.workload.stream(flow), packet.to_datagram())
+        else {
             return;
         };
         let outcome = &mut self.flows.outcomes[flow];
         outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let sinks = &mut self.datagrams.sinks;
         let sink = sinks.entry(flow).or_insert_with(|| Receiver::new(stream));
-        if let Some(message) = sink.on_datagram(self.now, &packet.to_datagram()) {
+        if let Some(message) = sink.on_datagram(self.now, &datagram) {
             outcome.delivered += u64::from(message.len);
             if stream.latencies {
                 let latencies = self.datagrams.latencies.entry(flow).or_default();

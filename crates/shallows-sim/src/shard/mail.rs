@@ -10,7 +10,7 @@ use super::agents::Letter;
 use super::applications::Announcement;
 use super::pauses::PauseMessage;
 use crate::ids::ShardId;
-use crate::packet::{Packet, Selective};
+use crate::packet::{Packet, Payload, Selective};
 
 /// A packet that goes to another part.
 #[derive(Clone, Copy, Debug)]
@@ -55,13 +55,12 @@ impl Mail {
         }
         let (selective, payloads) = (other.selective.len() as u32, other.payloads.len() as u32);
         let shift = |message: Message| Message {
-            packet: match message.packet.selective() {
-                Some(place) => message.packet.with_selective(place + selective),
-                None if message.packet.is_control() => {
-                    let place = message.packet.payload();
-                    message.packet.with_payload(place + payloads)
+            packet: match message.packet.payload {
+                Payload::SelectiveAck { place, .. } => message.packet.with_place(place + selective),
+                Payload::Control { place, .. } => message.packet.with_place(place + payloads),
+                Payload::Data { .. } | Payload::Ack { .. } | Payload::Datagram { .. } => {
+                    message.packet
                 }
-                None => message.packet,
             },
             ..message
         };
@@ -78,14 +77,18 @@ impl Shard {
     /// Takes over what other parts have sent.
     pub(crate) fn receive(&mut self, mail: &mut Mail) {
         for message in mail.messages.drain(..) {
-            let mut packet = message.packet;
-            if let Some(place) = packet.selective() {
-                let part = mail.selective[place as usize];
-                packet = packet.with_selective(self.selective.insert(part));
-            } else if packet.is_control() {
-                let payload = mem::take(&mut mail.payloads[packet.payload() as usize]);
-                packet = packet.with_payload(self.messages.insert(payload));
-            }
+            let packet = message.packet;
+            let packet = match packet.payload {
+                Payload::SelectiveAck { place, .. } => {
+                    let part = mail.selective[place as usize];
+                    packet.with_place(self.selective.insert(part))
+                }
+                Payload::Control { place, .. } => {
+                    let bytes = mem::take(&mut mail.payloads[place as usize]);
+                    packet.with_place(self.messages.insert(bytes))
+                }
+                Payload::Data { .. } | Payload::Ack { .. } | Payload::Datagram { .. } => packet,
+            };
             let number = self.add(packet);
             if self.layers.is_some() {
                 self.take_crossing(number, message.link, message.arrival);
@@ -119,19 +122,24 @@ impl Shard {
     /// Sends a packet to another part, where it arrives from a link at a time.
     #[inline(never)]
     pub(super) fn post(&mut self, number: u32, to: ShardId, (link, arrival): (LinkId, Time)) {
-        let mut packet = *self.packets.get(number);
+        let packet = *self.packets.get(number);
         self.packets.remove(number);
-        let payload = packet.is_control().then(|| self.take_payload(&packet));
+        let packet = match packet.payload {
+            Payload::Control { place, .. } => {
+                let bytes = self.take_bytes(place);
+                let mail = &mut self.outbox[to];
+                mail.payloads.push(bytes);
+                packet.with_place(mail.payloads.len() as u32 - 1)
+            }
+            Payload::SelectiveAck { place, .. } => {
+                let mail = &mut self.outbox[to];
+                mail.selective.push(*self.selective.get(place));
+                self.selective.remove(place);
+                packet.with_place(mail.selective.len() as u32 - 1)
+            }
+            Payload::Data { .. } | Payload::Ack { .. } | Payload::Datagram { .. } => packet,
+        };
         let mail = &mut self.outbox[to];
-        if let Some(payload) = payload {
-            packet = packet.with_payload(mail.payloads.len() as u32);
-            mail.payloads.push(payload);
-        }
-        if let Some(place) = packet.selective() {
-            packet = packet.with_selective(mail.selective.len() as u32);
-            mail.selective.push(*self.selective.get(place));
-            self.selective.remove(place);
-        }
         mail.messages.push(Message {
             arrival,
             link,

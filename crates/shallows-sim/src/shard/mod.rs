@@ -29,7 +29,7 @@ use crate::engine::{Arena, Collision, Event, Key, Occasion, Wheel};
 use crate::ids::{PortId, ShardId};
 use crate::layers::{Layers, PartPlan};
 use crate::network::{Forwarded, Network, Sent};
-use crate::packet::{Packet, Selective};
+use crate::packet::{Packet, Payload, Selective};
 use crate::paths::{Hop, Paths};
 use crate::routing::Selection;
 use crate::simulation::FlowOutcome;
@@ -313,14 +313,11 @@ impl Shard {
         if !self.hosts.is_empty() {
             self.note_received(&packet);
         }
-        if packet.is_ack() {
-            self.take_ack(packet);
-        } else if packet.is_datagram() {
-            self.take_datagram(packet);
-        } else if packet.is_control() {
-            self.take_message(&packet);
-        } else {
-            self.take_data(packet);
+        match packet.payload {
+            Payload::Data { .. } => self.take_data(packet),
+            Payload::Ack { .. } | Payload::SelectiveAck { .. } => self.take_ack(packet),
+            Payload::Datagram { .. } => self.take_datagram(packet),
+            Payload::Control { place, .. } => self.take_message(packet.connection(), place),
         }
     }
 
@@ -442,10 +439,10 @@ impl Shard {
     fn take(&mut self, number: u32) -> Packet {
         let packet = *self.packets.get(number);
         self.packets.remove(number);
-        if let Some(place) = packet.selective() {
-            self.selective.remove(place);
-        } else if packet.is_control() {
-            self.take_payload(&packet);
+        match packet.payload {
+            Payload::SelectiveAck { place, .. } => self.selective.remove(place),
+            Payload::Control { place, .. } => drop(self.take_bytes(place)),
+            Payload::Data { .. } | Payload::Ack { .. } | Payload::Datagram { .. } => {}
         }
         packet
     }

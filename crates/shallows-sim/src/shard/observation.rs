@@ -127,13 +127,18 @@ impl Shard {
         let packet = *self.packets.get(number);
         let transport = self.world.transport(packet.connection());
         let Ends { src, dst, .. } = self.world.ends(packet.connection());
-        let (src, dst, content) = if packet.is_ack() {
-            let selective = packet.selective().map(|at| *self.selective.get(at));
-            (dst, src, Content::Ack(packet.to_ack(selective)))
-        } else if packet.is_datagram() || packet.is_control() {
-            (src, dst, Content::Datagram(packet.to_datagram()))
+        let ack = packet
+            .to_ack(|at| *self.selective.get(at))
+            .map(Content::Ack);
+        let data = packet.to_segment().map(|(_, of)| Content::Segment(of));
+        let datagram = packet.to_datagram().map(Content::Datagram);
+        let Some(content) = ack.or(data).or(datagram) else {
+            return;
+        };
+        let (src, dst) = if packet.is_ack() {
+            (dst, src)
         } else {
-            (src, dst, Content::Segment(packet.to_segment()))
+            (src, dst)
         };
         self.observer
             .record(Observation::Packet(Box::new(CapturedPacket {
