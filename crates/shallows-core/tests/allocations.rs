@@ -58,11 +58,13 @@ fn fragments_allocate_nothing_once_the_memory_is_full() {
     let mut receiver = Receiver::new(&config);
     let mut packets = |count: u32| {
         for n in 0..count {
-            let packet = sender.poll(Time::ZERO).expect("nothing stays in the host");
-            sender.on_departure(packet.size);
+            let packet = sender
+                .poll_packet(Time::ZERO)
+                .expect("nothing stays in the host");
+            sender.departs(Time::ZERO, packet.size);
             // Every other message or so is damaged.
             if !n.is_multiple_of(89) {
-                receiver.on_datagram(Time::ZERO, &packet);
+                receiver.handle_packet(Time::ZERO, &packet);
             }
         }
         receiver.stats().evicted

@@ -117,7 +117,7 @@ fn messages() -> Vec<(Time, usize, Packet)> {
     let text = "send = { message = { size = \"3KB\" } }\nsend-buffer = \"1MB\"";
     let config: UdpConfig = toml::from_str(text).unwrap();
     let mut sender = UdpSender::new(&config, Time::ZERO);
-    let datagrams = (0..6).map(|_| sender.poll(Time::ZERO).unwrap());
+    let datagrams = (0..6).map(|_| sender.poll_packet(Time::ZERO).unwrap());
     let packets = datagrams.map(|datagram| Packet {
         src: 7,
         dst: 70_000,

@@ -51,7 +51,8 @@
 //!
 //! A new transport is a module with two types that implement [`SendingEnd`] and [`ReceivingEnd`], an
 //! arm of [`Sender`] and [`Receiver`], and a variant of [`ControllerConfig`](tcp::ControllerConfig).
-//! UDP is no such transport: it never hears of its packets, and is in [`host::udp`](crate::host::udp).
+//! UDP has no answers and sends messages instead of a stream of bytes. Its ends are driven by calls
+//! of the same names, in [`host::udp`](crate::host::udp).
 
 pub mod roce;
 

@@ -235,7 +235,7 @@ impl Shard {
             .entry(slot)
             .or_insert_with(|| Receiver::new(&UdpConfig::default()));
         let datagram = packet.to_datagram();
-        let Some(delivery) = datagram.and_then(|of| receiver.on_datagram(self.now, &of)) else {
+        let Some(delivery) = datagram.and_then(|of| receiver.handle_packet(self.now, &of)) else {
             return;
         };
         let expected = self.messages_of_applications.expected.get_mut(&slot);

@@ -1,7 +1,5 @@
 //! UDP at the hosts of a part.
 
-use std::collections::VecDeque;
-
 use rustc_hash::FxHashMap;
 use shallows_core::host::udp::{Receiver, ReceiverStats, Sender, SenderStats};
 use shallows_core::packet::Ecn;
@@ -41,33 +39,10 @@ pub(crate) struct MessageLatency {
 struct Source {
     sender: Sender,
     forth: Envelope,
-    /// Packets that will have left the host, and when: the sender hears of it when that matters.
-    departures: VecDeque<(Time, u32)>,
     timer: Option<Time>,
     sprayed: u32,
     /// Bytes of messages, if stages are told.
     sent: u64,
-}
-
-impl Source {
-    /// Tells the sender what has left the host by now.
-    fn settle(&mut self, now: Time) {
-        while let Some(&(at, size)) = self.departures.front()
-            && at <= now
-        {
-            self.departures.pop_front();
-            self.sender.on_departure(size);
-        }
-    }
-
-    /// Time at which there may be something to send: it is due, or there is room for it.
-    fn wake(&self) -> Option<Time> {
-        if self.sender.is_stopped() {
-            return None;
-        }
-        let room = || self.departures.front().map(|&(at, _)| at);
-        self.sender.deadline().or_else(room)
-    }
 }
 
 impl Datagrams {
@@ -106,7 +81,6 @@ impl Shard {
         let source = Source {
             sender: Sender::new(stream, self.now).with_jitter(stream, coin),
             forth,
-            departures: VecDeque::new(),
             timer: None,
             sprayed: 0,
             sent: 0,
@@ -134,8 +108,7 @@ impl Shard {
 
     fn send_datagrams(&mut self, flow: FlowId) {
         while let Some(source) = self.datagrams.sources.get_mut(&flow) {
-            source.settle(self.now);
-            let Some(datagram) = source.sender.poll(self.now) else {
+            let Some(datagram) = source.sender.poll_packet(self.now) else {
                 break;
             };
             let mut forth = source.forth;
@@ -155,7 +128,7 @@ impl Shard {
 
     fn arm_datagrams(&mut self, flow: FlowId) {
         if let Some(source) = self.datagrams.sources.get_mut(&flow)
-            && let Some(wake) = source.wake().map(|at| at.max(self.now))
+            && let Some(wake) = source.sender.deadline().map(|at| at.max(self.now))
             && source.timer.is_none_or(|at| wake < at)
         {
             source.timer = Some(wake);
@@ -169,39 +142,33 @@ impl Shard {
     /// A packet will have left its host at `at`.
     pub(super) fn depart(&mut self, number: u32, at: Time) {
         let packet = *self.packets.get(number);
-        match packet.payload {
-            Payload::Data { .. } => self.depart_data(packet.connection(), at),
-            Payload::Datagram { .. } => {
-                let flow = packet.connection().in_place_of_flow();
-                if let Some(source) = self.datagrams.sources.get_mut(&flow) {
-                    source.departures.push_back((at, packet.size()));
-                }
-                self.arm_datagrams(flow);
-            }
-            Payload::Ack { .. } | Payload::SelectiveAck { .. } | Payload::Control { .. } => {}
-        }
+        self.report_departure(&packet, at);
     }
 
     /// A port or a gate has dropped a packet. If it was still in its host, it counts as departed
     /// after the time that it would have taken on the link: a sender never tries for ever at one
     /// instant.
     pub(super) fn leave_by_drop(&mut self, port: PortId, packet: &Packet) {
-        let (connection, size) = (packet.connection(), packet.size());
-        let place = self.world.places[self.world.ends(connection).src];
+        let place = self.world.places[self.world.ends(packet.connection()).src];
         if (place.part, place.port) != (self.part, self.home(port)) {
             return;
         }
-        let on_link = place.rate.transmission_time(Bytes::new(u64::from(size)));
-        let departure = self.now + on_link;
-        let flow = connection.in_place_of_flow();
+        let size = Bytes::new(u64::from(packet.size()));
+        let at = self.now + place.rate.transmission_time(size);
+        self.report_departure(packet, at);
+    }
+
+    /// Tells the sender of a packet when it leaves its host.
+    fn report_departure(&mut self, packet: &Packet, at: Time) {
+        let connection = packet.connection();
         match packet.payload {
-            Payload::Data { .. } => self.depart_data(connection, departure),
+            Payload::Data { .. } => self.depart_data(connection, at),
             Payload::Datagram { .. } => {
+                let flow = connection.in_place_of_flow();
                 if let Some(source) = self.datagrams.sources.get_mut(&flow) {
-                    let last = source.departures.back().map_or(Time::ZERO, |&(at, _)| at);
-                    source.departures.push_back((last.max(departure), size));
-                    self.arm_datagrams(flow);
+                    source.sender.departs(at, packet.size());
                 }
+                self.arm_datagrams(flow);
             }
             Payload::Ack { .. } | Payload::SelectiveAck { .. } | Payload::Control { .. } => {}
         }
@@ -223,7 +190,7 @@ impl Shard {
         outcome.marks += u32::from(packet.ecn() == Ecn::Ce);
         let sinks = &mut self.datagrams.sinks;
         let sink = sinks.entry(flow).or_insert_with(|| Receiver::new(stream));
-        if let Some(message) = sink.on_datagram(self.now, &datagram) {
+        if let Some(message) = sink.handle_packet(self.now, &datagram) {
             outcome.delivered += u64::from(message.len);
             if stream.latencies {
                 let latencies = self.datagrams.latencies.entry(flow).or_default();

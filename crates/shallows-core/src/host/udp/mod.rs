@@ -13,18 +13,19 @@
 //! let (mut sender, mut receiver) = (Sender::new(&config, Time::ZERO), Receiver::new(&config));
 //! let mut delivered = 0;
 //! for _ in 0..44 {
-//!     let datagram = sender.poll(Time::ZERO).expect("64,008 bytes are 44 fragments");
-//!     sender.on_departure(datagram.size);
-//!     delivered += receiver.on_datagram(Time::from_us(10), &datagram).map_or(0, |m| m.len);
+//!     let datagram = sender.poll_packet(Time::ZERO).expect("64,008 bytes are 44 fragments");
+//!     sender.departs(Time::from_us(2), datagram.size);
+//!     delivered += receiver.handle_packet(Time::from_us(10), &datagram).map_or(0, |m| m.len);
 //! }
 //! assert_eq!(delivered, 64_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The driving contract:
-//! - Call [`Sender::poll`] until it has nothing more: at [`Sender::deadline`], and after
-//!   [`Sender::on_departure`].
-//! - Call [`Sender::on_departure`] for each datagram that has left the host, or was dropped in it.
+//! The driving contract is that of a [sending end](crate::transport) without answers:
+//! - Call [`Sender::poll_packet`] until it has nothing more, at first and at each
+//!   [`Sender::deadline`].
+//! - Call [`Sender::departs`] for each packet as soon as the time is known at which it leaves its
+//!   host, or was dropped there. It may move the deadline.
 //! - `now` never goes back.
 
 mod config;

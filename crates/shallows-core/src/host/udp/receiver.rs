@@ -72,7 +72,7 @@ impl Receiver {
 
     /// Takes a packet; gives the message that it completes, if it does.
     #[inline]
-    pub fn on_datagram(&mut self, now: Time, datagram: &Datagram) -> Option<Delivery> {
+    pub fn handle_packet(&mut self, now: Time, datagram: &Datagram) -> Option<Delivery> {
         self.stats.datagrams.count(datagram.size);
         let len = if datagram.fragments == 1 {
             self.known = self.known.max(datagram.message + 1);

@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use super::config::{Cut, Pattern, UdpConfig};
 use super::{Datagram, IP_HEADER, UDP_HEADER};
 use crate::random::Coin;
@@ -15,8 +17,10 @@ pub struct Sender {
     stopped: bool,
     /// Time at which the current message was sent.
     sent_at: Time,
-    /// Bytes given to the driver that have not left the host.
+    /// Bytes given to the driver that had not left the host at the last poll.
     in_host: u64,
+    /// Times at which packets leave the host, and their sizes.
+    departures: VecDeque<(Time, u32)>,
     send_buffer: u64,
     jitter: Option<Jitter>,
     stats: SenderStats,
@@ -103,6 +107,7 @@ impl Sender {
             stopped: false,
             sent_at: start,
             in_host: 0,
+            departures: VecDeque::new(),
             send_buffer: config.send_buffer.get(),
             jitter: None,
             stats: SenderStats::default(),
@@ -122,7 +127,8 @@ impl Sender {
 
     /// The next packet to hand to the NIC. All fragments of a message come at once.
     #[inline]
-    pub fn poll(&mut self, now: Time) -> Option<Datagram> {
+    pub fn poll_packet(&mut self, now: Time) -> Option<Datagram> {
+        self.settle(now);
         if self.fragment == self.cut.fragments {
             self.begin_message(now)?;
         }
@@ -133,14 +139,23 @@ impl Sender {
         Some(datagram)
     }
 
-    /// Time of the next [`poll`](Self::poll) with a result, unless
-    /// [`on_departure`](Self::on_departure) comes first. A sender that waits for room has no such
-    /// time, nor has one that was stopped.
+    /// Time at which there may be a packet to [poll](Self::poll_packet): a message is due, or a
+    /// departure makes room for one. `None` if the sender was stopped, or waits for room and no
+    /// departure is known.
     #[inline]
     pub fn deadline(&self) -> Option<Time> {
+        if self.stopped {
+            return None;
+        }
+        let room = || self.departures.front().map(|&(at, _)| at);
+        self.due().or_else(room)
+    }
+
+    /// Time at which the next message is due, unless it waits for room.
+    #[inline]
+    fn due(&self) -> Option<Time> {
         let late = self.jitter.as_ref().and_then(|jitter| jitter.until);
         match self.pace {
-            _ if self.stopped => None,
             _ if late.is_some() => late,
             Pace::Room { from } => (self.in_host < self.send_buffer).then_some(from),
             Pace::Rate { next, .. }
@@ -150,11 +165,23 @@ impl Sender {
         }
     }
 
-    /// A packet of `size` bytes has left the host, or was dropped in it.
+    /// A packet of `size` bytes leaves the host at `at`, which may be to come, or was dropped in it.
+    /// Packets leave in order.
     #[inline]
-    pub fn on_departure(&mut self, size: u32) {
-        debug_assert!(u64::from(size) <= self.in_host, "it was never sent");
-        self.in_host -= u64::from(size);
+    pub fn departs(&mut self, at: Time, size: u32) {
+        let last = self.departures.back().map_or(Time::ZERO, |&(at, _)| at);
+        self.departures.push_back((at.max(last), size));
+    }
+
+    /// Makes room of the packets that have left the host by now.
+    fn settle(&mut self, now: Time) {
+        while let Some(&(at, size)) = self.departures.front()
+            && at <= now
+        {
+            self.departures.pop_front();
+            debug_assert!(u64::from(size) <= self.in_host, "it was never sent");
+            self.in_host -= u64::from(size);
+        }
     }
 
     /// Sends no further message.
@@ -167,7 +194,7 @@ impl Sender {
         self.stopped
     }
 
-    /// Bytes of packets that have not left the host.
+    /// Bytes of packets that had not left the host at the last poll.
     pub fn in_host(&self) -> u64 {
         self.in_host
     }

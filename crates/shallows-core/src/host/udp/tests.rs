@@ -16,15 +16,15 @@ fn problem(text: &str) -> String {
 
 /// Everything that there is to send now, with nothing leaving the host.
 fn burst(sender: &mut Sender, now: Time) -> Vec<Datagram> {
-    std::iter::from_fn(|| sender.poll(now)).collect()
+    std::iter::from_fn(|| sender.poll_packet(now)).collect()
 }
 
 /// The packets of one message.
 fn message(sender: &mut Sender, now: Time) -> Vec<Datagram> {
     let mut packets = Vec::new();
     while !packets.last().is_some_and(Datagram::is_last) {
-        let packet = sender.poll(now).expect("there is a message to send");
-        sender.on_departure(packet.size);
+        let packet = sender.poll_packet(now).expect("there is a message to send");
+        sender.departs(now, packet.size);
         packets.push(packet);
     }
     packets
@@ -112,14 +112,14 @@ fn a_constant_rate_is_exact_to_the_picosecond() {
     let config = read("send = { constant = { rate = \"3Gbps\", size = \"1472B\" } }");
     let start = Time::from_us(5);
     let mut sender = Sender::new(&config, start);
-    assert_eq!(sender.poll(Time::ZERO), None);
+    assert_eq!(sender.poll_packet(Time::ZERO), None);
     let mut times = Vec::new();
     for _ in 0..4 {
         let now = sender.deadline().unwrap();
-        let packet = sender.poll(now).unwrap();
+        let packet = sender.poll_packet(now).unwrap();
         assert_eq!((packet.sent_at, packet.size), (now, 1500));
-        assert_eq!(sender.poll(now), None);
-        sender.on_departure(packet.size);
+        assert_eq!(sender.poll_packet(now), None);
+        sender.departs(now, packet.size);
         times.push((now - start).ps());
     }
     assert_eq!(times, [0, 3_925_334, 7_850_667, 11_776_000]);
@@ -133,15 +133,16 @@ fn a_saturating_sender_fills_its_buffer_and_no_more() {
     // 3,000 bytes leave room, 4,500 do not.
     assert_eq!(burst(&mut sender, Time::ZERO).len(), 3);
     assert_eq!((sender.in_host(), sender.deadline()), (4_500, None));
-    sender.on_departure(1500);
-    assert_eq!(sender.deadline(), Some(Time::ZERO));
+    sender.departs(Time::from_us(12), 1500);
+    assert_eq!(sender.deadline(), Some(Time::from_us(12)));
+    assert_eq!(burst(&mut sender, Time::from_us(11)), []);
     let more = burst(&mut sender, Time::from_us(12));
     assert_eq!(more.len(), 1);
     assert_eq!((more[0].message, more[0].sent_at), (3, Time::from_us(12)));
     sender.stop();
-    sender.on_departure(1500);
+    sender.departs(Time::from_us(24), 1500);
     assert_eq!(
-        (sender.deadline(), sender.poll(Time::from_us(24))),
+        (sender.deadline(), sender.poll_packet(Time::from_us(24))),
         (None, None)
     );
     assert_eq!(sender.stats().datagrams.bytes, 6_000);
@@ -153,10 +154,10 @@ fn messages_due_while_the_buffer_is_full_are_refused_and_the_period_is_kept() {
         read("send = { message = { size = \"3KB\", interval = \"10us\" } }\nsend-buffer = \"3KB\"");
     let mut sender = Sender::new(&config, Time::ZERO);
     assert_eq!(burst(&mut sender, Time::ZERO).len(), 3);
-    assert_eq!(sender.poll(Time::from_us(10)), None);
+    assert_eq!(sender.poll_packet(Time::from_us(10)), None);
     assert_eq!(sender.deadline(), Some(Time::from_us(20)));
     assert_eq!((sender.stats().messages, sender.stats().refused), (1, 1));
-    sender.on_departure(1500);
+    sender.departs(Time::from_us(12), 1500);
     let second = burst(&mut sender, Time::from_us(20));
     assert_eq!((second.len(), second[0].message), (3, 1));
 }
@@ -165,7 +166,7 @@ fn messages_due_while_the_buffer_is_full_are_refused_and_the_period_is_kept() {
 fn a_stop_lets_the_current_message_end() {
     let config = read("send = { message = { size = \"3KB\" } }");
     let mut sender = Sender::new(&config, Time::ZERO);
-    sender.poll(Time::ZERO).unwrap();
+    sender.poll_packet(Time::ZERO).unwrap();
     sender.stop();
     assert_eq!(burst(&mut sender, Time::ZERO).len(), 2);
 }
@@ -181,7 +182,7 @@ fn one_lost_fragment_loses_the_message() {
         let packets = message(&mut sender, Time::from_us(100));
         // The second message lacks its 30th fragment.
         let arriving = packets.iter().filter(|p| number != 1 || p.fragment != 29);
-        delivered.extend(arriving.filter_map(|packet| receiver.on_datagram(now, packet)));
+        delivered.extend(arriving.filter_map(|packet| receiver.handle_packet(now, packet)));
     }
     let numbers: Vec<u64> = delivered.iter().map(|delivery| delivery.message).collect();
     assert_eq!(numbers, [0, 2]);
@@ -207,13 +208,13 @@ fn a_message_is_given_up_after_its_time_or_for_memory() {
     let firsts: Vec<Datagram> = (0..4)
         .map(|_| message(&mut sender, Time::ZERO)[0])
         .collect();
-    receiver.on_datagram(Time::ZERO, &firsts[0]);
-    receiver.on_datagram(Time::from_us(500), &firsts[1]);
+    receiver.handle_packet(Time::ZERO, &firsts[0]);
+    receiver.handle_packet(Time::from_us(500), &firsts[1]);
     // Two fit: the oldest goes.
-    receiver.on_datagram(Time::from_us(600), &firsts[2]);
+    receiver.handle_packet(Time::from_us(600), &firsts[2]);
     assert_eq!((receiver.stats().evicted, receiver.waiting()), (1, 2));
     // At 1.5 ms the second one's time is over.
-    receiver.on_datagram(Time::from_us(1_500), &firsts[3]);
+    receiver.handle_packet(Time::from_us(1_500), &firsts[3]);
     let stats = receiver.stats();
     assert_eq!(
         (stats.evicted, stats.expired, receiver.waiting()),
@@ -230,8 +231,8 @@ fn departures(text: &str, seed: u64) -> Vec<f64> {
     let mut now = Time::ZERO;
     let mut times = Vec::new();
     while times.len() < 100 {
-        if let Some(packet) = sender.poll(now) {
-            sender.on_departure(packet.size);
+        if let Some(packet) = sender.poll_packet(now) {
+            sender.departs(now, packet.size);
             times.push(now.as_secs_f64() * 1e6);
         } else {
             now = sender.deadline().expect("it goes on").max(now);
@@ -271,11 +272,11 @@ fn what_never_came_is_lost_once_later_messages_are_there() {
         .flat_map(|_| message(&mut sender, Time::ZERO))
         .collect();
     for index in [0, 3] {
-        receiver.on_datagram(Time::ZERO, &packets[index]);
+        receiver.handle_packet(Time::ZERO, &packets[index]);
     }
     assert_eq!(receiver.lost(), 2);
     // One was only late.
-    receiver.on_datagram(Time::ZERO, &packets[1]);
+    receiver.handle_packet(Time::ZERO, &packets[1]);
     assert_eq!(receiver.lost(), 1);
 }
 
@@ -321,7 +322,7 @@ proptest! {
             if lost {
                 damaged.push(packet.message);
             } else {
-                delivered.extend(receiver.on_datagram(Time::ZERO, packet).map(|d| d.message));
+                delivered.extend(receiver.handle_packet(Time::ZERO, packet).map(|d| d.message));
             }
         }
         let sent = packets.iter().map(|p| p.message).max().unwrap() + 1;
@@ -348,7 +349,7 @@ fn bursts_are_as_fast_as_there_is_room() {
             if number < 2 {
                 assert_eq!(sender.deadline(), None, "there is no room");
             }
-            sender.on_departure(1500);
+            sender.departs(now + Time::from_us(12), 1500);
         }
         assert_eq!(burst(&mut sender, start + Time::from_us(40)), []);
     }

@@ -133,7 +133,7 @@ impl Arrivals {
             fragments: 1,
             ect: false,
         };
-        let Some(delivery) = sink.receiver.on_datagram(now, &whole) else {
+        let Some(delivery) = sink.receiver.handle_packet(now, &whole) else {
             return;
         };
         sink.received

@@ -159,11 +159,11 @@ impl Sources {
             let pair = &mut self.pairs[of_pair];
             let left = self.departures.bytes(pair.from, pair.to);
             for (source, size) in pair.settle(left) {
-                self.sources[source].sender.on_departure(size);
+                self.sources[source].sender.departs(now, size);
             }
             let source = &mut self.sources[number];
             let now = since(epoch);
-            let Some(first) = source.sender.poll(now) else {
+            let Some(first) = source.sender.poll_packet(now) else {
                 return source.wake(now);
             };
             let held = source.send(first, now, message);
@@ -184,7 +184,7 @@ impl Source {
         let (mut length, mut last) = (first.len, first);
         let mut sizes = vec![first.size];
         while !last.is_last()
-            && let Some(next) = self.sender.poll(now)
+            && let Some(next) = self.sender.poll_packet(now)
         {
             length += next.len;
             sizes.push(next.size);
@@ -206,7 +206,7 @@ impl Source {
             // ENOBUFS or EAGAIN: it is lost in the host, as a full NIC would lose it.
             self.totals.not_taken += 1;
             for size in sizes.drain(..) {
-                self.sender.on_departure(size);
+                self.sender.departs(now, size);
             }
         }
         sizes.into_iter()
