@@ -57,6 +57,7 @@ pub(crate) enum Statistic {
     Mean,
     Max,
     Rms,
+    Sum,
     Percentile(Percentile),
 }
 
@@ -65,7 +66,7 @@ pub(crate) enum Statistic {
 /// | argument | text |
 /// |---|---|
 /// | `CLASS` | `all`, `small`, `medium`, `large`, `long-lived`, `service.26` or `service.storage` |
-/// | `STATISTIC` | `mean`, `max`, `rms` or a percentile; the last part |
+/// | `STATISTIC` | `mean`, `max`, `rms`, `sum` or a percentile; the last part |
 /// | `NUMBER` | a number from 0 |
 /// | `ORDINAL` | a number from 1 |
 /// | `PORT` | the name of a port |
@@ -173,6 +174,7 @@ impl FromStr for Statistic {
             "mean" => return Ok(Self::Mean),
             "max" => return Ok(Self::Max),
             "rms" => return Ok(Self::Rms),
+            "sum" => return Ok(Self::Sum),
             _ => {}
         }
         let percent: f64 = name.strip_prefix('p').ok_or(())?.parse().map_err(|_| ())?;
@@ -222,6 +224,7 @@ impl Statistic {
             Self::Rms => {
                 Some((sorted.iter().map(|value| value * value).sum::<f64>() / count).sqrt())
             }
+            Self::Sum => Some(sorted.iter().sum()),
             Self::Max => sorted.last().copied(),
             Self::Percentile(percentile) => rule.select(sorted, percentile),
         }

@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Row] = &[
         },
     )
     .in_summary(|of| match (of.class, of.statistic) {
-        (Class::LongLived | Class::Service(_), _) | (_, Statistic::Rms) => false,
+        (Class::LongLived | Class::Service(_), _) | (_, Statistic::Rms | Statistic::Sum) => false,
         (_, Statistic::Mean | Statistic::Max) => true,
         (_, Statistic::Percentile(percentile)) => {
             use Percentile as P;

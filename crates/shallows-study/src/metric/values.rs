@@ -64,7 +64,7 @@ pub(super) fn fct_in_summary(summary: &Summary, class: Class, statistic: Statist
         Statistic::Percentile(Percentile::P95) => Some(fct.p95),
         Statistic::Percentile(Percentile::P99) => Some(fct.p99),
         Statistic::Percentile(Percentile::P99_9) => Some(fct.p99_9),
-        Statistic::Percentile(_) | Statistic::Rms => None,
+        Statistic::Percentile(_) | Statistic::Rms | Statistic::Sum => None,
     }
 }
 
