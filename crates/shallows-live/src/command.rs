@@ -188,7 +188,7 @@ impl CommandPlan {
             stdout: Captured::default(),
             stderr: Captured::default(),
         };
-        let start = epoch + Duration::from_nanos(self.start.ps() / 1_000);
+        let start = epoch + self.start.to_duration();
         while Instant::now() < start {
             if stop() {
                 return Ok(outcome);
@@ -222,7 +222,7 @@ impl CommandPlan {
 
     fn await_end(&self, child: &mut Child, stop: impl Fn() -> bool) -> io::Result<Ending> {
         let begun = Instant::now();
-        let timeout = Duration::from_nanos(self.timeout.ps() / 1_000);
+        let timeout = self.timeout.to_duration();
         let ending = loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(status.into());

@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::command::{self, CommandOutcome, CommandPlan};
 use crate::lab::{self, Lab, LabError, LabPlan, Namespace, StealClock};
+use crate::since;
 use crate::switch::{
     Control, Coordination, Departures, Report, Snapshot, Switch, SwitchConfig, SwitchError,
     set_nice, sharpen_timers,
@@ -157,11 +158,8 @@ impl Experiment {
         let seen = self.watch(&lab, &switch, xco, &departures, interrupted);
         let report = switch.stop()?;
         let (mut observed, epoch) = seen?.into_observed(report);
-        observed.offset = Time::from_ns(
-            epoch
-                .saturating_duration_since(observed.report.epoch)
-                .as_nanos() as u64,
-        );
+        let offset = epoch.saturating_duration_since(observed.report.epoch);
+        observed.offset = Time::from_duration(offset);
         observed.steal = steal.share();
         lab.remove();
         Ok(observed)
@@ -386,8 +384,4 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
     }
-}
-
-fn since(epoch: Instant) -> Time {
-    Time::from_ns(epoch.elapsed().as_nanos() as u64)
 }

@@ -25,3 +25,12 @@ pub mod lab;
 pub mod switch;
 pub mod traffic;
 pub mod xco;
+
+use std::time::Instant;
+
+use shallows_core::units::Time;
+
+/// Time since an instant, by the clock of this machine.
+fn since(epoch: Instant) -> Time {
+    Time::from_duration(epoch.elapsed())
+}

@@ -42,5 +42,6 @@ pub use ids::{FlowId, HostId, Id, IdVec, LinkId};
 pub use interrupt::{Interrupt, Interrupted};
 pub use model::Model;
 pub use ports::PortSetup;
+pub use shallows_core::xco::controller::Directives;
 pub use transport::{Completion, Connections, TransportOverride};
-pub use xco::{Directives, Forgery, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};
+pub use xco::{Forgery, HierarchyConfig, Outage, Weight, XcoConfig, XcoError};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use shallows_core::keyed::Keyed;
 use shallows_core::units::Time;
 use shallows_core::xco::config::{OnDemand, Protocol, SettingsError};
-use shallows_core::xco::controller::{ControllerConfig, Sharing, Strategy};
+use shallows_core::xco::controller::{ControllerConfig, Directives};
 use shallows_core::xco::coordinator::GateConfig;
 use shallows_core::xco::fabric::FabricError;
 use shallows_core::xco::hierarchy::HierarchyError;
@@ -79,20 +79,6 @@ pub struct Weight {
     pub weight: u32,
 }
 
-/// Form of a directive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Directives {
-    /// One destination at a time, at full rate.
-    #[default]
-    Timeslice,
-    /// All destinations at once, each at an equal share of its bottleneck.
-    RateLimit,
-    /// All destinations at once, at max-min fair rates.
-    MaxMin,
-}
-
 /// Pods, and the division of links between their controllers and the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -146,23 +132,12 @@ fn ten_milliseconds() -> Time {
     Time::from_ms(10)
 }
 
-impl Directives {
-    /// The strategy of a controller that gives them.
-    pub fn strategy(self) -> Strategy {
-        match self {
-            Self::Timeslice => Strategy::Timeslice,
-            Self::RateLimit => Strategy::RateLimit(Sharing::Equal),
-            Self::MaxMin => Strategy::RateLimit(Sharing::MaxMin),
-        }
-    }
-}
-
 impl Default for XcoConfig {
     fn default() -> Self {
         let controller = ControllerConfig::default();
         Self {
             slot: controller.slot,
-            directives: Directives::Timeslice,
+            directives: controller.directives,
             controller: None,
             delay: Time::from_us(20),
             dscp: 0,
@@ -327,7 +302,7 @@ impl XcoConfig {
             address,
             peers: peers.collect(),
             slot: self.slot,
-            strategy: self.directives.strategy(),
+            directives: self.directives,
             preempt_after: self.preempt_after,
             patience: self.patience,
             weights: weights.map(|weight| (weight.host, weight.weight)).collect(),

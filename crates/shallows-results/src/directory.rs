@@ -321,11 +321,15 @@ fn hash(path: &Path) -> io::Result<String> {
     }
     let mut hash = Sha256::new();
     io::copy(&mut File::open(path)?, &mut HashWriter(&mut hash))?;
-    let mut text = String::new();
-    for byte in hash.finalize() {
+    Ok(hexadecimal(&hash.finalize()))
+}
+
+/// Bytes as text, two digits each.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+        text
+    })
 }
 
 struct HashWriter<'a>(&'a mut Sha256);

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::statistics;
+
 /// The 97.5% quantiles of Student's distribution, by degrees of freedom from 1.
 const QUANTILES: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -30,7 +32,7 @@ impl Interval {
     /// Of some values; nothing if there are none, or if the mean is no number.
     pub fn of(values: &[f64]) -> Option<Self> {
         let count = values.len();
-        let mean = values.iter().sum::<f64>() / count as f64;
+        let mean = statistics::mean(values);
         if !mean.is_finite() {
             return None;
         }

@@ -98,7 +98,7 @@ impl Statistics<f64> {
     /// The statistics of some ratios; `None` if there are none.
     pub fn of_ratios(mut ratios: Vec<f64>, rule: PercentileRule) -> Option<Self> {
         ratios.sort_unstable_by(f64::total_cmp);
-        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        let mean = mean(&ratios);
         Self::of_sorted(&ratios, mean, rule)
     }
 
@@ -177,6 +177,11 @@ impl<T: Copy> Statistics<T> {
             max: *sorted.last()?,
         })
     }
+}
+
+/// Mean of some values; not a number if there are none.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Jain's fairness index of shares that are not negative: `(sum x)^2 / (n sum x^2)`, from 1/n where

@@ -12,6 +12,7 @@ use std::env;
 use std::path::Path;
 
 fn main() -> Result<(), sources::SourceError> {
+    set_cfg_live();
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     for (name, parts) in [
         ("SHALLOWS_BUILD_ID", sources::SIMULATED),
@@ -24,4 +25,13 @@ fn main() -> Result<(), sources::SourceError> {
         println!("cargo::rustc-env={name}={:016x}", covered.id(&version));
     }
     Ok(())
+}
+
+/// Sets `cfg(live)` where the live world is built: with the feature, on Linux.
+fn set_cfg_live() {
+    println!("cargo::rustc-check-cfg=cfg(live)");
+    let is_linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
+    if is_linux && env::var_os("CARGO_FEATURE_LIVE").is_some() {
+        println!("cargo::rustc-cfg=live");
+    }
 }

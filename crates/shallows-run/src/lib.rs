@@ -40,10 +40,10 @@ mod failure;
 #[cfg(test)]
 mod honoured;
 mod ideal;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 pub mod live;
 mod measure;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 pub mod measurements;
 mod plan;
 mod platform;

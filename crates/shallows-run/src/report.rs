@@ -17,6 +17,7 @@ use shallows_results::probes::PingSample;
 use shallows_results::reason::{drop_name, mark_name, refusal_name};
 use shallows_results::record::FlowRecord;
 use shallows_results::size_class::{ClassCounts, SizeClasses};
+use shallows_results::statistics::mean;
 use shallows_results::summary::{
     LevelSummary, LoadSummary, PauseSummary, ReasonCounts, RunFacts, ServiceDrops, Utilisation,
     World,
@@ -430,10 +431,6 @@ fn pauses(simulation: &Simulation, links: &[LinkId], span: Time) -> PauseSummary
         mean: mean(&fractions),
         max: fractions.iter().copied().fold(0.0, f64::max),
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Links by what they join.

@@ -101,7 +101,7 @@ impl World for Simulated {
             completeness,
             probes,
             report: String::new(),
-            #[cfg(all(feature = "live", target_os = "linux"))]
+            #[cfg(live)]
             observed: None,
         })
     }

@@ -114,7 +114,7 @@ pub struct Run {
     /// Additional lines of a live run's report.
     pub report: String,
     /// Everything that was seen of a live run.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     pub observed: Option<Box<shallows_live::experiment::Observed>>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> Runner<'a> {
 
     /// The same live on this machine, slower by the factor if one is given. Observers and threads
     /// are for simulations.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     #[must_use]
     pub fn live(self, scale: Option<f64>) -> Runner<'a, crate::live::Live> {
         Runner {

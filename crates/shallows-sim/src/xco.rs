@@ -10,7 +10,7 @@ use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::SettingsError;
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig};
-use shallows_core::xco::fabric::{Fabric as CoordinatedFabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 use shallows_core::xco::message::ClusterKey;
 use shallows_model::{Carriage, Channel, HostId, LinkId, Outage, PortSetup, XcoConfig, XcoError};
 

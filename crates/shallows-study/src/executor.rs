@@ -5,7 +5,6 @@
 //! people may use one store: whoever is second finds the run there.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,6 +14,7 @@ use std::{fs, process, thread};
 use anyhow::{Context as _, anyhow};
 use sha2::{Digest as _, Sha256};
 use shallows_model::workload::WorkloadConfig;
+use shallows_results::directory::hexadecimal;
 use shallows_run::{BUILD_ID, Failure, Scenario};
 use shallows_sim::Progress;
 
@@ -61,12 +61,8 @@ impl Job {
             // The build id knows nothing of them.
             hash.update(program_hash()?);
         }
-        let mut key = String::new();
-        for byte in hash.finalize().iter().take(10) {
-            let _ = write!(key, "{byte:02x}");
-        }
         Ok(Self {
-            key,
+            key: hexadecimal(&hash.finalize()[..10]),
             weight: weight(&scenario),
             scenario,
             keep,

@@ -10,7 +10,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod artifact;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 pub mod compare;
 mod diff;
 mod executor;

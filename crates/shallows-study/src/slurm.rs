@@ -9,7 +9,7 @@
 mod queue;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,6 +19,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use shallows_core::registry::Registry;
+use shallows_results::directory::hexadecimal;
 use shallows_results::{write_bytes, write_text};
 use shallows_run::{BUILD_ID, Failure, Scenario};
 
@@ -461,13 +462,6 @@ fn share(mut tasks: Vec<Task>, count: usize) -> Vec<Vec<Task>> {
         }
     }
     shares.into_iter().map(|(_, share)| share).collect()
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn quoted(path: &Path) -> String {

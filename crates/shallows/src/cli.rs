@@ -58,19 +58,19 @@ pub(crate) enum Command {
         /// Directory of the second results.
         second: PathBuf,
     },
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Run a scenario simulated and live, and compare both. Needs root.
     Compare(CompareArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Forward Ethernet frames between network devices through simulated egress ports.
     Switch(SwitchArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Run XCo's controller, which schedules the hosts of a cluster.
     Controller(crate::xco::ControllerArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Run XCo's agent, which holds frames of this machine's VMs until they may be sent.
     Agent(crate::xco::AgentArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Manage the network namespaces of live runs.
     Lab {
         #[command(subcommand)]
@@ -78,7 +78,7 @@ pub(crate) enum Command {
     },
     /// Measure the simulator on two reference workloads.
     Bench(BenchArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Load congestion controllers (DCTCP, EAR, ...) into this machine's kernel.
     #[command(subcommand)]
     Cc(crate::cc::CcCommand),
@@ -94,7 +94,7 @@ pub(crate) enum Command {
     Import(crate::import::ImportArgs),
     /// Print a scenario's ports and transport as tc, sysctl and ip route commands.
     Linux(crate::linux::LinuxArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Run a command at a QJUMP level, including the processes that it starts.
     Exec(crate::exec::ExecArgs),
     /// Reproduce the figures of a paper and judge its claims.
@@ -423,7 +423,7 @@ pub(crate) enum BenchCommand {
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
     },
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     /// Measure the frame rate of the live switch. Needs root.
     Live {
         /// Print JSON instead of lines.

@@ -6,13 +6,13 @@
 
 mod artifact;
 mod bench;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod cc;
 mod cli;
 #[cfg(test)]
 mod documentation;
 mod examples;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod exec;
 mod explain;
 mod failure;
@@ -20,7 +20,7 @@ mod help;
 mod import;
 mod interrupt;
 mod linux;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod live;
 mod metrics;
 mod notes;
@@ -31,15 +31,15 @@ mod progress;
 mod qjump;
 mod repro;
 mod run;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod service;
 mod sonic;
 mod sweep;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod switch;
 mod tune;
 mod validate;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod xco;
 
 use std::ffi::OsString;
@@ -50,7 +50,7 @@ use std::{env, fs};
 use anyhow::Context as _;
 use clap::FromArgMatches as _;
 
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 use cli::LabCommand;
 use cli::{BenchCommand, Cli, Command};
 use failure::Failure;
@@ -99,9 +99,9 @@ pub fn command(arguments: impl IntoIterator<Item = OsString>, registry: &Registr
 
 fn perform(command: Command, registry: &Registry) -> Result<(), Failure> {
     match command {
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Run(args) if args.live => live::run(&args, registry),
-        #[cfg(not(all(feature = "live", target_os = "linux")))]
+        #[cfg(not(live))]
         Command::Run(args) if args.live => Err(Failure::Run(anyhow::anyhow!(
             "live runs need Linux, and a build with the feature `live`"
         ))),
@@ -116,30 +116,30 @@ fn perform(command: Command, registry: &Registry) -> Result<(), Failure> {
         Command::Diff { first, second } => shallows_study::diff(&first, &second)
             .and_then(|text| output::print(&text))
             .map_err(Failure::from),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Compare(args) => live::compare(&args, registry),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Cc(command) => cc::cc(&command),
         Command::Qjump(command) => qjump::qjump(&command),
         Command::Sonic(command) => sonic::sonic(&command),
         Command::Linux(args) => linux::linux(&args),
         Command::Import(args) => import::import(&args),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Exec(args) => exec::exec(&args),
         Command::Repro(args) => repro::repro(&args, registry),
         Command::Report { directory } => repro::report_on(&directory),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Switch(args) => switch::switch(&args),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Controller(args) => xco::controller(&args),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Agent(args) => xco::agent(&args),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Command::Lab {
             command: LabCommand::Clean,
         } => live::clean(),
         Command::Bench(args) => match args.command {
-            #[cfg(all(feature = "live", target_os = "linux"))]
+            #[cfg(live)]
             Some(BenchCommand::Live { json, seconds }) => live::bench(json, seconds),
             Some(BenchCommand::Threads { threads, runs }) => bench::threads::bench(threads, runs),
             None => bench::bench(&args),

@@ -1,13 +1,13 @@
 //! `shallows qjump`: plan levels, and limit what the devices of this machine send by them.
 
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod automatic;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod device;
 mod plan;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod status;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod verify;
 
 use clap::Subcommand;
@@ -21,45 +21,45 @@ pub(crate) enum QjumpCommand {
     /// Choose levels for a network: epoch, bytes an epoch, rates, latencies, and what breaks them.
     Plan(Box<plan::PlanArgs>),
     /// Limit what a device sends, or change its limits. Needs root.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     Apply(device::ApplyArgs),
     /// Keep a limiter that was applied `--for` some time. Needs root.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     Confirm(device::DeviceArgs),
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     #[command(hide = true)]
     Guard(device::GuardArgs),
     /// Choose the levels of the programs that have none, by what they send, until Ctrl-C. Needs
     /// root and a limiter at the device.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     Auto(automatic::AutoArgs),
     /// Show what the limiters of this machine have counted. Needs root.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     Status(status::StatusArgs),
     /// Probe whether hosts and switches on a path serve levels in strict priority.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     Verify(verify::VerifyArgs),
     /// Remove the limiter of a device. Needs root.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     Remove(device::DeviceArgs),
 }
 
 pub(crate) fn qjump(command: &QjumpCommand) -> Result<(), Failure> {
     let text = match command {
         QjumpCommand::Plan(args) => plan::plan(args)?,
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Apply(args) => device::apply(args)?,
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Confirm(device) => device::confirm(device)?,
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Guard(args) => return Ok(device::stand_guard(args)?),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Auto(args) => return Ok(automatic::choose(args)?),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Status(args) => status::status(args)?,
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Verify(args) => return Ok(verify::verify(args)?),
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         QjumpCommand::Remove(device) => device::remove(device)?,
     };
     Ok(output::print(&text)?)

@@ -51,7 +51,7 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         return Ok(output::print(&(json + "\n"))?);
     }
     let claims = match request.size {
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         Size::Live => repro::three_ways(&outcomes),
         _ => repro::verdicts(&outcomes),
     };

@@ -88,7 +88,7 @@ fn level(host: &Host, cgroup: &Path) -> Option<u8> {
 fn choosing<T>(host: &Host, work: impl FnOnce() -> T) -> (T, Vec<(Duration, Change)>) {
     let (stop, changes) = (AtomicBool::new(false), Mutex::new(Vec::new()));
     let mut chooser = Chooser::begin(&host.device(), SETTLE).unwrap();
-    let interval = Duration::from_secs_f64(chooser.interval().as_secs_f64());
+    let interval = chooser.interval().to_duration();
     let began = Instant::now();
     let done = thread::scope(|scope| {
         scope.spawn(|| {

@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 use std::env;
 
 use shallows_core::units::{Rate, Time};
-use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 
 use latency::{Measured, instructions, latencies};
 use throughput::{hierarchy, shares};
@@ -171,9 +171,9 @@ impl LeafSpine {
         self.hosts.div_ceil(PER_RACK)
     }
 
-    fn fabric(self) -> Fabric<Self> {
+    fn fabric(self) -> CoordinatedFabric<Self> {
         let links = 2 * self.hosts + 2 * self.racks() * self.uplinks;
-        Fabric::new(
+        CoordinatedFabric::new(
             vec![RATE; self.hosts as usize],
             vec![RATE; links as usize],
             self,

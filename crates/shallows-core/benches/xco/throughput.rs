@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use shallows_core::units::Time;
-use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 use shallows_core::xco::hierarchy::Pods;
 use shallows_core::xco::schedule::{Event, Schedule, Timing};
 
@@ -39,7 +39,11 @@ struct Scheduled {
 }
 
 /// Schedules pairs that stay backlogged; slots end one after the other, each after its length.
-fn scheduled<R: Routes>(fabric: Fabric<R>, demand: &[Vec<u32>], slot: Time) -> Scheduled {
+fn scheduled<R: Routes>(
+    fabric: CoordinatedFabric<R>,
+    demand: &[Vec<u32>],
+    slot: Time,
+) -> Scheduled {
     let timing = Timing {
         preempt_after: None,
         patience: slot * 100,

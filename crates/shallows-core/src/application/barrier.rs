@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::rounds::Rounds;
 use super::{
     Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
-    check_sizes, peers,
+    among_peers, check_sizes,
 };
 use crate::units::{Bytes, Time};
 
@@ -40,8 +40,7 @@ impl Default for BarrierConfig {
 impl BarrierConfig {
     pub(super) fn plan(&self, members: Members, span: Span) -> Result<Plan, ApplicationError> {
         check_sizes(&[("size", self.size)], Protocol::Stream)?;
-        let (connections, of_clients) = peers(members, Protocol::Stream, "barrier")?;
-        let member = |connections: Vec<u32>| {
+        among_peers(members, "barrier", |connections| {
             Box::new(Member {
                 size: self.size,
                 connections,
@@ -49,10 +48,8 @@ impl BarrierConfig {
                 arrived_at: None,
                 heard: BTreeMap::new(),
                 desk: Outbox::default(),
-            }) as Box<dyn Application>
-        };
-        let parts = of_clients.into_iter().map(member).collect();
-        Ok(Plan::new(connections, parts))
+            })
+        })
     }
 }
 

@@ -383,17 +383,18 @@ fn mesh(
     Ok((connections, of_clients))
 }
 
-/// A connection between each two of the clients; for each client those to the others, beginning
-/// with the one after it.
-fn peers(
+/// An application with a stream between each two of the clients. `part` makes that of a client
+/// from its connections to the others, beginning with the one after it.
+fn among_peers(
     members: Members,
-    protocol: Protocol,
     name: &'static str,
-) -> Result<(Vec<Connection>, Vec<Vec<u32>>), ApplicationError> {
+    part: impl Fn(Vec<u32>) -> Box<dyn Application>,
+) -> Result<Plan, ApplicationError> {
     let count = members.clients;
     if count < 2 || members.servers > 0 {
         return Err(ApplicationError::NeedsPeers(name));
     }
+    let protocol = Protocol::Stream;
     let mut connections = Vec::new();
     let mut between = std::collections::BTreeMap::new();
     for from in 0..count {
@@ -407,7 +408,8 @@ fn peers(
         let others = (1..count).map(|step| (client + step) % count);
         others.map(|other| number(client, other)).collect()
     };
-    Ok((connections, (0..count).map(of_client).collect()))
+    let parts = (0..count).map(of_client).map(part).collect();
+    Ok(Plan::new(connections, parts))
 }
 
 /// Refuses sizes that are zero, or too large for datagrams.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::rounds::Rounds;
 use super::{
     Action, Application, ApplicationError, Members, Message, Outbox, Plan, Protocol, Sample, Span,
-    check_sizes, peers,
+    among_peers, check_sizes,
 };
 use crate::units::{Bytes, Time};
 
@@ -42,8 +42,7 @@ impl ShuffleConfig {
         if self.parallel == 0 {
             return Err(ApplicationError::Zero("parallel"));
         }
-        let (connections, of_clients) = peers(members, Protocol::Stream, "shuffle")?;
-        let member = |connections: Vec<u32>| {
+        among_peers(members, "shuffle", |connections| {
             Box::new(Member {
                 config: *self,
                 connections,
@@ -52,10 +51,8 @@ impl ShuffleConfig {
                 sent: 0,
                 under_way: 0,
                 desk: Outbox::default(),
-            }) as Box<dyn Application>
-        };
-        let parts = of_clients.into_iter().map(member).collect();
-        Ok(Plan::new(connections, parts))
+            })
+        })
     }
 }
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +110,15 @@ fn time_arithmetic() {
     assert_eq!(t, Time::MAX);
     t = Time::from_us(3);
     assert!((t.as_secs_f64() - 3e-6).abs() < 1e-18);
+}
+
+#[test]
+fn durations_are_times_in_whole_nanoseconds() {
+    let micros = Duration::from_nanos(2_500);
+    assert_eq!(Time::from_duration(micros), Time::from_ns(2_500));
+    assert_eq!(Time::from_ps(2_500_999).to_duration(), micros);
+    let year = Duration::from_secs(365 * 24 * 3600);
+    assert_eq!(Time::from_duration(year), Time::MAX);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::ops::{Div, Rem};
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::ops::additive;
 use super::parse::{Grammar, UnitError, UnitScale, parse};
@@ -48,6 +49,17 @@ impl Time {
     #[inline]
     pub const fn ps(self) -> u64 {
         self.0
+    }
+
+    /// A time of the standard library, or [`Time::MAX`] if that is shorter.
+    pub fn from_duration(duration: Duration) -> Self {
+        let ps = duration.as_nanos().saturating_mul(1_000);
+        Self(ps.try_into().unwrap_or(u64::MAX))
+    }
+
+    /// This time for the standard library, in whole nanoseconds.
+    pub const fn to_duration(self) -> Duration {
+        Duration::from_nanos(self.0 / 1_000)
     }
 
     /// This time in seconds, rounded to the nearest double.

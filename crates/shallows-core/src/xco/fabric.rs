@@ -29,9 +29,10 @@ impl<F: Fn(u32, u32, &mut Vec<u32>)> Routes for F {
     }
 }
 
-/// Capacities of links and hosts, and the routes between hosts.
+/// A fabric whose hosts a controller schedules: capacities of links and hosts, and the routes
+/// between hosts. A topology has nodes and delays too, which no directive depends on.
 #[derive(Clone, Debug)]
-pub struct Fabric<R> {
+pub struct CoordinatedFabric<R> {
     pub(super) hosts: Vec<Rate>,
     pub(super) links: Vec<Rate>,
     pub(super) routes: R,
@@ -48,7 +49,7 @@ pub enum FabricError {
     SilentHost(u32),
 }
 
-impl<R: Routes> Fabric<R> {
+impl<R: Routes> CoordinatedFabric<R> {
     /// A fabric with the outgoing capacity C_x of every host, the capacity C_ij of every directed
     /// link (0 for a link that is down), and its routes.
     ///
@@ -69,8 +70,8 @@ impl<R: Routes> Fabric<R> {
     }
 
     /// The same links and hosts with routes made of these.
-    pub fn with_routes<S: Routes>(self, make: impl FnOnce(R) -> S) -> Fabric<S> {
-        Fabric {
+    pub fn with_routes<S: Routes>(self, make: impl FnOnce(R) -> S) -> CoordinatedFabric<S> {
+        CoordinatedFabric {
             hosts: self.hosts,
             links: self.links,
             routes: make(self.routes),
@@ -156,7 +157,8 @@ mod tests {
     #[test]
     fn a_path_limits_the_rate() {
         let gbps = Rate::from_gbps;
-        let fabric = Fabric::new(vec![gbps(10); 4], vec![gbps(10), gbps(1), gbps(0)], line);
+        let fabric =
+            CoordinatedFabric::new(vec![gbps(10); 4], vec![gbps(10), gbps(1), gbps(0)], line);
         let fabric = fabric.unwrap();
         let route = |from, to| {
             fabric
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_fabric_needs_hosts_that_can_send() {
-        let error = |hosts| Fabric::new(hosts, vec![], line).err().unwrap();
+        let error = |hosts| CoordinatedFabric::new(hosts, vec![], line).err().unwrap();
         assert_eq!(error(vec![]), FabricError::NoHosts);
         let rates = vec![Rate::from_gbps(1), Rate::from_bps(0)];
         assert_eq!(error(rates), FabricError::SilentHost(1));

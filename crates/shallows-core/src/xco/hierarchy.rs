@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::coordinator::Coordinator;
-use super::fabric::{Fabric, Routes};
+use super::fabric::{CoordinatedFabric, Routes};
 use crate::control::Agent;
 use crate::host::gate::{Gate, Release, Verdict};
 use crate::packet::Packet;
@@ -118,7 +118,7 @@ impl Pods {
     /// If two pods share a link, or the share is not between 1 and 99.
     pub fn divide<R: Routes + Clone>(
         &self,
-        fabric: &Fabric<R>,
+        fabric: &CoordinatedFabric<R>,
         share: u32,
     ) -> Result<Divided<R>, HierarchyError> {
         if !(1..100).contains(&share) {
@@ -135,13 +135,13 @@ impl Pods {
             };
             owned.map(capacity).collect()
         };
-        let root = Fabric {
+        let root = CoordinatedFabric {
             hosts: rates(share).collect(),
             links: links(share, 100),
             routes: fabric.routes.clone(),
         };
         let own: Vec<Rate> = rates(100 - share).collect();
-        let pod = |hosts: &Vec<u32>| Fabric {
+        let pod = |hosts: &Vec<u32>| CoordinatedFabric {
             hosts: hosts.iter().map(|&host| own[host as usize]).collect(),
             links: links(100 - share, 0),
             routes: PodRoutes {
@@ -156,7 +156,10 @@ impl Pods {
     }
 
     /// Of each link the pod whose own traffic uses it.
-    fn owners<R: Routes>(&self, fabric: &Fabric<R>) -> Result<Vec<Option<u32>>, HierarchyError> {
+    fn owners<R: Routes>(
+        &self,
+        fabric: &CoordinatedFabric<R>,
+    ) -> Result<Vec<Option<u32>>, HierarchyError> {
         let mut owners: Vec<Option<u32>> = vec![None; fabric.links.len()];
         let mut path = Vec::new();
         for (pod, hosts) in (0..).zip(&self.hosts) {
@@ -188,9 +191,9 @@ impl Pods {
 #[derive(Clone, Debug)]
 pub struct Divided<R> {
     /// Links that the root grants, with all hosts.
-    pub root: Fabric<R>,
+    pub root: CoordinatedFabric<R>,
     /// Links that the controllers of pods grant, each with its own hosts numbered from 0.
-    pub pods: Vec<Fabric<PodRoutes<R>>>,
+    pub pods: Vec<CoordinatedFabric<PodRoutes<R>>>,
 }
 
 /// The routes between the hosts of a pod.
@@ -393,14 +396,18 @@ mod tests {
         path.push(4 + destination);
     }
 
-    type Racks = Fabric<fn(u32, u32, &mut Vec<u32>)>;
+    type Racks = CoordinatedFabric<fn(u32, u32, &mut Vec<u32>)>;
 
     fn fabric() -> Racks {
         let gbps = Rate::from_gbps(1);
-        Fabric::new(vec![gbps; 4], vec![gbps; 10], racks as _).unwrap()
+        CoordinatedFabric::new(vec![gbps; 4], vec![gbps; 10], racks as _).unwrap()
     }
 
-    fn route<R: Routes>(fabric: &Fabric<R>, from: u32, to: u32) -> Option<(Vec<u32>, u64)> {
+    fn route<R: Routes>(
+        fabric: &CoordinatedFabric<R>,
+        from: u32,
+        to: u32,
+    ) -> Option<(Vec<u32>, u64)> {
         let (path, rate) = fabric.route(from, to)?;
         Some((path.to_vec(), rate.bps() / 1_000_000))
     }
@@ -437,7 +444,7 @@ mod tests {
         // Both pods go through the same link.
         let hub = |source: u32, _: u32, path: &mut Vec<u32>| path.extend([source, 9]);
         let gbps = Rate::from_gbps(1);
-        let fabric = Fabric::new(vec![gbps; 4], vec![gbps; 10], hub).unwrap();
+        let fabric = CoordinatedFabric::new(vec![gbps; 4], vec![gbps; 10], hub).unwrap();
         let error = pods.divide(&fabric, 50).err();
         assert_eq!(
             error,

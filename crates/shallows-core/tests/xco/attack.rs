@@ -8,7 +8,7 @@ use shallows_core::units::{Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol};
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
-use shallows_core::xco::fabric::Fabric;
+use shallows_core::xco::fabric::CoordinatedFabric;
 use shallows_core::xco::message::{
     self, Body, ClusterKey, Directive, Epoch, Header, Held, Permit, PermitKind, Refused, Report,
     Station,
@@ -30,7 +30,7 @@ fn controller() -> Controller<TwoRacks> {
         ..ControllerConfig::default()
     };
     let hosts = vec![Rate::from_gbps(1); 6];
-    let fabric = Fabric::new(hosts, vec![Rate::from_gbps(1); 20], TwoRacks).unwrap();
+    let fabric = CoordinatedFabric::new(hosts, vec![Rate::from_gbps(1); 20], TwoRacks).unwrap();
     Controller::new(config, fabric, &cluster(), Time::ZERO).unwrap()
 }
 

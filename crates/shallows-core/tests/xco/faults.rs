@@ -1,7 +1,7 @@
 //! Runs with faults, and what must hold in them.
 
 use shallows_core::units::Time;
-use shallows_core::xco::controller::{Sharing, Strategy};
+use shallows_core::xco::controller::Directives;
 use shallows_core::xco::message::Station;
 
 use crate::network::Weather;
@@ -27,13 +27,14 @@ fn longest_recovery(world: &World) -> Time {
 }
 
 fn run(seed: u64, trace: bool) -> Result<Stats, Box<(Violation, World)>> {
-    let strategy = match seed % 4 {
-        0..=2 => Strategy::Timeslice,
-        _ => Strategy::RateLimit([Sharing::Equal, Sharing::MaxMin][(seed / 4 % 2) as usize]),
+    let directives = match seed % 8 {
+        3 => Directives::RateLimit,
+        7 => Directives::MaxMin,
+        _ => Directives::Timeslice,
     };
     let on_demand = (seed / 4 % 3 == 2).then_some(ON_DEMAND);
     let controllers = [2, 1, 3][(seed / 12 % 3) as usize];
-    let mut world = World::new(seed, controllers, strategy, on_demand, trace);
+    let mut world = World::new(seed, controllers, directives, on_demand, trace);
     match play(&mut world) {
         Ok(()) => Ok(world.stats),
         Err(violation) => Err(Box::new((violation, world))),

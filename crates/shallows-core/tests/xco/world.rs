@@ -11,7 +11,7 @@ use shallows_core::packet::Descriptor;
 use shallows_core::port::Framing;
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_core::xco::config::{OnDemand, Protocol};
-use shallows_core::xco::controller::{Controller, ControllerConfig, Role, Strategy};
+use shallows_core::xco::controller::{Controller, ControllerConfig, Directives, Role};
 use shallows_core::xco::coordinator::{Coordinator, CoordinatorConfig, GateConfig};
 use shallows_core::xco::message::{ClusterKey, Station};
 
@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) weather: Weather,
     /// Pairs of addresses between which nothing passes.
     pub(crate) cut: BTreeSet<(u32, u32)>,
-    pub(crate) strategy: Strategy,
+    pub(crate) directives: Directives,
     pub(crate) on_demand: Option<OnDemand>,
     hosts: Vec<HostNode>,
     controllers: Vec<ControllerNode>,
@@ -106,7 +106,7 @@ impl World {
     pub(crate) fn new(
         seed: u64,
         controllers: usize,
-        strategy: Strategy,
+        directives: Directives,
         on_demand: Option<OnDemand>,
         trace: bool,
     ) -> Self {
@@ -134,7 +134,7 @@ impl World {
             dice,
             weather: Weather::default(),
             cut: BTreeSet::new(),
-            strategy,
+            directives,
             on_demand,
             hosts,
             controllers,
@@ -410,7 +410,7 @@ impl World {
             address,
             peers: peers.copied().filter(|&peer| peer != address).collect(),
             incarnation: self.incarnations,
-            strategy: self.strategy,
+            directives: self.directives,
             slot: SLOT,
             patience: PATIENCE,
             weights: weights(),

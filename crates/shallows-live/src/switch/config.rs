@@ -8,7 +8,7 @@ use shallows_core::port::{self, PortConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use thiserror::Error;
 
-use super::Position;
+use super::{LinkName, Position};
 use crate::frame::Mac;
 use crate::io::{IoError, IoKind};
 
@@ -328,7 +328,7 @@ impl SwitchConfig {
         });
         let trunks = self.trunks.iter().map(|trunk| {
             let [from, to] = trunk.between;
-            (format!("trunk between {from} and {to}"), trunk.delay)
+            (LinkName::Trunk { from, to }.to_string(), trunk.delay)
         });
         match ports
             .chain(trunks)

@@ -14,7 +14,7 @@ use hosts::LinkStack;
 
 use super::bridge::{Bridge, StationCounters, Way};
 use super::departures::Streams;
-use super::{Classify, Forwarding, SwitchConfig, SwitchError};
+use super::{Classify, Forwarding, LinkName, SwitchConfig, SwitchError};
 use crate::frame::{Frame, FrameStore, Header, Mac, Network, mark_ce};
 
 /// Frames that may be in the switch at once: some 130 MB. Ports with limits never come near.
@@ -152,7 +152,7 @@ impl Engine {
             let link = self.links.len();
             self.add(
                 config.seed,
-                port.device.clone(),
+                LinkName::Port(&port.device),
                 (port.rate, port.delay),
                 egress,
                 port.bridge,
@@ -171,7 +171,7 @@ impl Engine {
         for (device, port) in config.ports.iter().enumerate() {
             let Some(uplink) = &port.uplink else { continue };
             let link = self.links.len();
-            let name = format!("{} uplink", port.device);
+            let name = LinkName::Uplink(&port.device);
             let pool = self.bridges.len();
             self.add(
                 config.seed,
@@ -200,7 +200,7 @@ impl Engine {
             for (from, to) in [(a, b), (b, a)] {
                 let link = self.links.len();
                 let back = if from == a { link + 1 } else { link - 1 };
-                let name = format!("trunk {from}-{to}");
+                let name = LinkName::Trunk { from, to };
                 self.add(config.seed, name, (trunk.rate, trunk.delay), egress, from)?;
                 self.links[link].end = End::Bridge { bridge: to, back };
                 self.bridges[from].add_link(link, limit);
@@ -218,18 +218,18 @@ impl Engine {
     fn add(
         &mut self,
         seed: u64,
-        name: String,
+        name: LinkName<'_>,
         (rate, delay): (Rate, Time),
         egress: &PortConfig,
         pool: usize,
     ) -> Result<(), SwitchError> {
         let port = EgressPort::new(rate, egress, seed, self.links.len() as u64);
         let port = port.map_err(|error| SwitchError::Port {
-            of: name.clone(),
+            of: name.to_string(),
             error,
         })?;
         self.links.push(Link {
-            name,
+            name: name.to_string(),
             rate,
             port,
             pool,

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::frame::{Mac, Network};
 use crate::io::{IoError, Received};
+use crate::since;
 
 /// Frames taken from one device before it is the next one's turn: more would make the others late.
 const FRAMES_AT_A_TURN: usize = 8;
@@ -161,7 +162,7 @@ impl Switch {
     }
 
     fn now(&self) -> Time {
-        Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
+        since(self.epoch)
     }
 
     /// Sends what has reached the end of its link by `now`.
@@ -244,7 +245,7 @@ impl Switch {
     /// Sleeps until a frame is due or comes in, or a device goes away.
     fn sleep(&mut self, control: &Control) {
         let due = self.engine.next().map(|due| due.saturating_sub(self.now()));
-        let due = due.map(|left| Duration::from_nanos(left.ps() / 1_000));
+        let due = due.map(Time::to_duration);
         let longest = due.map_or(LONGEST_SLEEP, |left| left.min(LONGEST_SLEEP));
         let files = self.ports.iter().filter_map(Port::file);
         let files = files.chain(self.channels.file());

@@ -24,9 +24,9 @@ use socket2::{Domain, SockRef, Type};
 
 use codec::{HEADER, decode, encode, wire_length};
 
-use super::client::since;
 use super::{TrafficError, dscp, give_up_root};
 use crate::lab::{self, Lab, Namespace};
+use crate::since;
 
 /// Bytes read at once, as many as the largest datagram has.
 const CHUNK: usize = 1 << 16;

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shallows_core::units::Time;
 use shallows_model::FlowId;
 
 use super::server::{Senders, set_dscp, socket};
 use super::tcp_info::TcpInfo;
 use super::{Outcome, REQUEST, TrafficError, give_up_root};
 use crate::lab::Namespace;
+use crate::since;
 
 /// Bytes read at once.
 const CHUNK: usize = 1 << 17;
@@ -168,8 +168,4 @@ impl Fetcher {
             .map(|stream| TcpInfo::of(&stream))
             .unwrap_or_default()
     }
-}
-
-pub(super) fn since(epoch: Instant) -> Time {
-    Time::from_ns(epoch.elapsed().as_nanos() as u64)
 }

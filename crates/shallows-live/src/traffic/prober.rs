@@ -12,6 +12,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{TrafficError, give_up_root};
 use crate::lab::Namespace;
+use crate::since;
 
 /// An answer that takes longer is lost.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -68,7 +69,7 @@ impl Prober {
                     thread::sleep(wait.min(LOOK_EVERY));
                     continue;
                 }
-                let sent = Time::from_ns(epoch.elapsed().as_nanos() as u64);
+                let sent = since(epoch);
                 let rtt = echo(&socket, plan.to, pings.len() as u16).unwrap_or(None);
                 pings.push(Ping { sent, rtt });
                 next += plan.every;
@@ -113,7 +114,7 @@ fn echo(socket: &Socket, to: Ipv4Addr, sequence: u16) -> io::Result<Option<Time>
         if icmp[0] == ECHO_REPLY && icmp[4..8] == request[4..8] {
             let arrived = arrived.unwrap_or_else(|| since_1970(SystemTime::now()));
             let rtt = arrived.saturating_sub(sent);
-            return Ok(Some(Time::from_ns(rtt.as_nanos() as u64)));
+            return Ok(Some(Time::from_duration(rtt)));
         }
     }
     Ok(None)

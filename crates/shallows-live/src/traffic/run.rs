@@ -16,6 +16,7 @@ use super::datagrams::{self, Datagrams};
 use super::server::{self, Senders, Server};
 use super::{FlowControllers, OperationTime, Outcome, StreamTotals, TrafficError, dscp};
 use crate::lab::{self, Lab};
+use crate::since;
 use crate::switch::Departures;
 
 /// Interval at which bytes that have arrived are noted, if an experiment has none of its own.
@@ -240,7 +241,7 @@ impl<'a> Traffic<'a> {
     fn wait(&mut self, until: Option<Time>) {
         let next = self.agenda.peek().map(|&Reverse((at, _))| at);
         let next = next.into_iter().chain(until).min().unwrap_or(Time::MAX);
-        let left = Duration::from_nanos(next.saturating_sub(self.now()).ps() / 1_000);
+        let left = next.saturating_sub(self.now()).to_duration();
         match self.done.1.recv_timeout(left.min(ATTENTION)) {
             Ok(done) => self.end(&done),
             // This program holds a sender itself, so it is always a time-out.
@@ -329,7 +330,7 @@ impl<'a> Traffic<'a> {
     }
 
     fn now(&self) -> Time {
-        Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
+        since(self.epoch)
     }
 }
 

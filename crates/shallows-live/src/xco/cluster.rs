@@ -338,7 +338,7 @@ impl Cluster {
                 .filter(|&peer| peer != address)
                 .collect(),
             incarnation,
-            strategy: self.directives.strategy(),
+            directives: self.directives,
             slot: domain.slot(self.slot),
             preempt_after: self.preempt_after,
             patience: self.patience,

@@ -18,6 +18,7 @@ use thiserror::Error;
 use super::ControllerSnapshot;
 use super::cluster::{Cluster, ClusterError};
 use super::hierarchy::Paths;
+use crate::since;
 use crate::switch::{Buckets, Control, LONGEST_MESSAGE, STRANGER, Wait, refused};
 
 /// Most sleep, so that requests from other threads are seen.
@@ -188,7 +189,7 @@ impl ControllerDaemon {
     }
 
     fn now(&self) -> Time {
-        Time::from_ns(self.epoch.elapsed().as_nanos() as u64)
+        since(self.epoch)
     }
 
     /// Takes messages that have come in; false if there was none.
@@ -234,7 +235,7 @@ impl ControllerDaemon {
 
     fn sleep(&self) {
         let due = self.controller.timeout().unwrap_or(Time::MAX);
-        let left = Duration::from_nanos(due.saturating_sub(self.now()).ps() / 1_000);
+        let left = due.saturating_sub(self.now()).to_duration();
         let mut files = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
         let left = TimeSpec::from_duration(left.min(LONGEST_SLEEP));
         // An interrupted or failed sleep is a short one.

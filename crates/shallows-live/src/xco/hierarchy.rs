@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::coordinator::SmallBudget;
-use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 use shallows_core::xco::hierarchy::{PodRoutes, Pods};
 use shallows_core::xco::message::ClusterKey;
 
@@ -213,9 +213,12 @@ impl Cluster {
     }
 
     /// Hosts and links as the controllers of a domain know them.
-    pub(super) fn domain_fabric(&self, domain: &Domain) -> Result<Fabric<Paths>, ClusterError> {
+    pub(super) fn domain_fabric(
+        &self,
+        domain: &Domain,
+    ) -> Result<CoordinatedFabric<Paths>, ClusterError> {
         let rates: Vec<Rate> = self.hosts.iter().map(|host| host.rate).collect();
-        let whole = Fabric::new(rates, self.link_rates(), self.tree()?)?;
+        let whole = CoordinatedFabric::new(rates, self.link_rates(), self.tree()?)?;
         if domain.level == Level::Cluster {
             return Ok(whole.with_routes(Paths::All));
         }

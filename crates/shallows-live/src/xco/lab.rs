@@ -22,6 +22,7 @@ use super::forge::{Attempt, Forger, open_tap};
 use super::key::KeyFile;
 use super::{ControllerSnapshot, incarnation};
 use crate::lab::{Lab, LabError, Namespace};
+use crate::since;
 use crate::switch::{Control, Coordination, CoordinatorSnapshot, Position, Snapshot, set_nice};
 
 /// The UDP port of controllers.
@@ -235,7 +236,7 @@ impl XcoLab {
         let protocol = &self.plan.cluster.protocol;
         // With standbys a leader is elected first.
         let patience = protocol.silence * 8 + self.plan.cluster.slot * 32;
-        let patience = Duration::from_nanos(patience.ps() / 1_000) + Duration::from_secs(3);
+        let patience = patience.to_duration() + Duration::from_secs(3);
         let deadline = Instant::now() + patience;
         loop {
             let others = snapshot().map_or(usize::MAX, |snapshot| {
@@ -278,7 +279,7 @@ impl XcoLab {
             }
             let event = events.last().map(|&(at, ..)| at);
             let wakeups = [event, next_attempt].into_iter().flatten().min();
-            let wakeup = wakeups.map(|at| epoch + Duration::from_nanos(at.ps() / 1_000));
+            let wakeup = wakeups.map(|at| epoch + at.to_duration());
             let wakeup = wakeup.map_or(next_sample, |at| at.min(next_sample));
             thread::sleep(wakeup.saturating_duration_since(Instant::now()));
         }
@@ -377,8 +378,4 @@ fn open_forger(
         Forger::new(tap, (controller, v4(address)), victim)
     };
     lab.host(at).enter(open)?.map_err(failed(at))
-}
-
-fn since(epoch: Instant) -> Time {
-    Time::from_ns(epoch.elapsed().as_nanos() as u64)
 }

@@ -224,18 +224,15 @@ impl IncastConfig {
             for (part, &src) in (0..).zip(&senders) {
                 interrupt.check_at(workload.flows.len())?;
                 let mut stream = Stream::new(seed, Purpose::Flow, begin + part);
-                let service = self.services.draw(src, dst, fabric.hosts(), &mut stream);
-                let bytes = match &amount {
-                    Amount::Each(sizes) => sizes.of(service).draw(&mut stream),
+                let size = |service, stream: &mut Stream| match &amount {
+                    Amount::Each(sizes) => sizes.of(service).draw(stream),
                     Amount::Block(block) => part_of(*block, count, part),
                 };
-                workload.flows.push(FlowSpec {
-                    start,
-                    src,
-                    dst,
-                    bytes,
-                    service: self.services.of_size(service, bytes),
-                });
+                let hosts = fabric.hosts();
+                let flow = self
+                    .services
+                    .flow(start, (src, dst), hosts, &mut stream, size);
+                workload.flows.push(flow);
             }
             if round > 0 {
                 let (before, begin, end) = (begin - count, begin as u32, begin + count);
@@ -342,18 +339,11 @@ fn spread_flows(
     if start.checked_add(spread).is_none() {
         return Err(WorkloadError::TooLate("the last start"));
     }
-    let flow = |(number, (src, dst))| {
+    let size = |service, stream: &mut Stream| sizes.of(service).draw(stream);
+    let flow = |(number, ends)| {
         let mut stream = Stream::new(seed, Purpose::Flow, number);
-        let delay = stream.below(spread.ps().max(1));
-        let service = services.draw(src, dst, fabric.hosts(), &mut stream);
-        let bytes = sizes.of(service).draw(&mut stream);
-        FlowSpec {
-            start: start + Time::from_ps(delay),
-            src,
-            dst,
-            bytes,
-            service: services.of_size(service, bytes),
-        }
+        let start = start + Time::from_ps(stream.below(spread.ps().max(1)));
+        services.flow(start, ends, fabric.hosts(), &mut stream, size)
     };
     let mut workload = Workload::default();
     for pair in (0..).zip(pairs) {

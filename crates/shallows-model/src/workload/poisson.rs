@@ -299,15 +299,9 @@ impl Arrivals<'_> {
             Some(dst) => dst,
             None => self.to.draw(*src, stream),
         };
-        let service = self.config.services.draw(*src, dst, self.hosts, stream);
-        let bytes = self.sizes.of(service).draw(stream);
-        FlowSpec {
-            start,
-            src: *src,
-            dst,
-            bytes,
-            service: self.config.services.of_size(service, bytes),
-        }
+        let size = |service, stream: &mut Stream| self.sizes.of(service).draw(stream);
+        let services = &self.config.services;
+        services.flow(start, (*src, dst), self.hosts, stream, size)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use shallows_core::units::Bytes;
+use shallows_core::units::{Bytes, Time};
 
-use super::WorkloadError;
 use super::random::Stream;
+use super::{FlowSpec, WorkloadError};
 use crate::ids::HostId;
 
 /// Assignment of services to flows.
@@ -57,6 +57,27 @@ impl ServiceMap {
         }
     }
 
+    /// A flow from `src` to `dst` in a fabric with `hosts` hosts: its service is drawn, then its
+    /// size, given the service.
+    pub(super) fn flow(
+        &self,
+        start: Time,
+        (src, dst): (HostId, HostId),
+        hosts: u32,
+        stream: &mut Stream,
+        size: impl FnOnce(u16, &mut Stream) -> u64,
+    ) -> FlowSpec {
+        let service = self.draw(src, dst, hosts, stream);
+        let bytes = size(service, stream);
+        FlowSpec {
+            start,
+            src,
+            dst,
+            bytes,
+            service: self.of_size(service, bytes),
+        }
+    }
+
     /// The service of a flow from `src` to `dst` in a fabric with `hosts` hosts.
     pub(super) fn draw(&self, src: HostId, dst: HostId, hosts: u32, stream: &mut Stream) -> u16 {
         match *self {
@@ -80,7 +101,7 @@ impl ServiceMap {
     }
 
     /// The service of a flow for which `drawn` was drawn, once its size is known.
-    pub(super) fn of_size(&self, drawn: u16, bytes: u64) -> u16 {
+    fn of_size(&self, drawn: u16, bytes: u64) -> u16 {
         match self {
             Self::BySize(sizes) => sizes.partition_point(|size| size.get() < bytes) as u16,
             _ => drawn,

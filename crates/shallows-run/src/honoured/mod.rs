@@ -55,7 +55,7 @@ const SIMULATED: World = World {
     refuses: false,
 };
 
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 const LIVE: World = World {
     name: "live",
     plan: crate::live::plan_of,
@@ -259,7 +259,7 @@ fn a_simulation_honours_every_key() {
     SIMULATED.check();
 }
 
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 #[test]
 fn a_live_run_honours_or_refuses_every_key() {
     LIVE.check();

@@ -92,10 +92,6 @@ fn refuse_topology(plan: &RunPlan) -> Result<(), Diagnostic> {
 }
 
 /// Refuses what the hosts and links of a simulation can have and those of a lab cannot.
-#[expect(
-    clippy::too_many_lines,
-    reason = "every key is destructured, and some have a row"
-)]
 fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
     // What is new here has to be planned, refused here or listed as a difference.
     let ScenarioConfig {
@@ -123,21 +119,6 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
         seed: _,
         report: _,
     } = &plan.scenario.config;
-    let HostSetup {
-        stages,
-        jitter: _,
-        qjump: _,
-        xco: _,
-    } = hosts;
-    let Ports {
-        pause,
-        pool: _,
-        host_delay: _,
-        switch: _,
-        host: _,
-        special: _,
-    } = ports;
-    let mut trunks = plan.fabric.core_links();
     let refused = [
         (
             !links.is_empty(),
@@ -160,8 +141,35 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
             "measure",
             "measuring windows are simulated only: a live run counts all its flows",
         ),
+    ];
+    let of_tables = in_hosts(hosts, plan)
+        .into_iter()
+        .chain(in_ports(ports, plan));
+    let mut refused = refused.into_iter().chain(of_tables);
+    match refused.find(|(found, ..)| *found) {
+        Some((_, table, problem)) => {
+            let help = match table {
+                "application" if until.is_none() => "set until at the top of the file",
+                _ => "leave it out, or simulate it; live.commands can run any program",
+            };
+            Err(plan.scenario.error(table, problem).help(help))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Keys of `[hosts]` that are simulated only: true where the scenario has one, its name, and the
+/// problem.
+fn in_hosts(hosts: &HostSetup, plan: &RunPlan) -> [(bool, &'static str, &'static str); 2] {
+    let HostSetup {
+        stages,
+        jitter: _,
+        qjump: _,
+        xco: _,
+    } = hosts;
+    [
         (
-            stages.is_some() && !application.is_empty(),
+            stages.is_some() && !plan.scenario.config.application.is_empty(),
             "hosts.stages",
             "live, a message of an application cannot be told from the one before, so its stage \
              would count both",
@@ -171,6 +179,21 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
             "hosts.stages",
             "live, stages are those of TCP flows, not of UDP flows",
         ),
+    ]
+}
+
+/// Those of `[ports]`.
+fn in_ports(ports: &Ports, plan: &RunPlan) -> [(bool, &'static str, &'static str); 2] {
+    let Ports {
+        pause,
+        pool: _,
+        host_delay: _,
+        switch: _,
+        host: _,
+        special: _,
+    } = ports;
+    let mut trunks = plan.fabric.core_links();
+    [
         (
             pause.is_some(),
             "ports.pause",
@@ -181,17 +204,7 @@ fn refuse_what_is_simulated_only(plan: &RunPlan) -> Result<(), Diagnostic> {
             "ports.special",
             "special ports between switches are simulated only",
         ),
-    ];
-    match refused.into_iter().find(|(found, ..)| *found) {
-        Some((_, table, problem)) => {
-            let help = match table {
-                "application" if until.is_none() => "set until at the top of the file",
-                _ => "leave it out, or simulate it; live.commands can run any program",
-            };
-            Err(plan.scenario.error(table, problem).help(help))
-        }
-        None => Ok(()),
-    }
+    ]
 }
 
 /// Refuses probes that would hold up the switch or the receivers.

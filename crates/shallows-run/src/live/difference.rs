@@ -235,12 +235,7 @@ fn asked(plan: &RunPlan, scale: f64) -> Vec<Asked> {
     asked
 }
 
-/// Those of the transport. The kernel's times are not scaled, and so are compared with what the
-/// scenario's become.
-#[expect(
-    clippy::too_many_lines,
-    reason = "every key is destructured, and most have a row"
-)]
+/// Those of the transport.
 fn of_transport(transport: &TcpConfig, scale: f64) -> Vec<&'static str> {
     let TcpConfig {
         least_window,
@@ -263,43 +258,17 @@ fn of_transport(transport: &TcpConfig, scale: f64) -> Vec<&'static str> {
         initial_window: _,
         receive_window: _,
     } = transport;
-    let RtoConfig {
-        maximum,
-        granularity,
-        // A setting of the lab, and one for simulations only, which the report says.
-        minimum: _,
-        initial: _,
-    } = rto;
     let usual = TcpConfig::default();
-    let in_lab = Time::from_ps((maximum.ps() as f64 / scale) as u64);
-    let every = |of: &DelayedAck| of.every != 2;
-    let count = |of: &DelayedAck| of.count != AckCount::default();
     let is_precise = matches!(
         controller,
         ControllerConfig::Dctcp(_) | ControllerConfig::Ear(_)
     );
     let marks_acks = is_precise || matches!(controller, ControllerConfig::EcnStar {});
-    let asked = [
-        (
-            ![usual.least_window, 2].contains(least_window),
-            "transport.least-window",
-        ),
-        (
-            *maximum != usual.rto.maximum && !KERNEL_TIMEOUTS.contains(&in_lab),
-            "transport.rto.maximum",
-        ),
-        (
-            *granularity != usual.rto.granularity,
-            "transport.rto.granularity",
-        ),
-        (
-            delayed_ack.as_ref().is_some_and(every),
-            "transport.delayed-ack.every",
-        ),
-        (
-            delayed_ack.as_ref().is_some_and(count),
-            "transport.delayed-ack.count",
-        ),
+    let window = (
+        ![usual.least_window, 2].contains(least_window),
+        "transport.least-window",
+    );
+    let others = [
         (
             transport.echo() == EcnEcho::Precise && !is_precise,
             "transport.ecn",
@@ -322,8 +291,48 @@ fn of_transport(transport: &TcpConfig, scale: f64) -> Vec<&'static str> {
             "transport.after-idle",
         ),
     ];
-    let asked = asked.into_iter().filter(|(is_asked, _)| *is_asked);
+    let asked = [window].into_iter().chain(of_rto(rto, scale));
+    let asked = asked.chain(delayed_ack.iter().flat_map(of_delayed_ack));
+    let asked = asked.chain(others).filter(|(is_asked, _)| *is_asked);
     asked.map(|(_, key)| key).collect()
+}
+
+/// Those of timeouts. The kernel's times are not scaled, and so are compared with what the
+/// scenario's become.
+fn of_rto(rto: &RtoConfig, scale: f64) -> [(bool, &'static str); 2] {
+    let RtoConfig {
+        maximum,
+        granularity,
+        // A setting of the lab, and one for simulations only, which the report says.
+        minimum: _,
+        initial: _,
+    } = rto;
+    let usual = RtoConfig::default();
+    let in_lab = Time::from_ps((maximum.ps() as f64 / scale) as u64);
+    [
+        (
+            *maximum != usual.maximum && !KERNEL_TIMEOUTS.contains(&in_lab),
+            "transport.rto.maximum",
+        ),
+        (
+            *granularity != usual.granularity,
+            "transport.rto.granularity",
+        ),
+    ]
+}
+
+/// Those of delayed ACKs.
+fn of_delayed_ack(delayed_ack: &DelayedAck) -> [(bool, &'static str); 2] {
+    let DelayedAck {
+        every,
+        count,
+        // For simulations only, which the report says.
+        timeout: _,
+    } = delayed_ack;
+    [
+        (*every != 2, "transport.delayed-ack.every"),
+        (*count != AckCount::default(), "transport.delayed-ack.count"),
+    ]
 }
 
 #[cfg(test)]

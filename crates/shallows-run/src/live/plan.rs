@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::Duration;
 
 use shallows_core::host::HostGateConfig;
 use shallows_core::tcp::{AfterIdle, Recovery, RtoConfig, TcpConfig};
@@ -236,13 +235,12 @@ fn workload(plan: &RunPlan) -> Result<Arc<Workload>, Diagnostic> {
 }
 
 fn probes(plan: &RunPlan) -> Result<Vec<(usize, ProbePlan)>, Diagnostic> {
-    let duration = |time: Time| Duration::from_nanos(time.ps() / 1_000);
     let probe = |(index, pings): (usize, &Pings)| {
         let plan = ProbePlan {
             to: lab::address(pings.to.index()),
             dscp: dscp(plan, &format!("probes.ping.{index}"), pings.service)?,
-            start: duration(pings.start),
-            every: duration(pings.interval),
+            start: pings.start.to_duration(),
+            every: pings.interval.to_duration(),
         };
         Ok((pings.from.index(), plan))
     };

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use shallows_core::units::Time;
 use shallows_live::lab;
-use shallows_live::switch::Samples;
+use shallows_live::switch::{LinkName, Samples};
 use shallows_live::traffic::Goodput;
 use shallows_model::topology::{Fabric, Node};
-use shallows_model::{Id as _, LinkId};
+use shallows_model::{HostId, Id as _, LinkId};
 use shallows_results::ports::LinkRole;
 use shallows_results::probes::{
     GoodputSample, PingSample, QueueSample, Sample, SampleWriter, ThroughputSample,
@@ -182,10 +182,14 @@ pub fn roles(fabric: &Fabric) -> BTreeMap<String, LinkRole> {
 /// Name of a link in the live switch.
 pub fn switch_link_name(fabric: &Fabric, link: LinkId) -> String {
     let link = fabric.link(link);
+    let device = |host: HostId| lab::port(host.index());
     match (link.from, link.to) {
-        (_, Node::Host(host)) => lab::port(host.index()),
-        (Node::Switch(from), Node::Switch(to)) => format!("trunk {from}-{to}"),
-        (Node::Host(host), Node::Switch(_)) => format!("{} uplink", lab::port(host.index())),
+        (_, Node::Host(host)) => LinkName::Port(&device(host)).to_string(),
+        (Node::Host(host), Node::Switch(_)) => LinkName::Uplink(&device(host)).to_string(),
+        (Node::Switch(from), Node::Switch(to)) => {
+            let (from, to) = (from as usize, to as usize);
+            LinkName::Trunk { from, to }.to_string()
+        }
     }
 }
 

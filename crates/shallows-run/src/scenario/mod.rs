@@ -254,7 +254,7 @@ impl Scenario {
     }
 
     /// Takes another configuration instead of its own, with schemes of other crates found again.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     pub(crate) fn replace(&mut self, mut config: ScenarioConfig) -> Result<(), Diagnostic> {
         resolve(&mut config, &self.registry, &self.source)?;
         self.config = config;
@@ -262,7 +262,7 @@ impl Scenario {
     }
 
     /// A name at `path` that is not one of `known`.
-    #[cfg(all(feature = "live", target_os = "linux"))]
+    #[cfg(live)]
     pub(crate) fn unknown_name(&self, path: &str, name: &str, known: &[&str]) -> Diagnostic {
         Diagnostic::unknown(&self.source, self.source.span_of(path), "key", name, known)
     }

@@ -256,12 +256,21 @@ fn sometimes(text: Vec<&'static str>) -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just(""), 1 => select(text)]
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "one list of all that a scenario can have"
-)]
-pub(crate) fn case() -> impl Strategy<Value = Case> {
-    let fabric = (
+/// Hosts, switches and the ports of both.
+#[derive(Debug)]
+struct Fabric {
+    topology: String,
+    routing: &'static str,
+    switch: String,
+    /// What hosts need for the ports of switches.
+    stages: &'static str,
+    host: &'static str,
+    pause: String,
+    host_delay: &'static str,
+}
+
+fn fabric() -> impl Strategy<Value = Fabric> {
+    let choices = (
         topology(),
         select(vec![
             "ecmp",
@@ -279,7 +288,38 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         ]),
         select(vec!["0s", "3us"]),
     );
-    let traffic = (
+    choices.prop_map(
+        |(topology, routing, (switch, stages), host, pause, host_delay)| Fabric {
+            topology,
+            routing,
+            switch,
+            stages,
+            host,
+            // A pause of one queue needs as many at hosts.
+            pause: match host {
+                "as-switch" => pause.to_owned(),
+                _ => pause.replace(", per = 'queue'", ""),
+            },
+            host_delay,
+        },
+    )
+}
+
+/// What hosts send.
+#[derive(Debug)]
+struct Traffic {
+    transport: String,
+    workload: String,
+    /// Whether all of the workload comes to an end, and whether it is TCP alone.
+    ends: bool,
+    is_tcp: bool,
+    transports: &'static str,
+    application: Option<&'static str>,
+    gates: &'static str,
+}
+
+fn traffic() -> impl Strategy<Value = Traffic> {
+    let choices = (
         transport(),
         workload(),
         sometimes(vec![
@@ -294,7 +334,32 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             "[hosts.jitter]\nmean = '30us'\ndistribution = 'uniform'\n[hosts.qjump]\nepoch = '20us'\nexcess = 'hold'\nlevels = ['4KB', '8KB', '16KB', '20KB', '20KB', '20KB', '20KB', '20KB']",
         ]),
     );
-    let other = (
+    choices.prop_map(
+        |(transport, (workload, ends, is_tcp), transports, application, gates)| Traffic {
+            transport,
+            workload,
+            ends,
+            is_tcp,
+            transports,
+            application,
+            gates,
+        },
+    )
+}
+
+/// Faults, probes and what is of the run as a whole.
+#[derive(Debug)]
+struct Rest {
+    links: &'static str,
+    probes: &'static str,
+    connections: &'static str,
+    completion: &'static str,
+    seed: u16,
+    until: &'static str,
+}
+
+fn rest() -> impl Strategy<Value = Rest> {
+    let choices = (
         sometimes(vec![
             "[[links]]\nlink = 'h0->*'\nloss = 0.05",
             "[[links]]\nlink = '*->h1'\ncorruption = 0.1",
@@ -312,33 +377,81 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         any::<u16>(),
         prop_oneof![4 => Just("2s"), 1 => Just("400us")],
     );
-    (fabric, traffic, other).prop_map(
-        |(
-            (topology, routing, (port, stages), host, pause, host_delay),
-            (transport, (workload, ends, is_tcp), transports, application, qjump),
-            (links, probes, connections, completion, seed, until),
-        )| {
-            // A pause of one queue needs as many at hosts.
-            let pause = match host {
-                "as-switch" => pause.to_owned(),
-                _ => pause.replace(", per = 'queue'", ""),
-            };
-            // Hosts tag either stages or levels.
-            let hosts = match (stages, qjump) {
-                ("", "") => String::new(),
-                ("", qjump) => qjump.to_owned(),
-                (stages, _) => format!("[hosts]\n{stages}"),
-            };
-            let applications = application.map_or_else(String::new, |run| {
-                let among_clients = run.contains("barrier") || run.contains("shuffle");
-                let servers = if among_clients { "" } else { "servers = '2-3'" };
-                format!("[[application]]\nclients = '0-1'\n{servers}\nrun = {run}\n")
-            });
-            let text = format!(
-                "seed = {seed}\nrouting = '{routing}'\nconnections = '{connections}'\ncompletion = '{completion}'\nuntil = '{until}'
+    choices.prop_map(
+        |(links, probes, connections, completion, seed, until)| Rest {
+            links,
+            probes,
+            connections,
+            completion,
+            seed,
+            until,
+        },
+    )
+}
+
+pub(crate) fn case() -> impl Strategy<Value = Case> {
+    (fabric(), traffic(), rest()).prop_map(|(fabric, traffic, rest)| {
+        let hosts = hosts(&fabric, &traffic);
+        let is_whole = rest.until == "2s" && rest.links.is_empty();
+        Case {
+            text: text(&fabric, &traffic, &rest, &hosts),
+            is_balanced: is_whole
+                && hosts.is_empty()
+                && traffic.is_tcp
+                && traffic.transports.is_empty()
+                && traffic.application.is_none(),
+            ideal_is_least: fabric.routing != "spray" && !traffic.transport.contains("delayed-ack"),
+            finishes: is_whole
+                && traffic.ends
+                && fabric.switch.contains("buffer = 'unlimited'")
+                && !fabric.switch.contains("not-ect = 'drop'"),
+        }
+    })
+}
+
+/// The table of hosts, which tag either stages or levels.
+fn hosts(fabric: &Fabric, traffic: &Traffic) -> String {
+    match fabric.stages {
+        "" => traffic.gates.to_owned(),
+        stages => format!("[hosts]\n{stages}"),
+    }
+}
+
+fn text(fabric: &Fabric, traffic: &Traffic, rest: &Rest, hosts: &str) -> String {
+    let Fabric {
+        topology,
+        routing,
+        switch,
+        stages: _,
+        host,
+        pause,
+        host_delay,
+    } = fabric;
+    let Traffic {
+        transport,
+        workload,
+        transports,
+        application,
+        ..
+    } = traffic;
+    let Rest {
+        links,
+        probes,
+        connections,
+        completion,
+        seed,
+        until,
+    } = rest;
+    let applications = application.map_or_else(String::new, |run| {
+        let among_clients = run.contains("barrier") || run.contains("shuffle");
+        let servers = if among_clients { "" } else { "servers = '2-3'" };
+        format!("[[application]]\nclients = '0-1'\n{servers}\nrun = {run}\n")
+    });
+    format!(
+        "seed = {seed}\nrouting = '{routing}'\nconnections = '{connections}'\ncompletion = '{completion}'\nuntil = '{until}'
 topology.{topology}
 [ports]\nhost = '{host}'\nhost-delay = '{host_delay}'\npool = '200KB'\n{pause}
-[ports.switch]\n{port}
+[ports.switch]\n{switch}
 [transport]\n{transport}
 {transports}
 {hosts}
@@ -346,18 +459,5 @@ topology.{topology}
 {applications}
 {links}
 {probes}\n"
-            );
-            let lossless = links.is_empty() && hosts.is_empty();
-            Case {
-                is_balanced: lossless && until == "2s" && is_tcp && transports.is_empty() && application.is_none(),
-                ideal_is_least: routing != "spray" && !transport.contains("delayed-ack"),
-                finishes: ends
-                    && until == "2s"
-                    && links.is_empty()
-                    && port.contains("buffer = 'unlimited'")
-                    && !port.contains("not-ect = 'drop'"),
-                text,
-            }
-        },
     )
 }

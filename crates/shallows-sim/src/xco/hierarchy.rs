@@ -3,7 +3,7 @@
 use shallows_core::host::stack::LocalAgent;
 use shallows_core::units::{Rate, Time};
 use shallows_core::xco::controller::{Controller, ControllerConfig};
-use shallows_core::xco::fabric::{Fabric as CoordinatedFabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 use shallows_core::xco::hierarchy::{
     Divided, HierarchyError, Numbers, Pods, Renumbered, TwoLevelCoordinator,
 };

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use shallows_core::control::{Agent, LinkState};
 use shallows_core::units::Time;
 use shallows_core::xco::controller::{Controller, ControllerConfig};
-use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 use shallows_core::xco::message::ClusterKey;
 use shallows_model::{Outage, XcoError};
 
@@ -13,7 +13,7 @@ use shallows_model::{Outage, XcoError};
 #[derive(Debug)]
 pub(super) struct Unreliable<R> {
     config: ControllerConfig,
-    fabric: Fabric<R>,
+    fabric: CoordinatedFabric<R>,
     key: ClusterKey,
     /// `None` while it is down.
     controller: Option<Controller<R>>,
@@ -24,7 +24,7 @@ pub(super) struct Unreliable<R> {
 impl<R: Routes + Clone> Unreliable<R> {
     pub(super) fn new(
         config: ControllerConfig,
-        fabric: Fabric<R>,
+        fabric: CoordinatedFabric<R>,
         key: ClusterKey,
         outages: VecDeque<Outage>,
     ) -> Result<Self, XcoError> {
@@ -149,7 +149,7 @@ mod tests {
     fn a_controller_is_silent_while_it_is_down() {
         let rate = shallows_core::units::Rate::from_gbps(1);
         let routes = star as fn(u32, u32, &mut Vec<u32>);
-        let fabric = Fabric::new(vec![rate; 2], vec![rate; 4], routes).unwrap();
+        let fabric = CoordinatedFabric::new(vec![rate; 2], vec![rate; 4], routes).unwrap();
         let config = ControllerConfig {
             address: 2,
             ..ControllerConfig::default()

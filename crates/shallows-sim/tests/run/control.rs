@@ -10,7 +10,7 @@ use shallows_core::port::{BufferConfig, PortConfig};
 use shallows_core::units::Time;
 use shallows_model::ids::ids;
 use shallows_model::{Carriage, Channel, HostId};
-use shallows_sim::{AgentSetup, Control, EngineChoice, HostAgent, Ticket};
+use shallows_sim::{AgentSetup, Control, EngineChoice, FlowOutcome, HostAgent, Ticket};
 
 use crate::udp::RACKS;
 use crate::world::{World, flow};
@@ -199,55 +199,59 @@ impl Agent for Controller {
 /// The address after those of 16 hosts.
 const CONTROLLER: u32 = 16;
 
-/// Flows that wait for permission at their hosts, with the same outcome on any number of threads.
-#[test]
-#[expect(clippy::too_many_lines, reason = "one story")]
-fn agents_are_gates_on_any_number_of_threads() {
-    let outcome = |engine, carriage: Carriage, threads| {
-        let agent = |host| AgentSetup {
-            host,
-            agent: HostAgent::Gate(Box::<Turnstile>::default()),
-        };
-        let mut agents: Vec<_> = (0..CONTROLLER).map(HostId).map(agent).collect();
-        agents.push(AgentSetup {
-            host: HostId(5),
-            agent: HostAgent::Alone(Box::<Controller>::default()),
-        });
-        let others = (0..CONTROLLER).filter(|&host| host != 5);
-        let both = |host| {
-            let (to, from) = (CONTROLLER, host);
-            [Channel { from, to }, Channel { from: to, to: from }]
-        };
-        let control = Control {
-            agents,
-            carriage,
-            channels: others.flat_map(both).collect(),
-        };
-        let flows = (0..24).map(|n: u32| {
-            let (src, dst) = (n * 7 % 16, (n * 7 + 3 + n % 9) % 16);
-            let start = Time::from_us(20) * u64::from(n);
-            flow(start, src, if src == dst { (dst + 1) % 16 } else { dst }, 8)
-        });
-        let flows = flows.filter(|flow| flow.src != HostId(5) && flow.dst != HostId(5));
-        let mut world = World::new(
-            RACKS,
-            "rto = { minimum = '50ms', initial = '50ms' }",
-            flows.collect(),
-        );
-        world.switches = PortConfig::fifo(BufferConfig::Shared {
-            size: "60KB".parse().unwrap(),
-        });
-        (world.engine, world.threads) = (engine, threads);
-        let mut run = world.start_with(control);
-        run.until(Time::from_ms(40));
-        assert_eq!(run.threads(), threads as usize);
-        let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
-        assert!(
-            outcomes.iter().all(|outcome| outcome.fct.is_some()),
-            "{outcomes:?}"
-        );
-        (outcomes, run.progress().packet_hops)
+/// A turnstile at every host, and the controller at host 5 beside its own.
+fn turnstiles(carriage: Carriage) -> Control {
+    let agent = |host| AgentSetup {
+        host,
+        agent: HostAgent::Gate(Box::<Turnstile>::default()),
     };
+    let mut agents: Vec<_> = (0..CONTROLLER).map(HostId).map(agent).collect();
+    agents.push(AgentSetup {
+        host: HostId(5),
+        agent: HostAgent::Alone(Box::<Controller>::default()),
+    });
+    let others = (0..CONTROLLER).filter(|&host| host != 5);
+    let both = |host| {
+        let (to, from) = (CONTROLLER, host);
+        [Channel { from, to }, Channel { from: to, to: from }]
+    };
+    Control {
+        agents,
+        carriage,
+        channels: others.flat_map(both).collect(),
+    }
+}
+
+/// Outcomes of flows that wait for permission at their hosts, and the hops of their packets.
+fn coordinated(engine: EngineChoice, carriage: Carriage, threads: u32) -> (Vec<FlowOutcome>, u64) {
+    let flows = (0..24).map(|n: u32| {
+        let (src, dst) = (n * 7 % 16, (n * 7 + 3 + n % 9) % 16);
+        let start = Time::from_us(20) * u64::from(n);
+        flow(start, src, if src == dst { (dst + 1) % 16 } else { dst }, 8)
+    });
+    let flows = flows.filter(|flow| flow.src != HostId(5) && flow.dst != HostId(5));
+    let mut world = World::new(
+        RACKS,
+        "rto = { minimum = '50ms', initial = '50ms' }",
+        flows.collect(),
+    );
+    world.switches = PortConfig::fifo(BufferConfig::Shared {
+        size: "60KB".parse().unwrap(),
+    });
+    (world.engine, world.threads) = (engine, threads);
+    let mut run = world.start_with(turnstiles(carriage));
+    run.until(Time::from_ms(40));
+    assert_eq!(run.threads(), threads as usize);
+    let outcomes: Vec<_> = run.flows().map(|(_, outcome)| outcome).collect();
+    assert!(
+        outcomes.iter().all(|outcome| outcome.fct.is_some()),
+        "{outcomes:?}"
+    );
+    (outcomes, run.progress().packet_hops)
+}
+
+#[test]
+fn agents_are_gates_on_any_number_of_threads() {
     let fabric = Carriage::Fabric {
         dscp: 0,
         header: 60,
@@ -255,21 +259,18 @@ fn agents_are_gates_on_any_number_of_threads() {
     let out_of_band = Carriage::OutOfBand {
         delay: Time::from_us(7),
     };
-    let mut slowest = Vec::new();
-    for carriage in [fabric, out_of_band] {
-        let one = outcome(EngineChoice::Automatic, carriage, 1);
+    let slowest = [fabric, out_of_band].map(|carriage| {
+        let one = coordinated(EngineChoice::Automatic, carriage, 1);
         for engine in [EngineChoice::Events, EngineChoice::Layers] {
-            assert!(
-                one == outcome(engine, carriage, 2),
-                "{engine:?} {carriage:?}"
-            );
-            assert!(
-                one == outcome(engine, carriage, 4),
-                "{engine:?} {carriage:?}"
-            );
+            for threads in [2, 4] {
+                assert!(
+                    one == coordinated(engine, carriage, threads),
+                    "{engine:?} {carriage:?} {threads}"
+                );
+            }
         }
-        slowest.push(one.0.iter().filter_map(|outcome| outcome.fct).max());
-    }
+        one.0.iter().filter_map(|outcome| outcome.fct).max()
+    });
     assert!(
         slowest[0] > slowest[1],
         "control packets take longer: {slowest:?}"

@@ -14,6 +14,17 @@ use crate::world::{Run, World, flow};
 const PAIR: &str = r#"star = { hosts = 2, rate = "1Gbps", delay = "5us" }"#;
 /// A packet of 1250 B takes 10 us at 1 Gbps; 28 B are headers.
 const PACKET: Time = Time::from_us(10);
+/// The same packet at other rates.
+const NIC_RATES: [(&str, Time); 3] = [
+    ("100Mbps", Time::from_us(100)),
+    ("1Gbps", PACKET),
+    ("10Gbps", Time::from_us(1)),
+];
+
+/// The two hosts with links of another rate.
+fn pair(rate: &str) -> String {
+    PAIR.replace("1Gbps", rate)
+}
 
 pub(crate) fn workload(topology: &str, text: &str) -> Workload {
     let topology: TopologyConfig = toml::from_str(topology).unwrap();
@@ -124,6 +135,46 @@ fn a_saturating_sender_fills_its_link_exactly() {
                 assert_eq!(times.len(), packets, "{nic:?} {size}");
             }
         }
+    }
+}
+
+/// Back to back, at an unlimited NIC and at one with room for two packets: what it drops counts as departed at its rate too, so the link is never idle.
+#[test]
+fn a_stream_without_end_is_held_to_the_rate_of_its_nic() {
+    for (rate, packet) in NIC_RATES {
+        let stop = packet * 100 - Time::from_ps(1);
+        let text = format!(
+            "[udp]\nsrc = 0\ndst = 1\nstop = '{}ps'\nstream.send = {{ saturating = {{ size = '1222B' }} }}",
+            stop.ps()
+        );
+        for nic in [PortConfig::fifo(BufferConfig::Unlimited), buffer("2500B")] {
+            let mut world = world(&pair(rate), &text);
+            world.hosts = nic;
+            let times = times(world, LinkId(0));
+            let back_to_back = (1..=times.len() as u64).map(|n| packet * n);
+            assert!(times.len() >= 100, "{rate}: {}", times.len());
+            assert!(times.iter().copied().eq(back_to_back), "{rate}: {times:?}");
+        }
+    }
+}
+
+/// A gate lets no packet pass, and a send buffer of one packet is free again after the time that
+/// the packet would have taken: 10 packets in 10 of these times.
+#[test]
+fn what_a_gate_drops_takes_its_time_at_the_rate_of_the_nic() {
+    for (rate, packet) in NIC_RATES {
+        let stop = packet * 10 - Time::from_ps(1);
+        let text = format!(
+            "[udp]\nsrc = 0\ndst = 1\nstop = '{}ps'
+            stream = {{ send-buffer = '1B', send = {{ saturating = {{ size = '1222B' }} }} }}",
+            stop.ps()
+        );
+        let mut world = world(&pair(rate), &text);
+        let limits = "qjump = { epoch = '1ms', levels = ['1KB'] }";
+        world.setup = toml::from_str(limits).unwrap();
+        let run = world.run();
+        let (_, outcome) = run.flows().next().unwrap();
+        assert_eq!((outcome.delivered, outcome.drops), (0, 10), "{rate}");
     }
 }
 

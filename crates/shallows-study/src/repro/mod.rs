@@ -1,7 +1,7 @@
 //! The figures of a paper, with the paper's values beside ours.
 
 mod library;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod live;
 mod plan;
 #[cfg(test)]
@@ -25,7 +25,7 @@ use crate::slurm::{Cluster, Submission};
 use crate::study::results::Results;
 use crate::study::{chart, claim};
 use library::Library;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 pub use live::three_ways;
 use plan::{Plan, Wanted};
 use recorded::Recorded;
@@ -118,7 +118,7 @@ pub fn reproduce(
         if request.record.is_some() {
             recorded.push(Recorded::of(&paper, plan, &results)?);
         }
-        #[cfg(all(feature = "live", target_os = "linux"))]
+        #[cfg(live)]
         if request.size == Size::Live {
             let live = live::run(&executor, plan, request.scale)?;
             outcomes.push(live.outcome(&paper, plan, &results));
@@ -219,7 +219,7 @@ fn possible(
     observer: &dyn Observer,
 ) -> Result<Vec<String>, Failure> {
     let is_live = size == Size::Live;
-    if is_live && cfg!(not(all(feature = "live", target_os = "linux"))) {
+    if is_live && cfg!(not(live)) {
         return Err(anyhow!("live runs need Linux, and a build with the feature `live`").into());
     }
     let mut possible = Vec::new();

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
+use shallows_results::directory::hexadecimal;
 use shallows_results::read_text;
 use shallows_results::report::{Paper, Size};
 use shallows_run::BUILD_ID;
@@ -165,11 +166,7 @@ pub(super) fn settings_hash(plan: &Plan) -> anyhow::Result<String> {
     }
     // Where hashes of committed results have a table of figures that is no more.
     hash.update("None");
-    let mut text = String::new();
-    for byte in hash.finalize().iter().take(4) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(hexadecimal(&hash.finalize()[..4]))
 }
 
 /// The metrics of a figure's claims and panels, by name.

@@ -120,10 +120,7 @@ impl SizeConfig {
 #[serde(from = "LiveTable")]
 pub(crate) struct LiveConfig {
     /// Rates are multiplied by it and times divided.
-    #[cfg_attr(
-        not(all(feature = "live", target_os = "linux")),
-        expect(dead_code, reason = "nothing runs live here")
-    )]
+    #[cfg_attr(not(live), expect(dead_code, reason = "nothing runs live here"))]
     pub(crate) scale: f64,
     /// True if there is nothing to simulate: what is measured are real programs.
     pub(crate) only: bool,

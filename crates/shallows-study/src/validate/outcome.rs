@@ -3,6 +3,7 @@
 use serde::Serialize;
 use shallows_model::workload::FlowSpec;
 use shallows_results::size_class::{SizeClass, SizeClasses};
+use shallows_results::statistics::mean;
 use shallows_run::scenario::Report;
 
 /// A mean agrees where ours is within this fraction of theirs.
@@ -108,10 +109,6 @@ impl Outcome {
         measures.push(("timeouts", f64::from(self.timeouts), None));
         measures
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// One measure in both simulators.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use shallows_bpf::qjump::Chooser;
@@ -36,7 +36,7 @@ pub(super) fn choose(args: &AutoArgs) -> anyhow::Result<()> {
     if !args.quiet {
         print(&format!("levels are chosen at {device} until Ctrl-C\n"));
     }
-    let interval = Duration::from_secs_f64(chooser.interval().as_secs_f64());
+    let interval = chooser.interval().to_duration();
     let began = Instant::now();
     let mut next = began;
     while !interrupted.load(Ordering::Relaxed) {

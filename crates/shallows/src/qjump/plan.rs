@@ -15,6 +15,7 @@ use shallows_core::host::qjump::{
 use shallows_core::port::{Framing, SchedulerConfig};
 use shallows_core::units::{Bytes, Rate, Time};
 use shallows_model::workload::{Cdf, SizeUnit};
+use shallows_run::scenario::link_name;
 use shallows_run::{Scenario, read_file};
 
 use super::shown_rate;
@@ -216,10 +217,7 @@ fn situation(args: &PlanArgs) -> Result<(Network, Surroundings, Wire), Failure> 
         around.largest_packet = Some(largest);
         around.core = fabric.slowest_core().map(|number| {
             let link = fabric.link(number);
-            (
-                format!("{}->{}", fabric.name(link.from), fabric.name(link.to)),
-                link.rate,
-            )
+            (link_name(&fabric, link), link.rate)
         });
         around.strict_queues = Some(match port.scheduler {
             SchedulerConfig::Strict => port.queues,

@@ -4,14 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use snapbox::str;
+use tempfile::TempDir;
 
 use crate::{directory, read_text, shallows, with_tiny, write};
 
 const FLOWS: &str = "start_s,src,dst,bytes,service\n0.0,0,1,30000,0\n0.0001,2,1,150000,1\n";
 
-#[test]
-#[expect(clippy::too_many_lines, reason = "one story")]
-fn a_bundle_gives_the_same_bytes_in_another_directory() {
+const CHECK: [&str; 3] = ["artifact", "check", "moved"];
+
+/// A bundle of a run and a sweep, moved to a directory of its own.
+fn moved_bundle() -> TempDir {
     let place = with_tiny();
     write(&place, "flows.csv", FLOWS);
     let listed = "run tiny.toml --flows flows.csv --format csv --out listed --set seed=9";
@@ -19,26 +21,24 @@ fn a_bundle_gives_the_same_bytes_in_another_directory() {
     for command in [listed, varied] {
         shallows(&place).args(command.split(' ')).assert().success();
     }
-    let bundle = [
-        "artifact",
-        "bundle",
-        "listed",
-        "varied",
-        "--license",
-        "CC-BY-4.0",
-    ];
-    let assert = shallows(&place).args(bundle).assert();
+    let bundle = "artifact bundle listed varied --license CC-BY-4.0";
+    let assert = shallows(&place).args(bundle.split(' ')).assert();
     assert.success().stdout_eq(str![[r#"
 5 runs are in bundle; `shallows artifact check bundle` makes them again
 
 "#]]);
-
     let elsewhere = directory();
-    let moved = elsewhere.path().join("moved");
-    copy(&place.path().join("bundle"), &moved);
-    place.close().unwrap();
-    let check = ["artifact", "check", "moved"];
-    let assert = shallows(&elsewhere).args(check).assert();
+    copy(
+        &place.path().join("bundle"),
+        &elsewhere.path().join("moved"),
+    );
+    elsewhere
+}
+
+#[test]
+fn a_bundle_gives_the_same_bytes_in_another_directory() {
+    let elsewhere = moved_bundle();
+    let assert = shallows(&elsewhere).args(CHECK).assert();
     assert.success().stdout_eq(str![[r#"
 listed: equal (6 files)
 varied/runs/[..]: equal (5 files)
@@ -48,6 +48,20 @@ varied/runs/[..]: equal (5 files)
 
 "#]]);
 
+    let flows = read_text(&elsewhere, "moved/listed/flows.csv");
+    let changed = flows.replace("30000", "30001");
+    write(&elsewhere, "moved/listed/flows.csv", &changed);
+    let assert = shallows(&elsewhere).args(CHECK).assert();
+    assert.code(1).stdout_eq(str![[r#"
+listed/flows.csv: changed or missing
+listed: different: flows.csv
+...
+"#]]);
+}
+
+#[test]
+fn a_bundle_says_what_is_in_it() {
+    let elsewhere = moved_bundle();
     let page = read_text(&elsewhere, "moved/README.md");
     assert!(
         page.contains("| `listed` | 9 | simulated | 0.1.0 |"),
@@ -64,35 +78,29 @@ varied/runs/[..]: equal (5 files)
     assert_eq!(inputs.len(), 2, "{inputs:?}");
     for part in of("./")["hasPart"].as_array().unwrap() {
         let file = part["@id"].as_str().unwrap();
-        assert!(moved.join(file).is_file(), "{file}");
+        assert!(
+            elsewhere.path().join("moved").join(file).is_file(),
+            "{file}"
+        );
         assert_eq!(of(file)["@type"], "File");
     }
+}
 
-    let flows = read_text(&elsewhere, "moved/listed/flows.csv");
-    write(
-        &elsewhere,
-        "moved/listed/flows.csv",
-        &flows.replace("30000", "30001"),
-    );
-    let assert = shallows(&elsewhere).args(check).assert();
-    assert.code(1).stdout_eq(str![[r#"
-listed/flows.csv: changed or missing
-listed: different: flows.csv
-...
-"#]]);
-
-    // A bundle of somebody else: a link to a file without end, and a run that is elsewhere.
-    let moved = elsewhere.path().join("moved");
-    fs::remove_file(moved.join("listed/flows.csv")).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", moved.join("listed/flows.csv")).unwrap();
-    let output = shallows(&elsewhere).args(check).output().unwrap();
+/// A bundle of somebody else: a link to a file without end, and a run that is elsewhere.
+#[test]
+fn a_hostile_bundle_is_refused() {
+    let elsewhere = moved_bundle();
+    let flows = elsewhere.path().join("moved/listed/flows.csv");
+    fs::remove_file(&flows).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &flows).unwrap();
+    let output = shallows(&elsewhere).args(CHECK).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("flows.csv"), "{error}");
     let index = read_text(&elsewhere, "moved/artifact.json");
     let index = index.replace("\"listed\"", "\"../../listed\"");
     write(&elsewhere, "moved/artifact.json", &index);
-    let assert = shallows(&elsewhere).args(check).assert();
+    let assert = shallows(&elsewhere).args(CHECK).assert();
     assert
         .code(2)
         .stderr_eq("error: ../../listed is outside of the bundle\n");

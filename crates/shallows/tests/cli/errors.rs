@@ -198,11 +198,7 @@ error: invalid type: floating point `4.5`, expected a whole number
 }
 
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "a list of mistakes with their messages"
-)]
-fn what_contradicts_itself_points_at_what_it_names() {
+fn marker_that_its_scheduler_does_not_fit() {
     refused(
         "{ dwrr = { quantum = \"1500B\" } }",
         "\"strict\"",
@@ -215,6 +211,10 @@ error: mq-ecn follows the rounds of wrr or dwrr, or the weights of wfq: choose o
 
 "#]],
     );
+}
+
+#[test]
+fn no_hosts() {
     refused(
         "hosts = 4",
         "hosts = 0",
@@ -227,6 +227,10 @@ error: hosts must not be zero
 
 "#]],
     );
+}
+
+#[test]
+fn load_below_zero() {
     refused(
         "load = 0.5",
         "load = -1.0",
@@ -239,6 +243,10 @@ error: load is -1, it must be a positive number
 
 "#]],
     );
+}
+
+#[test]
+fn distribution_that_nobody_has() {
     refused(
         "size = \"30KB\"",
         "size = { cdf = \"web-serch\" }",
@@ -251,6 +259,10 @@ error: there is no distribution "web-serch"; did you mean "web-search"?
 
 "#]],
     );
+}
+
+#[test]
+fn buffer_below_a_packet() {
     refused(
         "\"100KB\"",
         "\"1KB\"",
@@ -263,6 +275,10 @@ error: a buffer of 1KB does not hold one packet of 1500B
 
 "#]],
     );
+}
+
+#[test]
+fn initial_window_above_the_receive_window() {
     refused(
         "[topology",
         "[transport]\nreceive-window = 4\n\n[topology",
@@ -275,6 +291,10 @@ error: initial-window is 10 segments, more than the receive-window of 4
 
 "#]],
     );
+}
+
+#[test]
+fn size_classes_that_do_not_grow() {
     refused(
         "[topology",
         "[report]\nsmall-max = \"1GB\"\n\n[topology",

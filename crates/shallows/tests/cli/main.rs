@@ -23,7 +23,7 @@ mod strangers;
 mod support;
 mod sweep;
 mod tune;
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 mod xco;
 
 use std::path::{Path, PathBuf};

@@ -185,7 +185,7 @@ fn a_top_level_that_no_flow_fits_is_noted() {
     assert!(!said.contains("-0.0%"), "{said}");
 }
 
-#[cfg(all(feature = "live", target_os = "linux"))]
+#[cfg(live)]
 #[test]
 fn whoever_answers_probes_ends_in_order_at_ctrl_c() {
     use std::io::{BufRead as _, BufReader};

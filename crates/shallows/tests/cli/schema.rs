@@ -46,93 +46,55 @@ fn every_shipped_scenario_fits() {
     }
 }
 
+/// Settings of the tiny scenario that bring in keys with their defaults.
+const RESOLVED: [&[&str]; 20] = [
+    &[],
+    &[
+        "ports.switch.scheduler=strict",
+        "ports.switch.marker.scheme=none",
+    ],
+    &["ports.switch.shaper={rate=\"1Gbps\", bucket=\"3KB\"}"],
+    &["ports.switch.buffer.dynamic.alpha=1.0", "ports.pool=1MB"],
+    &["transport.controller=cubic", "ports.host=as-switch"],
+    &["transport.controller=ear", "transport.ecn=precise"],
+    &["transport.controller=pfabric", "routing=spray"],
+    &[
+        "hosts.xco={directives=\"max-min\", controller=1, preempt-after=\"1ms\"}",
+        "until=20ms",
+    ],
+    &[
+        "hosts.xco={standby=true, weights=[{host=1, weight=4}], outages=[{crash=\"5ms\", restart=\"9ms\"}]}",
+        "until=20ms",
+    ],
+    &["transport.delayed-ack={every=2, timeout=\"1ms\"}"],
+    &["workload.permutation.size=1MB"],
+    &["workload.all-to-all.size=1KB"],
+    &["workload.incast={receiver=1, size=\"1KB\"}"],
+    &["probes={queues={links=\"all\", interval=\"10us\"}, rtt=true, capture=\"*->h0\"}"],
+    &["probes.flows={flows=[0, 3], interval=\"5us\"}"],
+    &["links=[{link=\"h0<->*\", loss=0.01, down=\"1us\", up=\"2us\"}]"],
+    &["ports.special=[{links=\"*->h0\", port={buffer=\"unlimited\", scheduler=\"fifo\"}}]"],
+    &["connections=persistent"],
+    &["workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
+    &[
+        "probes.ping=[{from=0, to=1}]",
+        "until=10ms",
+        "live.commands=[{host=0, run=\"true\"}]",
+    ],
+];
+
 /// A resolved scenario has every key with its default.
 #[test]
-#[expect(clippy::too_many_lines, reason = "a list of scenarios")]
 fn every_resolved_scenario_fits() {
-    for options in [
-        &[][..],
-        &[
-            "--set",
-            "ports.switch.scheduler=strict",
-            "--set",
-            "ports.switch.marker.scheme=none",
-        ],
-        &[
-            "--set",
-            "ports.switch.shaper={rate=\"1Gbps\", bucket=\"3KB\"}",
-        ],
-        &[
-            "--set",
-            "ports.switch.buffer.dynamic.alpha=1.0",
-            "--set",
-            "ports.pool=1MB",
-        ],
-        &[
-            "--set",
-            "transport.controller=cubic",
-            "--set",
-            "ports.host=as-switch",
-        ],
-        &[
-            "--set",
-            "transport.controller=ear",
-            "--set",
-            "transport.ecn=precise",
-        ],
-        &[
-            "--set",
-            "transport.controller=pfabric",
-            "--set",
-            "routing=spray",
-        ],
-        &[
-            "--set",
-            "hosts.xco={directives=\"max-min\", controller=1, preempt-after=\"1ms\"}",
-            "--set",
-            "until=20ms",
-        ],
-        &[
-            "--set",
-            "hosts.xco={standby=true, weights=[{host=1, weight=4}], outages=[{crash=\"5ms\", restart=\"9ms\"}]}",
-            "--set",
-            "until=20ms",
-        ],
-        &["--set", "transport.delayed-ack={every=2, timeout=\"1ms\"}"],
-        &["--set", "workload.permutation.size=1MB"],
-        &["--set", "workload.all-to-all.size=1KB"],
-        &["--set", "workload.incast={receiver=1, size=\"1KB\"}"],
-        &[
-            "--set",
-            "probes={queues={links=\"all\", interval=\"10us\"}, rtt=true, capture=\"*->h0\"}",
-        ],
-        &["--set", "probes.flows={flows=[0, 3], interval=\"5us\"}"],
-        &[
-            "--set",
-            "links=[{link=\"h0<->*\", loss=0.01, down=\"1us\", up=\"2us\"}]",
-        ],
-        &[
-            "--set",
-            "ports.special=[{links=\"*->h0\", port={buffer=\"unlimited\", scheduler=\"fifo\"}}]",
-        ],
-        &["--set", "connections=persistent"],
-        &["--set", "workload.flows=[{src=1, dst=2, size=\"1KB\"}]"],
-        &[
-            "--set",
-            "probes.ping=[{from=0, to=1}]",
-            "--set",
-            "until=10ms",
-            "--set",
-            "live.commands=[{host=0, run=\"true\"}]",
-        ],
-    ] {
+    for settings in RESOLVED {
         let directory = with_tiny();
+        let options = settings.iter().flat_map(|setting| ["--set", setting]);
         let run = shallows(&directory)
             .args(["run", "tiny.toml"])
             .args(options);
         run.assert().success();
         let text = read_text(&directory, "out/tiny/scenario.toml");
-        check_scenario(&format!("{options:?}"), &text);
+        check_scenario(&format!("{settings:?}"), &text);
     }
 }
 

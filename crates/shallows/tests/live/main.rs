@@ -1,6 +1,6 @@
 //! The command on the real kernel. These tests are a program of their own, so that the others do not
 //! take their CPUs: cargo runs one test program at a time, and each test here waits until it is alone.
-#![cfg(all(feature = "live", target_os = "linux"))]
+#![cfg(live)]
 
 mod agent;
 mod cc;

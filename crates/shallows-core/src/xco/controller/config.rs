@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::rates::{LEASE, Sharing};
+use serde::{Deserialize, Serialize};
+
+use super::rates::LEASE;
 use crate::units::{Rate, Time};
 use crate::xco::config::{MOST_SMALL_SHARE, OnDemand, Protocol, SettingsError};
-use crate::xco::fabric::Fabric;
+use crate::xco::fabric::CoordinatedFabric;
 use crate::xco::message::MessageCounters;
 use crate::xco::schedule::Timing;
 
@@ -21,8 +23,8 @@ pub struct ControllerConfig {
     pub peers: Vec<u32>,
     /// Larger after each restart.
     pub incarnation: u64,
-    /// Kind of directives.
-    pub strategy: Strategy,
+    /// Form of directives.
+    pub directives: Directives,
     /// The length of a timeslice, or how long a rate limit holds: 2 or 10 ms in the paper.
     pub slot: Time,
     /// After how long in its slot a host may be moved; see [`Timing::preempt_after`].
@@ -46,7 +48,7 @@ impl Default for ControllerConfig {
             address: 0,
             peers: Vec::new(),
             incarnation: 1,
-            strategy: Strategy::Timeslice,
+            directives: Directives::Timeslice,
             slot: Time::from_ms(2),
             preempt_after: None,
             patience: Time::from_ms(100),
@@ -58,14 +60,21 @@ impl Default for ControllerConfig {
     }
 }
 
-/// The forms of transmission directives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// One destination at a time, at full rate (§3.2). A host that is faster than a link of the
-    /// path sends at the rate of that link in its slot, which is the hybrid of §6.
+/// Form of a directive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Directives {
+    // §3.2. A host that is faster than a link of the path sends at the rate of that link in its
+    // slot, which is the hybrid of §6.
+    /// One destination at a time, at full rate.
+    #[default]
     Timeslice,
-    /// All destinations at once, each at a rate (§3.3).
-    RateLimit(Sharing),
+    // §3.3.
+    /// All destinations at once, each at an equal share of its bottleneck.
+    RateLimit,
+    /// All destinations at once, at max-min fair rates.
+    MaxMin,
 }
 
 /// Events and messages counted.
@@ -116,7 +125,7 @@ impl ControllerConfig {
     }
 
     /// Leaves the share of small packets out of a fabric.
-    pub(super) fn reserve<R>(&self, fabric: &mut Fabric<R>) {
+    pub(super) fn reserve<R>(&self, fabric: &mut CoordinatedFabric<R>) {
         for link in &mut fabric.links {
             *link = self.permitted(*link);
         }
@@ -130,11 +139,11 @@ impl ControllerConfig {
 
     /// The longest that a permit lasts.
     pub(super) fn longest_slot(&self) -> Time {
-        match self.strategy {
-            Strategy::Timeslice => {
+        match self.directives {
+            Directives::Timeslice => {
                 self.slot * u64::from(self.weights.values().copied().max().unwrap_or(1))
             }
-            Strategy::RateLimit(_) => self.slot * LEASE,
+            Directives::RateLimit | Directives::MaxMin => self.slot * LEASE,
         }
     }
 }

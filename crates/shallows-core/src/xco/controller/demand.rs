@@ -10,7 +10,7 @@
 use super::{Controller, Held, Routes};
 use crate::units::{Rate, Time};
 use crate::xco::config::OnDemand;
-use crate::xco::fabric::{Fabric, Path};
+use crate::xco::fabric::{CoordinatedFabric, Path};
 
 #[derive(Debug)]
 pub(super) struct Demand {
@@ -46,7 +46,7 @@ struct Known {
 }
 
 impl Demand {
-    pub(super) fn new<R: Routes>(config: OnDemand, fabric: &Fabric<R>) -> Self {
+    pub(super) fn new<R: Routes>(config: OnDemand, fabric: &CoordinatedFabric<R>) -> Self {
         Self {
             config,
             links: vec![LinkDemand::default(); fabric.links.len()],
@@ -67,7 +67,7 @@ impl Demand {
         now: Time,
         host: u32,
         rates: &[(u32, Rate)],
-        fabric: &Fabric<R>,
+        fabric: &CoordinatedFabric<R>,
     ) {
         let mut known = std::mem::take(&mut self.hosts[host as usize]);
         let mut touched = Vec::new();
@@ -109,7 +109,7 @@ impl Demand {
         host: u32,
         pair: &mut Known,
         rate: Rate,
-        fabric: &Fabric<R>,
+        fabric: &CoordinatedFabric<R>,
         touched: &mut Vec<u32>,
     ) {
         // No host sends faster than its link, whatever it says.
@@ -131,7 +131,7 @@ impl Demand {
     }
 
     /// Decides whether a link nears congestion; whether it has begun to.
-    fn judge<R>(&mut self, now: Time, link: u32, fabric: &Fabric<R>) -> bool {
+    fn judge<R>(&mut self, now: Time, link: u32, fabric: &CoordinatedFabric<R>) -> bool {
         let capacity = fabric.links[link as usize];
         let demand = &mut self.links[link as usize];
         let share = |percent: u32| capacity.scaled(u64::from(percent), 100).bps();
@@ -293,10 +293,10 @@ mod tests {
         path.extend([source, 6 + destination]);
     }
 
-    type Star = Fabric<fn(u32, u32, &mut Vec<u32>)>;
+    type Star = CoordinatedFabric<fn(u32, u32, &mut Vec<u32>)>;
 
     fn demand() -> (Demand, Star) {
-        let fabric = Fabric::new(vec![GBPS; 6], vec![GBPS; 12], star as _).unwrap();
+        let fabric = CoordinatedFabric::new(vec![GBPS; 6], vec![GBPS; 12], star as _).unwrap();
         (Demand::new(OnDemand::default(), &fabric), fabric)
     }
 

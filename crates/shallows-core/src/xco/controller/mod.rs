@@ -32,7 +32,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::config::{Protocol, SettingsError};
-use super::fabric::{Fabric, Routes};
+use super::fabric::{CoordinatedFabric, Routes};
 use super::message::{
     self, Beat, Body, ClusterKey, Directive, Epoch, Header, Held, Key, MOST_PERMITS, Permit,
     PermitKind, Refused, Report, Standing, Window,
@@ -42,13 +42,12 @@ use crate::control::LinkState;
 use crate::units::{Rate, Time};
 
 use clock::HostClock;
-pub use config::{ControllerConfig, ControllerCounters, MOST_WEIGHT, Strategy};
+pub use config::{ControllerConfig, ControllerCounters, Directives, MOST_WEIGHT};
 use demand::Demand;
 use leadership::Leadership;
 pub use leadership::Role;
 use places::PlaceTable;
 use rates::Limits;
-pub use rates::Sharing;
 
 /// A controller, leading or standing by.
 #[derive(Debug)]
@@ -132,7 +131,7 @@ impl<R: Routes> Controller<R> {
     /// If the settings make no sense.
     pub fn new(
         config: ControllerConfig,
-        mut fabric: Fabric<R>,
+        mut fabric: CoordinatedFabric<R>,
         key: &ClusterKey,
         now: Time,
     ) -> Result<Self, SettingsError> {
@@ -307,7 +306,7 @@ impl<R: Routes> Controller<R> {
     }
 
     fn schedule_event(&mut self, now: Time, event: Event) {
-        if self.config.strategy != Strategy::Timeslice {
+        if self.config.directives != Directives::Timeslice {
             self.schedule.suspend(now, event);
             if matches!(event, Event::Backlogged(_)) {
                 self.hasten_round(now);

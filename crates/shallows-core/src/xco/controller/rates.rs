@@ -5,9 +5,7 @@
 //! and others get what it had only then or when its older limits have ended, so that rates of two
 //! rounds never add up.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Controller, MOST_PERMITS, Routes, Strategy};
+use super::{Controller, Directives, MOST_PERMITS, Routes};
 use crate::units::{Rate, Time};
 
 /// Limits are renewed every slot and end after this many, so that a lost directive silences a host
@@ -17,27 +15,12 @@ pub(super) const LEASE: u64 = 2;
 /// Rates are computed at most this often in a slot.
 const ROUNDS_IN_A_SLOT: u64 = 32;
 
-/// Sharing of links among pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sharing {
-    /// "the capacity of the bottleneck link divided by the number of senders through the
-    /// bottleneck" (§3.3): of all links of the path, the least of such shares.
-    Equal,
-    /// Max-min fairness: what a pair that is limited elsewhere leaves over goes to the others.
-    MaxMin,
-}
+/// The rates of pairs, given the capacities of links, the pairs' paths and the most that they can
+/// send.
+type Sharing = fn(&[Rate], &[(&[u32], Rate)]) -> Vec<Rate>;
 
-impl Sharing {
-    /// The rate of each pair, given its path and the most that it can send.
-    pub fn rates(self, capacities: &[Rate], pairs: &[(&[u32], Rate)]) -> Vec<Rate> {
-        match self {
-            Self::Equal => equal(capacities, pairs),
-            Self::MaxMin => max_min(capacities, pairs),
-        }
-    }
-}
-
+/// "the capacity of the bottleneck link divided by the number of senders through the bottleneck"
+/// (§3.3): of all links of the path, the least of such shares.
 fn equal(capacities: &[Rate], pairs: &[(&[u32], Rate)]) -> Vec<Rate> {
     let mut senders = vec![0_u64; capacities.len()];
     for &link in pairs.iter().flat_map(|(path, _)| *path) {
@@ -51,6 +34,7 @@ fn equal(capacities: &[Rate], pairs: &[(&[u32], Rate)]) -> Vec<Rate> {
     pairs.iter().map(rate).collect()
 }
 
+/// Max-min fairness: what a pair that is limited elsewhere leaves over goes to the others.
 /// Progressive filling: the link with the least share for each unsettled pair settles its pairs.
 fn max_min(capacities: &[Rate], pairs: &[(&[u32], Rate)]) -> Vec<Rate> {
     let mut left: Vec<u64> = capacities.iter().map(|capacity| capacity.bps()).collect();
@@ -161,11 +145,15 @@ impl<R: Routes> Controller<R> {
             return;
         }
         self.announce();
-        let Strategy::RateLimit(sharing) = self.config.strategy else {
-            self.next_round = Time::MAX;
-            let mut grants = std::mem::take(&mut self.grants);
-            self.schedule.handle_all_silent(now, &mut grants);
-            return self.deliver(now, grants);
+        let sharing: Sharing = match self.config.directives {
+            Directives::Timeslice => {
+                self.next_round = Time::MAX;
+                let mut grants = std::mem::take(&mut self.grants);
+                self.schedule.handle_all_silent(now, &mut grants);
+                return self.deliver(now, grants);
+            }
+            Directives::RateLimit => equal,
+            Directives::MaxMin => max_min,
         };
         self.last_round = now;
         self.next_round = now + self.config.slot;
@@ -186,7 +174,7 @@ impl<R: Routes> Controller<R> {
     fn share(&mut self, now: Time, sharing: Sharing) {
         let pairs = self.schedule.pairs(MOST_PERMITS);
         let paths: Vec<(&[u32], Rate)> = pairs.iter().map(|p| (p.path, p.rate)).collect();
-        let rates = sharing.rates(&self.schedule.fabric().links, &paths);
+        let rates = sharing(&self.schedule.fabric().links, &paths);
         let mut spare = self.spare(now);
         let mut limits: Vec<Vec<(u32, Rate)>> = vec![Vec::new(); self.members.len()];
         self.is_short = false;
@@ -262,8 +250,8 @@ mod tests {
             .iter()
             .map(|path| (&path[..], Rate::from_gbps(1)))
             .collect();
-        for sharing in [Sharing::Equal, Sharing::MaxMin] {
-            assert_eq!(sharing.rates(&mbps(&[1000; 6]), &pairs), mbps(&[200; 5]));
+        for rates in [equal, max_min] {
+            assert_eq!(rates(&mbps(&[1000; 6]), &pairs), mbps(&[200; 5]));
         }
     }
 
@@ -275,11 +263,11 @@ mod tests {
         let pairs: Vec<_> = paths.into_iter().zip(most).collect();
         let capacities = mbps(&[1000, 600]);
         // Link 0 has three senders, link 1 three.
-        let equal = Sharing::Equal.rates(&capacities, &pairs);
+        let equal = equal(&capacities, &pairs);
         assert_eq!(equal[1..], mbps(&[200, 200, 200, 50]));
         assert_eq!(equal[0].bps(), 333_333_333);
         // Pair 4 keeps 50; link 1 gives 200 each; pair 0 has 1000 - 50 - 200.
-        let fair = Sharing::MaxMin.rates(&capacities, &pairs);
+        let fair = max_min(&capacities, &pairs);
         assert_eq!(fair, mbps(&[750, 200, 200, 200, 50]));
     }
 
@@ -302,8 +290,10 @@ mod tests {
                 })
                 .collect();
             let pairs: Vec<_> = paths.iter().map(|(path, most)| (&path[..], *most)).collect();
-            for sharing in [Sharing::Equal, Sharing::MaxMin] {
-                let rates = sharing.rates(&capacities, &pairs);
+            for (rates, is_fair) in [
+                (equal(&capacities, &pairs), false),
+                (max_min(&capacities, &pairs), true),
+            ] {
                 let mut loads = vec![0; capacities.len()];
                 for ((path, most), rate) in pairs.iter().zip(&rates) {
                     prop_assert!(rate <= most);
@@ -312,7 +302,7 @@ mod tests {
                 for (load, capacity) in loads.iter().zip(&capacities) {
                     prop_assert!(*load <= capacity.bps());
                 }
-                if sharing == Sharing::Equal {
+                if !is_fair {
                     continue;
                 }
                 for ((path, most), rate) in pairs.iter().zip(&rates) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Controller, Key, Limits, Member, Role, Routes, Schedule};
 use crate::units::Time;
-use crate::xco::fabric::Fabric;
+use crate::xco::fabric::CoordinatedFabric;
 
 impl<R: Routes> Controller<R> {
     /// Has hosts keys of their own choice, in the order of their numbers.
@@ -28,7 +28,7 @@ impl<R: Routes> Controller<R> {
     pub fn replace_fabric(
         &mut self,
         now: Time,
-        mut fabric: Fabric<R>,
+        mut fabric: CoordinatedFabric<R>,
         weights: BTreeMap<u32, u32>,
         keys: Vec<Key>,
     ) {

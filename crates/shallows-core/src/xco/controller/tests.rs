@@ -25,7 +25,7 @@ impl Cluster {
         change(&mut config);
         let rate = Rate::from_gbps(1);
         let routes = star as fn(u32, u32, &mut Vec<u32>);
-        let fabric = Fabric::new(vec![rate; 6], vec![rate; 12], routes).unwrap();
+        let fabric = CoordinatedFabric::new(vec![rate; 6], vec![rate; 12], routes).unwrap();
         let key = ClusterKey::new(SECRET);
         Self {
             controller: Controller::new(config, fabric, &key, Time::ZERO).unwrap(),
@@ -162,10 +162,9 @@ fn what_cannot_be_scheduled_is_exempt() {
 
 #[test]
 fn rates_are_shares_that_end_together() {
-    let sharing = Strategy::RateLimit(Sharing::Equal);
     let mut cluster = Cluster::new(|config| {
         config.protocol.drift = 0;
-        config.strategy = sharing;
+        config.directives = Directives::RateLimit;
     });
     for host in 1..6 {
         cluster.report(ms(1), host, 0, &[0]);
@@ -191,7 +190,7 @@ fn rates_are_shares_that_end_together() {
 fn a_new_sender_gets_its_rate_as_soon_as_the_others_have_given_way() {
     let mut cluster = Cluster::new(|config| {
         config.protocol.drift = 0;
-        config.strategy = Strategy::RateLimit(Sharing::Equal);
+        config.directives = Directives::RateLimit;
     });
     cluster.report(ms(1), 1, 0, &[0]);
     let start = ms(5);
@@ -225,7 +224,7 @@ fn hosts_join_and_leave_while_it_runs() {
             path.extend([2 * source, 2 * destination + 1]);
         };
         let routes = path as fn(u32, u32, &mut Vec<u32>);
-        Fabric::new(vec![rate; hosts], vec![rate; 2 * hosts], routes).unwrap()
+        CoordinatedFabric::new(vec![rate; hosts], vec![rate; 2 * hosts], routes).unwrap()
     };
     let keys = |hosts| {
         (0..hosts)

@@ -5,7 +5,7 @@ use crate::units::Time;
 
 impl<R: Routes> Schedule<R> {
     /// Adds `destination` to B_x. To be followed by [`Event::Backlogged`](super::Event::Backlogged) if the host is silent.
-    /// False if the fabric cannot carry the pair, see [`Fabric`](super::Fabric).
+    /// False if the fabric cannot carry the pair, see [`CoordinatedFabric`](super::CoordinatedFabric).
     pub fn add(&mut self, now: Time, host: u32, destination: u32) -> bool {
         let Some(place) = self.vacancy(host, destination) else {
             return true;

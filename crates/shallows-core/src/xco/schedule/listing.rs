@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CLAIM_WINDOW, Event, Grant, Routes, Timing};
 use crate::units::{Rate, Time};
-use crate::xco::fabric::Fabric;
+use crate::xco::fabric::CoordinatedFabric;
 
 pub(super) struct Listing<R> {
-    pub(super) fabric: Fabric<R>,
+    pub(super) fabric: CoordinatedFabric<R>,
     pub(super) timing: Timing,
     /// B_x, with the time since when each destination waits.
     pub(super) backlog: BTreeMap<u32, BTreeMap<u32, Time>>,
@@ -25,7 +25,7 @@ pub(super) struct Listing<R> {
 }
 
 impl<R: Routes> Listing<R> {
-    pub(super) fn new(fabric: Fabric<R>, timing: Timing) -> Self {
+    pub(super) fn new(fabric: CoordinatedFabric<R>, timing: Timing) -> Self {
         Self {
             fabric,
             timing,

@@ -30,7 +30,7 @@ mod waiters;
 
 use std::collections::BTreeSet;
 
-use super::fabric::{Fabric, Path, Routes};
+use super::fabric::{CoordinatedFabric, Path, Routes};
 use crate::control::LinkState;
 use crate::units::{Rate, Time};
 
@@ -102,7 +102,7 @@ pub struct PairView<'a> {
 /// pairs it waits for memory more than it computes.
 #[derive(Debug)]
 pub struct Schedule<R> {
-    fabric: Fabric<R>,
+    fabric: CoordinatedFabric<R>,
     timing: Timing,
     links: Vec<Link>,
     /// At each link the pairs of silent hosts that it keeps from sending.
@@ -165,7 +165,7 @@ fn bits(rate: Rate) -> i64 {
 
 impl<R: Routes> Schedule<R> {
     /// An empty schedule: nobody is backlogged.
-    pub fn new(fabric: Fabric<R>, timing: Timing) -> Self {
+    pub fn new(fabric: CoordinatedFabric<R>, timing: Timing) -> Self {
         let link = |&capacity: &Rate| Link {
             spare: bits(capacity),
             claim: None,
@@ -193,7 +193,7 @@ impl<R: Routes> Schedule<R> {
     }
 
     /// The fabric that it schedules.
-    pub fn fabric(&self) -> &Fabric<R> {
+    pub fn fabric(&self) -> &CoordinatedFabric<R> {
         &self.fabric
     }
 

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::listing::Listing;
 use super::{Event, Grant, Schedule, Timing};
 use crate::units::{Rate, Time};
-use crate::xco::fabric::Fabric;
+use crate::xco::fabric::CoordinatedFabric;
 
 const CALM: Timing = Timing {
     preempt_after: None,
@@ -16,8 +16,8 @@ fn star(source: u32, destination: u32, path: &mut Vec<u32>) {
     path.extend([source, 6 + destination]);
 }
 
-fn star_of(rate: Rate) -> Fabric<fn(u32, u32, &mut Vec<u32>)> {
-    Fabric::new(
+fn star_of(rate: Rate) -> CoordinatedFabric<fn(u32, u32, &mut Vec<u32>)> {
+    CoordinatedFabric::new(
         vec![rate; 6],
         vec![Rate::from_gbps(1); 12],
         star as fn(_, _, &mut _),
@@ -85,7 +85,7 @@ fn one_of_five_senders_at_a_time_as_in_figure_9a() {
 fn ten_of_thirteen_senders_at_a_time_as_in_figure_9b() {
     let mut capacities = vec![Rate::from_gbps(1); 27];
     capacities[13] = Rate::from_gbps(10);
-    let fabric = Fabric::new(vec![Rate::from_gbps(1); 26], capacities, uplink).unwrap();
+    let fabric = CoordinatedFabric::new(vec![Rate::from_gbps(1); 26], capacities, uplink).unwrap();
     let mut schedule = Schedule::new(fabric, CALM);
     let all: Vec<_> = (0..13).map(|host| (host, 13 + host)).collect();
     assert_eq!(backlogged(&mut schedule, &all), all[..10]);
@@ -135,7 +135,7 @@ fn a_pair_that_needs_two_busy_links_claims_them() {
         1 => path.push(0),
         _ => path.push(1),
     };
-    let fabric = Fabric::new(
+    let fabric = CoordinatedFabric::new(
         vec![Rate::from_gbps(1); 4],
         vec![Rate::from_gbps(1); 2],
         line,
@@ -208,12 +208,12 @@ impl super::Routes for LeafSpine {
 
 impl LeafSpine {
     /// Hosts of 1 or 2 Gbps, so that what is feasible for one need not be for another.
-    fn fabric(&self, uplink: u64) -> Fabric<Self> {
+    fn fabric(&self, uplink: u64) -> CoordinatedFabric<Self> {
         let hosts = self.racks * self.per_rack;
         let rate = |host: u32| Rate::from_gbps(1 + u64::from(host.is_multiple_of(3)));
         let edge = (0..hosts).chain(0..hosts).map(rate);
         let core = (0..2 * self.racks * SPINES).map(|_| Rate::from_gbps(uplink));
-        Fabric::new(
+        CoordinatedFabric::new(
             (0..hosts).map(rate).collect(),
             edge.chain(core).collect(),
             self.clone(),

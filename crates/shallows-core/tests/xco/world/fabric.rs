@@ -1,7 +1,7 @@
 //! Two racks of three hosts.
 
 use shallows_core::units::Rate;
-use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 
 use super::HOSTS;
 
@@ -33,8 +33,8 @@ pub(super) fn host_rate(host: u32) -> Rate {
 
 pub(super) const LINKS: usize = 20;
 
-pub(super) fn fabric() -> Fabric<TwoRacks> {
+pub(super) fn fabric() -> CoordinatedFabric<TwoRacks> {
     let rates = (0..HOSTS).map(host_rate).collect();
     let links = (0..LINKS as u32).map(capacity).collect();
-    Fabric::new(rates, links, TwoRacks).expect("the fabric is sound")
+    CoordinatedFabric::new(rates, links, TwoRacks).expect("the fabric is sound")
 }

@@ -17,10 +17,10 @@ use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
 use shallows_model::{FlowId, Id as _};
 
-use super::super::client::since;
 use super::super::{OperationTime, TrafficError, give_up_root};
 use super::{STREAM_PORT, Stamp, open};
 use crate::lab::Lab;
+use crate::since;
 
 /// The longest time between two looks at whether to go on.
 const ATTENTION: Duration = Duration::from_millis(50);

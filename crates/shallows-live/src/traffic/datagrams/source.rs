@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use shallows_core::host::udp::{Datagram, MAX_MESSAGE, Sender, UdpConfig};
 use shallows_core::random::Coin;
@@ -12,10 +12,10 @@ use shallows_core::units::Time;
 use shallows_model::workload::FlowSpec;
 use shallows_model::{FlowId, Id as _};
 
-use super::super::client::since;
 use super::super::{TrafficError, dscp, give_up_root};
 use super::{HEADER, LATE, STREAM_PORT, Stamp, StreamTotals, open};
 use crate::lab::{self, Lab};
+use crate::since;
 use crate::switch::Departures;
 
 /// Keeps the streams of senders apart from those of the switch's ports.
@@ -141,7 +141,7 @@ impl Sources {
                 next = next.min(self.turn(number, epoch, &mut message));
             }
             let left = next.saturating_sub(since(epoch));
-            thread::sleep(Duration::from_nanos(left.ps() / 1_000));
+            thread::sleep(left.to_duration());
         }
         let each = self.sources.iter().map(Source::totals);
         each.fold(StreamTotals::default(), StreamTotals::plus)

@@ -181,7 +181,6 @@ impl Plan {
 }
 
 impl Display for Caveat {
-    #[expect(clippy::too_many_lines, reason = "a sentence for each caveat")]
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingGuaranteed => f.write_str(
@@ -202,22 +201,19 @@ impl Display for Caveat {
                 level,
                 bytes,
                 largest,
-                application: None,
-            } => write!(
-                f,
-                "level {level} may send {bytes} per epoch: its packets must not be larger, and \
-                 hosts send up to {largest}"
-            ),
-            Self::LargePackets {
-                level,
-                bytes,
-                largest,
-                application: Some(name),
-            } => write!(
-                f,
-                "{name} breaks if it sends its largest packets, {largest}: level {level} may send \
-                 {bytes} per epoch, and drops what is larger"
-            ),
+                application,
+            } => match application {
+                None => write!(
+                    f,
+                    "level {level} may send {bytes} per epoch: its packets must not be larger, \
+                     and hosts send up to {largest}"
+                ),
+                Some(name) => write!(
+                    f,
+                    "{name} breaks if it sends its largest packets, {largest}: level {level} may \
+                     send {bytes} per epoch, and drops what is larger"
+                ),
+            },
             Self::LongEpoch {
                 epoch,
                 wanted,

@@ -4,7 +4,7 @@ use shallows_core::units::Rate;
 use shallows_core::xco::config::Protocol;
 use shallows_core::xco::controller::{Controller, ControllerConfig};
 use shallows_core::xco::coordinator::{CoordinatorConfig, GateConfig};
-use shallows_core::xco::fabric::{Fabric, Routes};
+use shallows_core::xco::fabric::{CoordinatedFabric, Routes};
 use shallows_core::xco::message::ClusterKey;
 
 use super::*;
@@ -94,7 +94,7 @@ fn controller(key: &ClusterKey) -> Controller<impl Routes> {
         ..ControllerConfig::default()
     };
     let links = vec![RATE; 2 * HOSTS as usize];
-    let fabric = Fabric::new(vec![RATE; HOSTS as usize], links, star).unwrap();
+    let fabric = CoordinatedFabric::new(vec![RATE; HOSTS as usize], links, star).unwrap();
     Controller::new(config, fabric, key, Time::ZERO).unwrap()
 }
 
