@@ -215,7 +215,7 @@ impl Experiment {
         directory.map_or(Ok(()), command::create_directory)?;
         let is_over = || !go_on() || until.is_some_and(|until| since(epoch) >= until);
         let watched = AtomicBool::new(false);
-        let (traffic, operations, commands, xco) = thread::scope(|scope| {
+        let (traffic, operations, commands, ended, xco) = thread::scope(|scope| {
             let xco = xco.map(|xco| {
                 let watched = &watched;
                 scope.spawn(move || xco.observe(epoch, watched, || switch.snapshot()))
@@ -234,8 +234,10 @@ impl Experiment {
             let traffic = traffic.run(epoch, until, go_on);
             let operations: Vec<_> = members.into_iter().map(joined).collect();
             let commands = self.end_commands(commands, &over);
+            // What is taken down after the end is not of the run.
+            let ended = until.unwrap_or(Time::MAX).min(since(epoch));
             watched.store(true, Ordering::Relaxed);
-            (traffic, operations, commands, xco.map(joined))
+            (traffic, operations, commands, ended, xco.map(joined))
         });
         let xco = xco.transpose()?;
         let pings = probers.into_iter().map(Prober::finish).collect();
@@ -254,7 +256,7 @@ impl Experiment {
             pings,
             commands,
             epoch,
-            duration: since(epoch),
+            duration: ended,
             xco,
         })
     }

@@ -31,6 +31,35 @@ use std::time::Instant;
 use shallows_core::units::Time;
 
 /// Time since an instant, by the clock of this machine.
+///
+/// # Panics
+/// After 213 days, which is as far as [`Time`] counts: a daemon whose time stands still would drop
+/// everything without a word, and one that ends is started again.
 fn since(epoch: Instant) -> Time {
-    Time::from_duration(epoch.elapsed())
+    let elapsed = Time::from_duration(epoch.elapsed());
+    assert!(
+        elapsed < Time::MAX,
+        "this process has run for 213 days, which is as far as its clock counts: start it again"
+    );
+    elapsed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "start it again")]
+    fn a_process_ends_before_its_clock_stands_still() {
+        let days = |days: u64| Duration::from_secs(days * 86_400);
+        let ago = |days| {
+            Instant::now()
+                .checked_sub(days)
+                .expect("clocks count below zero")
+        };
+        assert!(since(ago(days(213))) > Time::from_secs(213 * 86_400));
+        since(ago(days(214)));
+    }
 }

@@ -19,6 +19,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 use shallows_live::command::{CommandOutcome, CommandPlan};
 use shallows_live::experiment::Observed;
+use shallows_live::switch::IngressCounters;
 use shallows_results::RunRecord;
 use shallows_results::latencies::{Latency, TABLE, collect};
 use shallows_results::record::{Completeness, FlowRecord};
@@ -40,6 +41,9 @@ use transports::Controllers;
 
 /// A run that lost more of its CPUs than this to other virtual machines shows nothing.
 const MOST_STEAL: f64 = 0.03;
+
+/// The largest share of frames that may be lost outside of the queues.
+const MOST_LOST: f64 = 1e-4;
 
 /// The live world: hosts are network namespaces of this machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,8 +95,10 @@ impl World for Live {
         let observed = match experiment.run(&|| options.interrupted.is_set()) {
             Ok(observed) => observed,
             Err(error) => {
-                // What commands have printed may say why.
-                output.publish()?;
+                // What commands have printed may say why. Without it, earlier results stay.
+                if have_printed(&output.path().join("commands")) {
+                    output.publish()?;
+                }
                 return Err(anyhow::Error::from(error).into());
             }
         };
@@ -110,7 +116,6 @@ impl World for Live {
         let records = records(&observed, plan, &ideal);
         let latencies = latencies(&observed, scenario, &plan.fabric)?;
         if records.is_empty() && latencies.is_empty() && experiment.commands.is_empty() {
-            output.publish()?;
             return Err(match completeness {
                 Completeness::Complete => nothing("started", scenario).into(),
                 Completeness::Partial => Failure::Interrupted,
@@ -136,6 +141,13 @@ impl World for Live {
             observed: Some(Box::new(observed)),
         })
     }
+}
+
+/// Returns whether a file of this directory has any content.
+fn have_printed(directory: &Path) -> bool {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut lengths = files.filter_map(|file| Some(file.metadata().ok()?.len()));
+    lengths.any(|length| length > 0)
 }
 
 /// The place of a file of the results once they are complete.
@@ -229,6 +241,14 @@ pub fn believe(observed: &Observed) -> anyhow::Result<()> {
              believed; leave its device alone"
         ));
     }
+    let mut devices = observed.report.snapshot.devices.iter();
+    if let Some((name, counters)) = devices.find(|(_, counters)| loses_frames(counters)) {
+        return Err(anyhow!(
+            "{} of the frames from {name} were lost before they reached a queue, so these results \
+             are not to be believed; use a lower --scale or a quieter machine",
+            outside(counters)
+        ));
+    }
     let verdict = observed.report.snapshot.verdict;
     if !verdict.faithful {
         return Err(anyhow!(
@@ -245,6 +265,16 @@ pub fn believe(observed: &Observed) -> anyhow::Result<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Frames that the switch lost and no queue counts.
+fn outside(counters: &IngressCounters) -> u64 {
+    counters.missed + counters.no_memory + counters.oversized
+}
+
+fn loses_frames(counters: &IngressCounters) -> bool {
+    let frames = counters.frames + counters.missed;
+    outside(counters) as f64 > MOST_LOST * frames as f64
 }
 
 fn failure(of: &CommandOutcome) -> anyhow::Error {
@@ -291,6 +321,32 @@ mod tests {
 
     use super::*;
     use crate::Scenario;
+
+    /// One frame of 10,000 may be lost outside of the queues.
+    #[test]
+    fn runs_that_lost_frames_outside_of_the_queues_are_not_believed() {
+        let counters = |missed, no_memory, oversized| IngressCounters {
+            frames: 10_000 - missed,
+            missed,
+            no_memory,
+            oversized,
+            ..IngressCounters::default()
+        };
+        assert!(!loses_frames(&IngressCounters::default()));
+        assert!(!loses_frames(&counters(1, 0, 0)));
+        assert!(loses_frames(&counters(2, 0, 0)));
+        assert!(loses_frames(&counters(0, 2, 0)) && loses_frames(&counters(0, 0, 2)));
+    }
+
+    #[test]
+    fn only_output_keeps_the_results_of_a_run_that_failed() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!have_printed(&directory.path().join("none")));
+        std::fs::write(directory.path().join("0.out"), "").unwrap();
+        assert!(!have_printed(directory.path()));
+        std::fs::write(directory.path().join("0.err"), "no").unwrap();
+        assert!(have_printed(directory.path()));
+    }
 
     #[derive(Debug)]
     struct Never;

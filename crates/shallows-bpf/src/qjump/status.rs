@@ -75,8 +75,9 @@ pub struct Report {
     pub queue: Queue,
     /// The limits that the device had before.
     pub replaced: Option<Limits>,
-    /// The end of the trial on the kernel's monotonic clock, if it is one.
-    pub until: Option<Time>,
+    /// The end of the trial, if it is one, in nanoseconds of the kernel's monotonic clock. It counts
+    /// from the machine's start, and may be more than a [`Time`] holds.
+    pub until_ns: Option<u64>,
 }
 
 /// A limiter in the kernel.

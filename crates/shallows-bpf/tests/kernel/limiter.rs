@@ -278,7 +278,7 @@ fn a_trial_ends_unless_it_is_confirmed() {
         ..Options::default()
     };
     let guard = |report: &qjump::Report| {
-        let until = report.until.expect("it is on trial");
+        let until = report.until_ns.expect("it is on trial");
         qjump::guard(
             &device,
             until,
@@ -352,7 +352,7 @@ fn a_trial_of_a_device_that_disappears_leaves_nothing() {
         ..Options::default()
     };
     let guard = |report: &qjump::Report| {
-        let until = report.until.expect("it is on trial");
+        let until = report.until_ns.expect("it is on trial");
         qjump::guard(&device, until, None, &Options::default()).unwrap();
     };
 

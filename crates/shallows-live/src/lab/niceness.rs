@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -88,15 +88,28 @@ fn hold(path: &Path) -> Option<Flock<File>> {
     fs::create_dir_all(DIRECTORY).ok()?;
     let mut options = OpenOptions::new();
     options.create(true).read(true).append(true).mode(0o600);
-    let file = options.open(path).ok()?;
-    let mut lock = Flock::lock(file, FlockArg::LockShared).ok()?;
-    let mut kept = String::new();
-    lock.read_to_string(&mut kept).ok()?;
-    if kept.is_empty() {
-        let (_, before) = read(Path::new(AUTOGROUP))?;
-        lock.write_all(before.as_bytes()).ok()?;
+    loop {
+        let file = options.open(path).ok()?;
+        let mut lock = Flock::lock(file, FlockArg::LockShared).ok()?;
+        // The last switch before may have removed it meanwhile.
+        if !is_at(&lock, path) {
+            continue;
+        }
+        let mut kept = String::new();
+        lock.read_to_string(&mut kept).ok()?;
+        if kept.is_empty() {
+            let (_, before) = read(Path::new(AUTOGROUP))?;
+            lock.write_all(before.as_bytes()).ok()?;
+        }
+        return Some(lock);
     }
-    Some(lock)
+}
+
+/// Returns whether a file is still the one at this path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let inode = |of: &fs::Metadata| (of.dev(), of.ino());
+    let (held, there) = (file.metadata(), fs::metadata(path));
+    matches!((held, there), (Ok(held), Ok(there)) if inode(&held) == inode(&there))
 }
 
 /// Puts the niceness back unless a switch still needs it.
@@ -138,6 +151,18 @@ mod tests {
         }
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
+    }
+
+    #[test]
+    fn a_file_that_was_removed_is_not_the_one_at_its_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nice");
+        let first = File::create(&path).unwrap();
+        assert!(is_at(&first, &path));
+        fs::remove_file(&path).unwrap();
+        assert!(!is_at(&first, &path));
+        let second = File::create(&path).unwrap();
+        assert!(is_at(&second, &path) && !is_at(&first, &path));
     }
 
     #[test]

@@ -282,7 +282,10 @@ impl Engine {
         (head, tail): (&[u8], &[u8]),
     ) -> Result<Network, Refusal> {
         let length = (head.len() + tail.len()) as u32;
-        let slot = self.store.insert(head, tail).ok_or(Refusal::NoMemory)?;
+        let Some(slot) = self.store.insert(head, tail) else {
+            self.report_refused(device, [head, tail].concat().as_slice());
+            return Err(Refusal::NoMemory);
+        };
         let Some(header) = Header::parse(self.store.bytes(slot, length)) else {
             self.store.remove(slot);
             return Err(Refusal::Runt);
@@ -308,6 +311,16 @@ impl Engine {
             }
         }
         Ok(header.network)
+    }
+
+    /// Tells the sender of a UDP stream that a frame found no memory: it waits for it no more.
+    #[cold]
+    fn report_refused(&self, device: usize, bytes: &[u8]) {
+        if let (Some(streams), Some(header)) = (&self.streams, Header::parse(bytes)) {
+            let mut frame = Frame::new(0, bytes.len() as u32, &header);
+            frame.stream = streams.destination(bytes, &header);
+            left_host(Some(streams), Some(device), &frame);
+        }
     }
 
     /// Tells senders of these UDP streams what has left their hosts.

@@ -13,8 +13,8 @@ const LONGEST: u64 = 10_000_000_000;
 #[derive(Debug)]
 pub struct Fidelity {
     config: FidelityConfig,
-    lateness: Histogram<u32>,
-    gaps: Histogram<u32>,
+    lateness: Histogram<u64>,
+    gaps: Histogram<u64>,
     late: u64,
 }
 
@@ -117,7 +117,7 @@ impl Fidelity {
 }
 
 impl Lateness {
-    fn of(histogram: &Histogram<u32>) -> Self {
+    fn of(histogram: &Histogram<u64>) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
         Self {
             count: histogram.len(),

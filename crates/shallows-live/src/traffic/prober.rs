@@ -2,7 +2,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -19,6 +19,9 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// The longest time until a prober finds that it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Number of the next prober of this process.
+static NEXT: AtomicU16 = AtomicU16::new(0);
 
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
@@ -53,10 +56,14 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Starts to ping from `host`; times count from `epoch`.
+    /// Starts to ping from `host`; times count from `epoch`. A ping whose answer takes longer than the
+    /// interval delays the next one.
     pub fn start(host: &Namespace, plan: ProbePlan, epoch: Instant) -> Result<Self, TrafficError> {
         let failed = |error| TrafficError::new("opening a socket for ping", error);
-        let socket = host.enter(|| open(plan.dscp))?.map_err(failed)?;
+        let socket = host.enter(|| open(plan))?.map_err(failed)?;
+        // Every socket of a host gets all its answers.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let identifier = (std::process::id() as u16).wrapping_add(number);
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let ping = move || {
@@ -70,9 +77,9 @@ impl Prober {
                     continue;
                 }
                 let sent = since(epoch);
-                let rtt = echo(&socket, plan.to, pings.len() as u16).unwrap_or(None);
+                let rtt = echo(&socket, identifier, pings.len() as u16).unwrap_or(None);
                 pings.push(Ping { sent, rtt });
-                next += plan.every;
+                next = (next + plan.every).max(Instant::now());
             }
             pings
         };
@@ -88,20 +95,21 @@ impl Prober {
     }
 }
 
-fn open(dscp: u8) -> io::Result<Socket> {
+/// A socket that gets answers of the destination only.
+fn open(plan: ProbePlan) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))?;
-    socket.set_tos_v4(u32::from(dscp) << 2)?;
+    socket.set_tos_v4(u32::from(plan.dscp) << 2)?;
+    socket.connect(&SocketAddrV4::new(plan.to, 0).into())?;
     socket.set_read_timeout(Some(LONGEST))?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
     Ok(socket)
 }
 
 /// Sends a request and waits for its answer.
-fn echo(socket: &Socket, to: Ipv4Addr, sequence: u16) -> io::Result<Option<Time>> {
-    let identifier = std::process::id() as u16;
+fn echo(socket: &Socket, identifier: u16, sequence: u16) -> io::Result<Option<Time>> {
     let request = request(identifier, sequence);
     let sent = since_1970(SystemTime::now());
-    socket.send_to(&request, &SocketAddrV4::new(to, 0).into())?;
+    socket.send(&request)?;
     let deadline = Instant::now() + LONGEST;
     let mut buffer = [0; 256];
     while Instant::now() < deadline {

@@ -8,7 +8,7 @@ use shallows_live::command::{CommandPlace, CommandPlan, CommandUser, Ending};
 use shallows_live::experiment::{Experiment, Observed};
 use shallows_live::lab;
 use shallows_live::switch::UplinkPlan;
-use shallows_live::traffic::{FlowControllers, ProbePlan};
+use shallows_live::traffic::{FlowControllers, Ping, ProbePlan};
 use shallows_model::workload::{Barrier, DatagramFlow, FlowSpec, Stop, Workload};
 use shallows_model::{ApplicationSetup, FlowId, HostId};
 
@@ -165,6 +165,35 @@ fn pings_and_programs_run_beside_flows() {
     assert!(answered >= 5, "{:?}", observed.pings);
     let rtt = observed.pings[0][1].rtt.unwrap();
     assert!(rtt > Time::from_us(10) && rtt < Time::from_secs(1), "{rtt}");
+}
+
+/// The sockets of a host all get its echo replies, and sequences run in step.
+#[test]
+fn a_ping_does_not_take_the_answers_of_another() {
+    need_a_lab!();
+    let mut experiment = experiment(2, Rate::from_mbps(100), vec![flow(0, 1, 1000, 0)]);
+    // Nobody has the second address.
+    for to in [lab::address(1), lab::address(200)] {
+        let probe = ProbePlan {
+            to,
+            dscp: 0,
+            start: Duration::from_millis(30),
+            every: Duration::from_millis(20),
+        };
+        experiment.probes.push((0, probe));
+    }
+    experiment.until = Some(Time::from_ms(500));
+    let observed = run(&experiment);
+    let answered = |pings: &[Ping]| pings.iter().filter(|ping| ping.rtt.is_some()).count();
+    assert!(answered(&observed.pings[0]) >= 5, "{:?}", observed.pings);
+    assert!(!observed.pings[1].is_empty());
+    assert_eq!(answered(&observed.pings[1]), 0, "{:?}", observed.pings);
+    // The end of the run is not that of what is taken down after it.
+    assert!(
+        observed.duration <= Time::from_ms(500),
+        "{}",
+        observed.duration
+    );
 }
 
 /// Over streams and datagrams, each with its DSCP and as far apart as their links say.

@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::bail;
 use shallows_core::units::Time;
-use shallows_live::command::CommandOutcome;
+use shallows_live::command::{CommandOutcome, Ending};
 use shallows_live::experiment::Observed;
 use shallows_model::topology::Fabric;
 use shallows_results::latencies::{Latency, Operation};
@@ -48,7 +48,8 @@ fn of_command(outcome: &CommandOutcome, format: LatencyFormat) -> anyhow::Result
         LatencyFormat::Memcaslap => memcaslap(&text),
         LatencyFormat::Ptpd => ptpd(&text),
     };
-    if printed.is_empty() {
+    // One that was ended may not have come to print any.
+    if printed.is_empty() && outcome.ending == Ending::Exited(0) {
         let line = &outcome.plan.line;
         bail!(
             "the command `{line}` at host {} printed no latencies: {}",
@@ -210,7 +211,37 @@ fn seconds(of: f64) -> Time {
 
 #[cfg(test)]
 mod tests {
+    use shallows_live::command::{Captured, CommandPlace, CommandPlan, CommandUser};
+
     use super::*;
+
+    fn outcome(ending: Ending) -> CommandOutcome {
+        CommandOutcome {
+            plan: CommandPlan {
+                host: 0,
+                start: Time::ZERO,
+                line: "memcaslap".to_owned(),
+                awaited: true,
+                timeout: Time::from_secs(1),
+                user: CommandUser::Unprivileged,
+                place: CommandPlace::Inside,
+                may_fail: false,
+            },
+            ending,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+        }
+    }
+
+    #[test]
+    fn a_program_that_was_ended_need_not_have_printed_latencies() {
+        for ending in [Ending::Stopped, Ending::NotStarted] {
+            let printed = of_command(&outcome(ending), LatencyFormat::Memcaslap).unwrap();
+            assert_eq!(printed.len(), 0, "{ending:?}");
+        }
+        let error = of_command(&outcome(Ending::Exited(0)), LatencyFormat::Memcaslap);
+        assert!(error.unwrap_err().to_string().contains("no latencies"));
+    }
 
     fn named<'a>(all: &'a [Latency], name: &str) -> Vec<&'a Latency> {
         all.iter().filter(|of| of.operation.name == name).collect()

@@ -68,10 +68,9 @@ pub fn facts(
     };
     let gated = Some(&snapshot.gate_drops);
     let gated = gated.filter(|drops| drops.iter().any(|(_, count)| *count > 0));
-    let finish = records.iter().filter_map(FlowRecord::finish).max();
     RunFacts {
         world: World::Live,
-        simulated: finish.unwrap_or(observed.duration),
+        simulated: length(records, plan.workload.flows.len(), observed.duration),
         packet_hops: queues().map(|queue| queue.accepted_packets).sum(),
         events: 0,
         engine: None,
@@ -87,6 +86,15 @@ pub fn facts(
         measured: None,
         fct_definition: "from a client's request to its last byte".to_owned(),
     }
+}
+
+/// Time until the last of all flows was over; of a run in which not all are, its whole time.
+fn length(records: &[FlowRecord], flows: usize, whole: Time) -> Time {
+    let finishes: Option<Vec<Time>> = records.iter().map(FlowRecord::finish).collect();
+    let finishes = finishes.filter(|of| of.len() == flows);
+    finishes
+        .and_then(|of| of.into_iter().max())
+        .unwrap_or(whole)
 }
 
 /// Utilisation of links by role; without framing.
@@ -283,4 +291,40 @@ pub(super) fn report(observed: &Observed, plan: &RunPlan) -> String {
     let controller = serde_json::to_string(&plan.transport.controller);
     let _ = writeln!(text, "kernel TCP: {}", controller.unwrap_or_default());
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use shallows_model::HostId;
+    use shallows_model::workload::FlowSpec;
+
+    use super::*;
+
+    /// A long-lived flow next to a short one is observed until the run ends, not until the short one
+    /// does.
+    #[test]
+    fn a_run_is_as_long_as_its_flows_only_if_all_of_them_are_over() {
+        let whole = Time::from_secs(1);
+        let flow = |bytes, fct| {
+            let spec = FlowSpec {
+                start: Time::ZERO,
+                src: HostId(0),
+                dst: HostId(1),
+                bytes,
+                service: 0,
+            };
+            begun(0, &spec, Time::ZERO, fct, 12_500_000, Time::ZERO)
+        };
+        let short = flow(20_000, Some(Time::from_ms(12)));
+        let endless = flow(FlowSpec::ENDLESS, None);
+        let cases = [
+            (vec![short], 1, Time::from_ms(12)),
+            (vec![short], 2, whole),
+            (vec![short, endless], 2, whole),
+            (vec![], 0, whole),
+        ];
+        for (records, flows, expected) in cases {
+            assert_eq!(length(&records, flows, whole), expected);
+        }
+    }
 }

@@ -137,8 +137,8 @@ fn apply_limits(args: &ApplyArgs, device: &Device, limits: &Limits) -> anyhow::R
         return Ok(text + &details(limits, &report, options.side)?);
     }
     let report = qjump::apply(device, limits, &options)?;
-    if let Some(until) = report.until
-        && let Err(error) = guard(args, &report, until)
+    if let Some(until_ns) = report.until_ns
+        && let Err(error) = guard(args, &report, until_ns)
     {
         // Nobody would undo it.
         qjump::remove(device)?;
@@ -185,14 +185,13 @@ fn details(limits: &Limits, report: &Report, side: Side) -> anyhow::Result<Strin
 
 /// Starts the process that undoes a trial. If it is killed, the limiter still ends: its program lets
 /// everything pass from then on.
-fn guard(args: &ApplyArgs, report: &Report, until: Time) -> anyhow::Result<()> {
-    let ns = Time::from_ns(1).ps();
+fn guard(args: &ApplyArgs, report: &Report, until_ns: u64) -> anyhow::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["qjump", "guard", "--dev", &args.device.dev]);
     if let Some(netns) = &args.device.netns {
         command.args(["--netns", netns]);
     }
-    command.args(["--until-ns", &(until.ps() / ns).to_string()]);
+    command.args(["--until-ns", &until_ns.to_string()]);
     if let Some(before) = &report.replaced {
         command.args(["--before", &toml::to_string(before)?]);
     }
@@ -214,9 +213,13 @@ pub(super) fn stand_guard(args: &GuardArgs) -> anyhow::Result<()> {
         side: side(args.guest),
         ..Options::default()
     };
-    let until = Time::from_ns(args.until_ns);
     let device = args.device.device();
-    Ok(qjump::guard(&device, until, before.as_ref(), &options)?)
+    Ok(qjump::guard(
+        &device,
+        args.until_ns,
+        before.as_ref(),
+        &options,
+    )?)
 }
 
 pub(super) fn confirm(args: &DeviceArgs) -> anyhow::Result<String> {

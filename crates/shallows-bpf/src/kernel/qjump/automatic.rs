@@ -48,6 +48,8 @@ pub struct Chooser {
     applications: BTreeMap<u64, Application>,
     /// The cgroups that get no level.
     others: BTreeSet<u64>,
+    /// Its beginning on the kernel's clock, from which its times count.
+    begun_ns: u64,
     /// Time of the last check that device and cgroups exist.
     checked: Time,
 }
@@ -104,7 +106,8 @@ impl Chooser {
             round: 0,
             applications: BTreeMap::new(),
             others: BTreeSet::new(),
-            checked: now()?,
+            begun_ns: now_ns()?,
+            checked: Time::ZERO,
         };
         chooser.next_round()?;
         Ok(chooser)
@@ -123,7 +126,7 @@ impl Chooser {
     pub fn step(&mut self) -> Result<Vec<Change>, Error> {
         let ended = self.round;
         self.next_round()?;
-        let now = now()?;
+        let now = Time::from_ns(now_ns()?.saturating_sub(self.begun_ns));
         if now - self.checked >= Time::from_secs(1) {
             self.checked = now;
             self.forget_gone()?;
@@ -141,7 +144,7 @@ impl Chooser {
         self.round += 1;
         let lease = LEASE.max(Time::from_ps(self.interval.ps() * 4));
         let raw = RawAutomatic {
-            until_ns: (now()? + lease).ps() / Time::from_ns(1).ps(),
+            until_ns: now_ns()? + lease.ps() / Time::from_ns(1).ps(),
             round: self.round,
         };
         write(&self.maps.automatic, 0, &raw)
@@ -331,8 +334,4 @@ fn is_application(path: &Path) -> bool {
 
 fn keys(map: &Map) -> Result<Vec<u64>, Error> {
     Ok(map.keys().map_err(kernel("read the cgroups"))?)
-}
-
-fn now() -> Result<Time, Error> {
-    Ok(Time::from_ns(now_ns()?))
 }

@@ -60,7 +60,7 @@ fn apply_alone(device: &Device, limits: &Limits, options: &Options) -> Result<Re
             frame: found.frame(),
             queue: service.queue,
             replaced: confirmed(there),
-            until: until.map(Time::from_ns),
+            until_ns: until,
         })
     })?
 }
@@ -74,7 +74,7 @@ pub fn check(device: &Device, limits: &Limits, options: &Options) -> Result<Repo
         frame: found.frame(),
         queue: service.queue,
         replaced: confirmed(there),
-        until: None,
+        until_ns: None,
     })
 }
 
@@ -171,7 +171,7 @@ fn change(
     if service.ours {
         qdisc::install(&found.device.name, limits)?;
     }
-    let start = epoch_start(limits)?;
+    let start = epoch_start(limits, now_ns()?);
     let buckets = pins.open("buckets")?;
     for level in 0..limits.levels.len() {
         let before: RawBucket = value(&buckets, level as u32, LOCK)?;
@@ -201,7 +201,7 @@ fn set_up(
 ) -> Result<(), Error> {
     let raw = RawLimits::new(limits, service.priorities, until.unwrap_or(0));
     write(object.map("limits"), 0, &raw)?;
-    let start = epoch_start(limits)?;
+    let start = epoch_start(limits, now_ns()?);
     let buckets = object.map("buckets");
     for level in 0..MAX_LEVELS.min(limits.levels.len()) {
         let bucket = RawBucket::new(limits, level, start);
@@ -211,9 +211,9 @@ fn set_up(
 }
 
 /// On the grid of whole epochs since the clock's zero, by which applications are counted too.
-fn epoch_start(limits: &Limits) -> Result<u64, Error> {
-    let now = Time::from_ns(now_ns()?).ps();
-    Ok((now - now % limits.epoch.ps()) / Time::from_ns(1).ps())
+fn epoch_start(limits: &Limits, now_ns: u64) -> u64 {
+    let epoch_ns = limits.epoch.ps() / Time::from_ns(1).ps();
+    now_ns - now_ns % epoch_ns.max(1)
 }
 
 fn pins_of(device: &Device) -> Result<Pins, Error> {

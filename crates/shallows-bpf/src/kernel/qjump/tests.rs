@@ -100,6 +100,16 @@ fn ones_sum(bytes: &[u8]) -> u16 {
 /// Ten seconds: no test lasts until the second epoch.
 const LONG: Time = Time::from_secs(10);
 
+/// A machine that is up for 213 days has more picoseconds than 64 bits count.
+#[test]
+fn epochs_begin_on_their_grid_however_long_the_machine_is_up() {
+    let limits = limits(Time::from_ms(1), &[None]);
+    for days in [1, 214, 10_000] {
+        let zero = days * 86_400_000_000_000;
+        assert_eq!(epoch_start(&limits, zero + 2_345_678), zero + 2_000_000);
+    }
+}
+
 #[test]
 fn a_level_sends_its_bytes_and_no_more() {
     let Some(object) = limiter(&limits(LONG, &[None, Some(372), Some(152)])) else {

@@ -36,20 +36,19 @@ pub fn confirm(device: &Device) -> Result<(), Error> {
 
 /// Waits for the end of a trial, and undoes what was applied until then unless it has been
 /// confirmed or replaced meanwhile: `before` are the limits before it, applied with `options`.
+/// `until_ns` is that of the report ([`Report::until_ns`](crate::qjump::Report::until_ns)).
 ///
 /// This is for a process of its own, which nothing that happens to the caller's terminal ends. If
 /// it is killed, the program itself lets everything pass from the end of the trial on.
 pub fn guard(
     device: &Device,
-    until: Time,
+    until_ns: u64,
     before: Option<&Limits>,
     options: &Options,
 ) -> Result<(), Error> {
     // It fails for a leader of a process group, which has a session of its own or is of no terminal.
     let _ = rustix::process::setsid();
-    let now = Time::from_ns(now_ns()?);
-    let wait = until.saturating_sub(now).as_secs_f64();
-    thread::sleep(Duration::from_secs_f64(wait));
+    thread::sleep(Duration::from_nanos(until_ns.saturating_sub(now_ns()?)));
     let _lock = lock::exclusive()?;
     let pins = match pins_of(device) {
         Ok(pins) => pins,
@@ -60,7 +59,7 @@ pub fn guard(
         Err(error) => return Err(error),
     };
     let limits: RawLimits = value(&pins.open("limits")?, 0, 0)?;
-    if Time::from_ns(limits.until_ns) != until {
+    if limits.until_ns != until_ns {
         return Ok(());
     }
     match before {

@@ -292,3 +292,26 @@ fn senders_of_streams_hear_what_has_left_their_host() {
     arrive(&mut engine, Time::from_secs(1), 1, &fragment(1, 2, 7184, 0));
     assert_eq!(departures.bytes(1, 2), 1_500);
 }
+
+/// A frame that finds no memory was dropped in its host: its sender does not wait for it for ever.
+#[test]
+fn senders_of_streams_hear_of_frames_without_memory() {
+    let slow = UplinkPlan {
+        rate: Rate::from_mbps(1),
+        delay: Time::ZERO,
+        egress: PortConfig::fifo(BufferConfig::Unlimited),
+        gates: Vec::new(),
+    };
+    let mut config = config(3, fifo());
+    config.ports[0].uplink = Some(slow);
+    let mut engine = Engine::new(&config, SLOT).unwrap();
+    let departures = Arc::new(Departures::new(3));
+    let stations = (0..3).map(|last| Mac([2, 0, 0, 0, 0, last]));
+    engine.tell(Streams::new(7184, stations, Arc::clone(&departures)));
+    let frame = fragment(0, 1, 7184, 0);
+    let taken = std::iter::repeat_with(|| engine.arrive(Time::ZERO, 0, (&frame, &[])))
+        .take_while(Result::is_ok)
+        .count();
+    assert!(taken > 1_000);
+    assert_eq!(departures.bytes(0, 1), 2 * 1_500, "the first and the last");
+}
