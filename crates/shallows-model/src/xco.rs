@@ -259,7 +259,7 @@ impl Keyed for XcoError {
             Self::Hierarchy(HierarchyError::Share(_)) => "root-share",
             Self::Hierarchy(_) => "pod-hosts",
             Self::StandbyInFabric(_) => return vec!["standby".into(), "controller".into()],
-            Self::Settings(SettingsError::Weight(_))
+            Self::Settings(SettingsError::Weight { .. })
             | Self::WeightOfNobody { .. }
             | Self::TwoWeights(_)
             | Self::WeightsOfRates => "weights",

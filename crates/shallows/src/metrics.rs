@@ -21,7 +21,7 @@ pub(crate) fn list() -> Result<(), Failure> {
         writeln!(text, "{name:<width$}  {unit:<4}  {about}{needs}").expect("a text takes any line");
     }
     text += "A class is all, small, medium, large, long-lived, or a service by its number or by its name\n\
-             in report.services: service.26, service.storage. A statistic is mean, max, rms or a\n\
-             percentile such as p99.9. A sum of metrics has + between them.\n";
+             in report.services: service.26, service.storage. A statistic is mean, max, rms, sum or\n\
+             a percentile such as p99.9. A sum of metrics has + between them.\n";
     Ok(output::print(&text)?)
 }

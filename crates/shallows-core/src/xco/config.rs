@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::controller::MOST_WEIGHT;
 use crate::units::Time;
 
 /// Times of the protocol. Controllers and coordinators must have the same.
@@ -113,9 +114,14 @@ pub enum SettingsError {
     /// A clock that cannot be relied on at all.
     #[error("drift of {0} ppm is more than the 10000 that slots can allow for")]
     Drift(u32),
-    /// A weight of zero would never send.
-    #[error("host {0} has weight 0; use 1 to 16")]
-    Weight(u32),
+    /// A weight of zero would never send, and a large one would hold up all others.
+    #[error("host {host} has weight {weight}; use 1 to {MOST_WEIGHT}")]
+    Weight {
+        /// The host.
+        host: u32,
+        /// Its weight.
+        weight: u32,
+    },
     /// Nearly nothing would be left for permits.
     #[error("small-share is {0}, use 0 to {MOST_SMALL_SHARE} percent")]
     SmallShare(u32),

@@ -111,7 +111,7 @@ impl ControllerConfig {
         }
         for (&host, &weight) in &self.weights {
             if !(1..=MOST_WEIGHT).contains(&weight) {
-                return Err(SettingsError::Weight(host));
+                return Err(SettingsError::Weight { host, weight });
             }
         }
         Ok(())

@@ -294,4 +294,8 @@ fn settings_that_cannot_work_are_refused() {
         c.weights.insert(7, 0);
     });
     assert_eq!(weight, "host 7 has weight 0; use 1 to 16");
+    let weight = refusal(|c| {
+        c.weights.insert(7, 17);
+    });
+    assert_eq!(weight, "host 7 has weight 17; use 1 to 16");
 }
