@@ -171,7 +171,8 @@ fn pings_and_programs_run_beside_flows() {
 #[test]
 fn a_ping_does_not_take_the_answers_of_another() {
     need_a_lab!();
-    let mut experiment = experiment(2, Rate::from_mbps(100), vec![flow(0, 1, 1000, 0)]);
+    let endless = flow(0, 1, FlowSpec::ENDLESS, 0);
+    let mut experiment = experiment(2, Rate::from_mbps(100), vec![endless]);
     // Nobody has the second address.
     for to in [lab::address(1), lab::address(200)] {
         let probe = ProbePlan {
