@@ -99,9 +99,13 @@ fn counted(library: &Library, paper: &str, size: Size) -> Option<String> {
         (least, most) if least == most => format!("{least} seeds"),
         (least, most) => format!("{least} to {most} seeds"),
     };
+    let part = match outcomes.iter().filter(|of| of.only_at.is_some()).count() {
+        0 => String::new(),
+        part => format!(" ({part} at some loads only)"),
+    };
     let (run, all) = (outcomes.len(), with_claims.len());
     Some(format!(
-        "**full: {verdicts}**, {run} of {all} figures, {seeds}"
+        "**full: {verdicts}**, {run} of {all} figures{part}, {seeds}"
     ))
 }
 
