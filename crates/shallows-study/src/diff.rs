@@ -1,6 +1,6 @@
 //! Two runs or two sweeps side by side: what differs in the scenario, and what in the results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -42,7 +42,12 @@ fn runs(first: &Path, second: &Path) -> anyhow::Result<String> {
         let path = of.join("scenario.toml");
         read_text(&path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let mut text = keys(&[("", [scenario(first)?, scenario(second)?])])?;
+    let keys = |of: &Path| {
+        let mut keys = Keys::new();
+        add_toml("", &scenario(of)?, &mut keys)?;
+        anyhow::Ok(keys)
+    };
+    let mut text = differing(&keys(first)?, &keys(second)?);
     let summary = |of: &Path| Summary::read_json(&of.join("summary.json"));
     let mut rows = vec![
         ["result", "first", "second", "difference"]
@@ -72,33 +77,34 @@ fn runs(first: &Path, second: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Keys that two TOML texts have different values for.
-fn keys(texts: &[(&str, [String; 2])]) -> anyhow::Result<String> {
+/// The keys that have different values, or a line that none has.
+fn differing(first: &Keys, second: &Keys) -> String {
     let mut rows = vec![["key", "first", "second"].map(str::to_owned).to_vec()];
-    for (prefix, texts) in texts {
-        let [first, second] = texts.each_ref().map(|text| {
-            let mut flat = BTreeMap::new();
-            let table: toml::Table = toml::from_str(text)?;
-            flatten(prefix, &toml::Value::Table(table), &mut flat);
-            Ok::<_, toml::de::Error>(flat)
-        });
-        let (first, second) = (first?, second?);
-        let all: std::collections::BTreeSet<&String> = first.keys().chain(second.keys()).collect();
-        for key in all {
-            let [one, other] = [&first, &second].map(|flat| flat.get(key).cloned());
-            if one != other {
-                let shown = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-                rows.push(vec![key.clone(), shown(one), shown(other)]);
-            }
+    let all: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
+    for key in all {
+        let [one, other] = [first, second].map(|keys| keys.get(key));
+        if one != other {
+            let shown = |value: Option<&String>| value.map_or("-", |value| value).to_owned();
+            rows.push(vec![key.clone(), shown(one), shown(other)]);
         }
     }
-    Ok(match rows.len() {
+    match rows.len() {
         1 => "scenario: equal\n".to_owned(),
         _ => aligned(&rows, 3) + "\n",
-    })
+    }
 }
 
-fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
+/// Values by dotted keys.
+type Keys = BTreeMap<String, String>;
+
+/// Adds the keys of a TOML text.
+fn add_toml(prefix: &str, text: &str, keys: &mut Keys) -> anyhow::Result<()> {
+    let table: toml::Table = toml::from_str(text)?;
+    flatten(prefix, &toml::Value::Table(table), keys);
+    Ok(())
+}
+
+fn flatten(path: &str, value: &toml::Value, flat: &mut Keys) {
     let inner = |name: &str| match path {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
@@ -120,28 +126,43 @@ fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>)
     }
 }
 
-/// Scenario, study and build of a sweep.
-fn about(sweep: &Path) -> anyhow::Result<[String; 3]> {
-    let path = sweep.join("study.json");
-    let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let about: serde_json::Value = serde_json::from_str(&text)?;
-    let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
-    Ok([text("scenario"), text("study"), text("build")])
+/// The settings and the build of a sweep.
+struct About {
+    keys: Keys,
+    build: String,
+}
+
+impl About {
+    fn read(sweep: &Path) -> anyhow::Result<Self> {
+        let path = sweep.join("study.json");
+        let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let about: serde_json::Value = serde_json::from_str(&text)?;
+        let text = |key: &str| about[key].as_str().unwrap_or_default();
+        let mut keys = Keys::new();
+        for key in ["scenario", "study"] {
+            add_toml(key, text(key), &mut keys)?;
+        }
+        // A later setting of a command wins.
+        for one in about["set"].as_array().into_iter().flatten() {
+            let one = one.as_str().unwrap_or_default();
+            let (key, value) = one.split_once('=').unwrap_or((one, ""));
+            keys.insert(format!("set.{}", key.trim()), value.trim().to_owned());
+        }
+        let size = about["size"].as_str().unwrap_or("full");
+        keys.insert("size".to_owned(), size.to_owned());
+        let build = text("build").to_owned();
+        Ok(Self { keys, build })
+    }
 }
 
 fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
-    let [scenarios, studies, builds] = {
-        let [a, b] = [about(first)?, about(second)?];
-        let [a0, a1, a2] = a;
-        let [b0, b1, b2] = b;
-        [[a0, b0], [a1, b1], [a2, b2]]
-    };
-    let mut text = keys(&[("scenario", scenarios), ("study", studies)])?;
-    if builds[0] != builds[1] {
+    let (about, of_second) = (About::read(first)?, About::read(second)?);
+    let mut text = differing(&about.keys, &of_second.keys);
+    if about.build != of_second.build {
         let _ = writeln!(
             text,
             "they were run by two builds: {} and {}\n",
-            builds[0], builds[1]
+            about.build, of_second.build
         );
     }
     let [one, other] = [first, second].map(Sweep::open);
@@ -233,7 +254,7 @@ impl Sweep {
             Some(Cells::Texts(metrics)) => metrics.clone(),
             _ => Vec::new(),
         };
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         metrics.retain(|metric| seen.insert(metric.clone()));
         Ok(Self {
             frame,
