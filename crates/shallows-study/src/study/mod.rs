@@ -10,6 +10,7 @@ pub(crate) mod claim;
 pub(crate) mod config;
 mod published;
 pub(crate) mod results;
+pub(crate) mod unfinished;
 mod vary;
 pub(crate) mod verdict;
 mod view;

@@ -2,11 +2,18 @@
 
 use std::fs;
 
+use shallows_core::units::Time;
+use shallows_results::compare::figures_of;
+use shallows_results::frame::Cells;
+use shallows_results::record::{Completeness, FlowRecord};
+use shallows_results::size_class::SizeClasses;
+use shallows_results::statistics::PercentileRule;
+use shallows_results::summary::{RunFacts, Summary};
+use shallows_run::scenario::Setting;
 use tempfile::TempDir;
 
 use super::*;
 use crate::diff;
-use shallows_run::scenario::Setting;
 
 /// Four hosts at a switch.
 const TINY: &str = r#"
@@ -64,7 +71,10 @@ fn run(directory: &TempDir, out: &str, study: &Study) -> Outcome {
 }
 
 fn compared(directory: &TempDir, first: &str, second: &str) -> anyhow::Result<String> {
-    diff(&directory.path().join(first), &directory.path().join(second))
+    diff(
+        &directory.path().join(first),
+        &directory.path().join(second),
+    )
 }
 
 const LOADS: [&str; 1] = ["workload.poisson.load=0.3,0.6"];
@@ -107,4 +117,137 @@ fn the_scenario_of_the_record_is_the_one_of_the_runs() {
     let jobs = study.jobs().unwrap();
     fs::write(&path, TINY.replace("flows = 50", "flows = 60")).unwrap();
     assert!(jobs.iter().all(|job| job.scenario.text() == TINY));
+}
+
+#[test]
+fn an_axis_of_one_sweep_only_has_one_value() {
+    let directory = with_tiny();
+    let windows = ["transport.initial-window=4,10"];
+    vary(&directory, "loads", &LOADS, &[], &["all.mean"]);
+    vary(&directory, "windows", &windows, &[], &["all.mean"]);
+    let problem = compared(&directory, "loads", "windows").unwrap_err();
+    let expected = "only the first sweep has the axis load, with several values (0.3, 0.6); run it \
+                    again with one of them, or the other sweep with this axis";
+    assert_eq!(problem.to_string(), expected);
+    vary(
+        &directory,
+        "load",
+        &["workload.poisson.load=0.3"],
+        &[],
+        &["all.mean"],
+    );
+    vary(
+        &directory,
+        "window",
+        &["transport.initial-window=4"],
+        &[],
+        &["all.mean"],
+    );
+    let words = compared(&directory, "load", "window").unwrap();
+    assert!(words.contains("no axis in common"), "{words}");
+}
+
+#[test]
+fn a_metric_has_one_meaning_in_both_tables() {
+    let directory = with_tiny();
+    // Hosts mark packets that the switch drops, so ports have marked more than arrive.
+    let set = [
+        "ports.host=as-switch",
+        "workload.poisson.size=\"90KB\"",
+        "ports.switch.buffer={shared={size=\"8KB\"}}",
+        "ports.switch.marker.scheme.per-queue.threshold=\"1pkts\"",
+    ];
+    let outcome = vary(&directory, "out", &LOADS, &set, &["marks.small"]);
+    let out = directory.path().join("out");
+    let runs = Frame::read(&out.join("runs.parquet")).unwrap();
+    let means = match outcome.points.column("mean") {
+        Some(Cells::Reals(values)) => values.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        runs.column("marks.small"),
+        Some(&Cells::Reals(means.clone()))
+    );
+    let Some(Cells::Texts(keys)) = runs.column("run") else {
+        panic!("runs have keys");
+    };
+    let of_summary = |key: &String| {
+        let path = out.join("runs").join(key).join("summary.json");
+        let figures = figures_of(&Summary::read_json(&path).unwrap());
+        figures
+            .into_iter()
+            .find(|(name, _)| name == "marks.small")
+            .unwrap()
+            .1
+    };
+    assert_ne!(keys.iter().map(of_summary).collect::<Vec<_>>(), means);
+}
+
+#[test]
+fn unfinished_flows_are_told_below_the_table() {
+    let directory = with_tiny();
+    let outcome = vary(
+        &directory,
+        "out",
+        &LOADS,
+        &["until=\"200us\""],
+        &["all.mean", "unfinished"],
+    );
+    let counts = match outcome.points.column("mean") {
+        Some(Cells::Reals(values)) => values.clone(),
+        other => panic!("{other:?}"),
+    };
+    let line = outcome
+        .legend
+        .lines()
+        .find(|line| line.starts_with("not over"));
+    let line = line.unwrap_or_else(|| panic!("{}", outcome.legend));
+    let start = "not over at the end of the run, and in no completion time: load = 0.";
+    assert!(line.starts_with(start), "{line}");
+    let last = counts[3].unwrap();
+    assert!(last > 0.0);
+    assert!(
+        line.contains(&format!("load = 0.6: {last} of ")),
+        "{line}: {counts:?}"
+    );
+    let whole = vary(&directory, "whole", &LOADS, &[], &["all.mean"]);
+    assert!(!whole.legend.contains("not over"), "{}", whole.legend);
+}
+
+#[test]
+fn runs_of_other_inputs_are_not_equal() {
+    let directory = tempfile::tempdir().unwrap();
+    for (run, flows) in [("a", "1,2"), ("b", "1,3"), ("c", "1,2")] {
+        let run = directory.path().join(run);
+        fs::create_dir_all(run.join("inputs")).unwrap();
+        fs::write(
+            run.join("scenario.toml"),
+            "workload = { list = \"inputs/0.csv\" }",
+        )
+        .unwrap();
+        fs::write(run.join("inputs/0.csv"), flows).unwrap();
+        let facts = RunFacts::default();
+        let flow = FlowRecord {
+            id: 0,
+            start: Time::ZERO,
+            src: 0,
+            dst: 1,
+            bytes: 1000,
+            service: 0,
+            fct: Some(Time::from_us(10)),
+            ideal_fct: Time::from_us(10),
+            retransmits: 0,
+            timeouts: 0,
+            marks: 0,
+            sent: None,
+            dropped: None,
+        };
+        let (classes, rule) = (SizeClasses::default(), PercentileRule::NearestRank);
+        let summary = Summary::new([flow], Completeness::Complete, classes, rule, facts).unwrap();
+        summary.write_json(&run.join("summary.json")).unwrap();
+    }
+    let words = compared(&directory, "a", "b").unwrap();
+    assert!(words.contains("inputs/0.csv  sha256 "), "{words}");
+    let equal = compared(&directory, "a", "c").unwrap();
+    assert_eq!(equal, "scenario: equal\nresults: equal\n");
 }
