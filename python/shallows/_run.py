@@ -15,7 +15,7 @@ from ._json import encode
 from ._marker import MARKERS, Marker
 from ._scenario import Scenario
 from ._source import NativeSource, settings
-from ._workload import WORKLOADS, Workload, with_lists, write_list
+from ._workload import WORKLOADS, Workload, with_lists, with_workload, write_list
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any], Scenario]
 
@@ -213,7 +213,7 @@ def run(
     with contextlib.ExitStack() as stack:
         if flows is not None:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="shallows-"))
-            changes["workload"] = {"list": _flow_list(flows, directory)}
+            changes = with_workload(changes, {"list": _flow_list(flows, directory)})
         return Run(simulate(path, text, changes, threads))
 
 

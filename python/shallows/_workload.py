@@ -99,7 +99,17 @@ def with_lists(
             shown = f"the workload {name!r} has no flows"
             raise ScenarioError(shown, shown, hint="its function yields at least one")
         lists.append({"list": file})
-    return {**changes, "workload": lists}
+    return with_workload(changes, lists)
+
+
+def with_workload(changes: Mapping[str, Any], workload: Any) -> dict[str, Any]:
+    """The changes with another workload.
+
+    Keys are set in their order, and what is set inside ``workload`` is part of it already: it comes
+    last, and keys inside it not at all.
+    """
+    others = {key: value for key, value in changes.items() if key.split(".")[0] != "workload"}
+    return {**others, "workload": workload}
 
 
 def _call(
