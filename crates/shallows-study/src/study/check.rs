@@ -151,6 +151,9 @@ impl Check<'_> {
             let problem = "this compares two points; write to = \"...\" with the second";
             return wrong("measure", problem.to_owned());
         }
+        if let Some((key, problem)) = open_points(claim) {
+            return wrong(key, problem);
+        }
         match (claim.at, view.x) {
             (At::X(x), Some(axis)) => {
                 let axis = &self.study.declared[axis];
@@ -162,7 +165,7 @@ impl Check<'_> {
                 wrong("at", format!("{name} has no point {x}; it has: {numbers}"))
             }
             (At::X(_), None) => wrong("at", "the study has no axis of numbers".to_owned()),
-            (At::Only, Some(axis)) if claim.between.is_none() => {
+            (At::Only, Some(axis)) => {
                 let name = &self.study.declared[axis].name;
                 let problem = format!(
                     "the claim does not say where it is on the axis {name}; write at = a number of \
@@ -172,5 +175,30 @@ impl Check<'_> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The key of a claim that has several points without saying which of them counts: their mean would
+/// hide one that breaks the claim.
+fn open_points(claim: &ClaimConfig) -> Option<(&'static str, String)> {
+    let over = "\"largest\", \"smallest\" or \"all\"";
+    let several = claim.of.names().len() > 1;
+    match claim.at {
+        At::Over(_) => None,
+        At::X(x) if several => Some((
+            "of",
+            format!(
+                "the claim is about several points at {x}; write between = [{x}, {x}] and at = {over}"
+            ),
+        )),
+        At::Only if several => Some((
+            "of",
+            format!("the claim is about several points; write at = {over}"),
+        )),
+        At::X(_) | At::Only if claim.between.is_some() => Some((
+            "between",
+            format!("the claim is about several points between these; write at = {over}"),
+        )),
+        At::X(_) | At::Only => None,
     }
 }
