@@ -4,6 +4,7 @@ use std::fs;
 
 use shallows_core::units::Time;
 use shallows_results::compare::figures_of;
+use shallows_results::figure::Plot;
 use shallows_results::frame::Cells;
 use shallows_results::record::{Completeness, FlowRecord};
 use shallows_results::size_class::SizeClasses;
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::diff;
+use crate::plot::{SweepPlot, plot_sweep};
 
 /// Four hosts at a switch.
 const TINY: &str = r#"
@@ -150,14 +152,16 @@ fn an_axis_of_one_sweep_only_has_one_value() {
 #[test]
 fn a_metric_has_one_meaning_in_both_tables() {
     let directory = with_tiny();
-    // Hosts mark packets that the switch drops, so ports have marked more than arrive.
+    // Ports count the drops of the whole run, and the metric those of the flows in the window.
     let set = [
         "ports.host=as-switch",
         "workload.poisson.size=\"90KB\"",
-        "ports.switch.buffer={shared={size=\"8KB\"}}",
-        "ports.switch.marker.scheme.per-queue.threshold=\"1pkts\"",
+        "ports.switch.buffer={shared={size=\"20KB\"}}",
+        "ports.switch.marker.scheme=none",
+        "workload.poisson.flows=200",
+        "measure.from=\"2ms\"",
     ];
-    let outcome = vary(&directory, "out", &LOADS, &set, &["marks.small"]);
+    let outcome = vary(&directory, "out", &LOADS, &set, &["drops.small"]);
     let out = directory.path().join("out");
     let runs = Frame::read(&out.join("runs.parquet")).unwrap();
     let means = match outcome.points.column("mean") {
@@ -165,7 +169,7 @@ fn a_metric_has_one_meaning_in_both_tables() {
         other => panic!("{other:?}"),
     };
     assert_eq!(
-        runs.column("marks.small"),
+        runs.column("drops.small"),
         Some(&Cells::Reals(means.clone()))
     );
     let Some(Cells::Texts(keys)) = runs.column("run") else {
@@ -176,7 +180,7 @@ fn a_metric_has_one_meaning_in_both_tables() {
         let figures = figures_of(&Summary::read_json(&path).unwrap());
         figures
             .into_iter()
-            .find(|(name, _)| name == "marks.small")
+            .find(|(name, _)| name == "drops.small")
             .unwrap()
             .1
     };
@@ -250,4 +254,44 @@ fn runs_of_other_inputs_are_not_equal() {
     assert!(words.contains("inputs/0.csv  sha256 "), "{words}");
     let equal = compared(&directory, "a", "c").unwrap();
     assert_eq!(equal, "scenario: equal\nresults: equal\n");
+}
+
+#[test]
+fn a_plot_of_kept_runs_knows_their_services_and_packets() {
+    let directory = with_tiny();
+    let set = [
+        "report.services.storage=0",
+        "probes.throughput={ interval=\"100us\", links=\"*->h0\" }",
+    ];
+    let outcome = vary(
+        &directory,
+        "out",
+        &LOADS,
+        &set,
+        &["service.storage.p99", "goodput.1"],
+    );
+    let means = match outcome.points.column("mean") {
+        Some(Cells::Reals(values)) => values.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(means.iter().all(Option::is_some), "{means:?}");
+    vary(&directory, "plain", &LOADS, &set, &["all.mean"]);
+    for (index, metric) in ["service.storage.p99", "goodput.1"].into_iter().enumerate() {
+        let plot = SweepPlot {
+            metric: metric.to_owned(),
+            x: "load".to_owned(),
+            curves: None,
+            logarithmic: false,
+        };
+        let (figure, _) = plot_sweep(&directory.path().join("plain"), &plot).unwrap();
+        let Plot::Points(curves) = &figure.panels[0].plot else {
+            panic!("{figure:?}");
+        };
+        let drawn: Vec<f64> = curves[0].points.iter().map(|point| point.y).collect();
+        assert_eq!(
+            drawn,
+            [means[index], means[2 + index]].map(Option::unwrap),
+            "{metric}"
+        );
+    }
 }
