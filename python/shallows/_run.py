@@ -231,16 +231,18 @@ def simulate(
     workloads: Mapping[str, Workload] = WORKLOADS,
     stop: _native.Stop | None = None,
     store: str | None = None,
+    content: str | None = None,
 ) -> _native.NativeRun:
     """Simulates a scenario as :func:`source` gives it, with keys changed, until ``stop`` is set.
 
+    ``content`` is the text of the file at ``path``, if it was read before.
     With a ``store`` the run is kept there, and taken from there if it was made before.
     """
     with contextlib.ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory
         lists = lambda: stack.enter_context(temporary(prefix="shallows-"))
-        changes = with_lists(path, text, changes, workloads, markers, lists)
-        native = NativeSource(path, text, settings(changes), dict(markers))
+        changes = with_lists(path, text, changes, workloads, markers, lists, content)
+        native = NativeSource(path, text, settings(changes), dict(markers), content)
         return _native.run(native, threads, stop, store)
 
 

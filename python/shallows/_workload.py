@@ -65,13 +65,14 @@ def with_lists(
     workloads: Mapping[str, Workload],
     markers: Mapping[str, Any],
     directory: Callable[[], str],
+    content: str | None = None,
 ) -> dict[str, Any]:
     """The changes with workloads in Python replaced by the lists of their flows."""
     if not workloads:
         return changes
     # A seed may exceed the integers of TOML, in which the keys are read.
     of_toml = settings({key: value for key, value in changes.items() if key != "seed"})
-    source = NativeSource(path, text, of_toml, dict(markers))
+    source = NativeSource(path, text, of_toml, dict(markers), content)
     keys = json.loads(_native.keys(source))
     seed = changes.get("seed", keys.get("seed", 1))
     written = keys.get("workload", [])
