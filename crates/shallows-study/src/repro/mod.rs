@@ -401,9 +401,13 @@ fn merged(
     new: Vec<FigureOutcome>,
     library: &Library,
 ) -> anyhow::Result<Reproduction> {
-    let before = Reproduction::read(&directory.join(Reproduction::file(&paper.id)));
+    let file = directory.join(Reproduction::file(&paper.id));
     let mut figures = new;
-    if let Ok(before) = before {
+    if file.is_file() {
+        // To replace it would lose the figures that it has.
+        let before = Reproduction::read(&file).map_err(|error| {
+            anyhow!("{error}; move the file away, or write to another directory with --out")
+        })?;
         let is_new: Vec<String> = figures.iter().map(|figure| figure.id.clone()).collect();
         let kept = before.figures.into_iter();
         figures.extend(kept.filter(|figure| !is_new.contains(&figure.id)));
@@ -439,4 +443,24 @@ pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_figures_that_cannot_be_read_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let library = Library::new(None);
+        let (paper, _) = library.paper("ear").unwrap();
+        let merge = || merged(directory.path(), paper.clone(), Vec::new(), &library);
+        assert_eq!(merge().unwrap().figures, Vec::new());
+        fs::write(directory.path().join("ear.json"), "{").unwrap();
+        let problem = merge().unwrap_err().to_string();
+        assert!(problem.contains("ear.json: "), "{problem}");
+        assert!(
+            problem.ends_with("; move the file away, or write to another directory with --out")
+        );
+    }
 }
