@@ -202,3 +202,63 @@ fn open_points(claim: &ClaimConfig) -> Option<(&'static str, String)> {
         At::X(_) | At::Only => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::super::{OnTop, ScenarioFile};
+    use super::*;
+
+    #[test]
+    fn a_claim_about_several_points_says_which_of_them_counts() {
+        let checked = |keys: &str| {
+            let text = format!(
+                r#"
+                scenario = "x.toml"
+                [[axis]]
+                name = "scheme"
+                point = [{{ label = "a" }}, {{ label = "b" }}]
+                [[axis]]
+                key = "workload.poisson.load"
+                values = [0.3, 0.9]
+                [[claim]]
+                what = ""
+                expected = {{ at-least = 1 }}
+                measure = "value"
+                metric = "all.mean"
+                {keys}
+                "#
+            );
+            let document = Document::parse(Path::new("study.toml"), &text).unwrap();
+            let scenario = ScenarioFile::Path(PathBuf::from("x.toml"));
+            let study = Study::new(&document, "study", scenario, &OnTop::default());
+            study.map(drop).map_err(|error| error.to_string())
+        };
+        let both = "of = [\"a\", \"b\"]";
+        for at in ["\"largest\"", "\"smallest\"", "\"all\""] {
+            assert_eq!(checked(&format!("{both}\nat = {at}")), Ok(()));
+            assert_eq!(
+                checked(&format!("of = \"a\"\nbetween = [0, 1]\nat = {at}")),
+                Ok(())
+            );
+        }
+        for (keys, expected) in [
+            (
+                format!("{both}\nat = 0.9"),
+                "at 0.9; write between = [0.9, 0.9] and at = \"largest\", \"smallest\" or \"all\"",
+            ),
+            (
+                format!("{both}\nwhere = {{ load = 0.3 }}"),
+                "several points; write at = \"largest\", \"smallest\" or \"all\"",
+            ),
+            (
+                "of = \"a\"\nbetween = [0, 1]".to_owned(),
+                "between these; write at = \"largest\", \"smallest\" or \"all\"",
+            ),
+        ] {
+            let problem = checked(&keys).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
+        }
+    }
+}
