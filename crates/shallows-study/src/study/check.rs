@@ -184,7 +184,6 @@ fn open_points(claim: &ClaimConfig) -> Option<(&'static str, String)> {
     let over = "\"largest\", \"smallest\" or \"all\"";
     let several = claim.of.names().len() > 1;
     match claim.at {
-        At::Over(_) => None,
         At::X(x) if several => Some((
             "of",
             format!(
@@ -199,7 +198,7 @@ fn open_points(claim: &ClaimConfig) -> Option<(&'static str, String)> {
             "between",
             format!("the claim is about several points between these; write at = {over}"),
         )),
-        At::X(_) | At::Only => None,
+        At::Over(_) | At::X(_) | At::Only => None,
     }
 }
 

@@ -147,16 +147,13 @@ impl Study {
             assignment: assignment.clone(),
         });
         let name = config.name.clone().unwrap_or_else(|| stem.to_owned());
+        let of_command = on_top.set.iter().map(|one| for_point(one, &declared));
         let study = Self {
             axes: chosen(document, &name, &declared, size, on_top)?,
             name,
             scenario,
             set: set.collect(),
-            on_top: on_top
-                .set
-                .iter()
-                .map(|one| for_point(one, &declared))
-                .collect(),
+            on_top: of_command.collect(),
             commanded: on_top.commanded(),
             size: on_top.size,
             declared,
