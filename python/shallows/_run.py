@@ -15,7 +15,7 @@ from ._json import encode
 from ._marker import MARKERS, Marker
 from ._scenario import Scenario
 from ._source import NativeSource, settings
-from ._workload import WORKLOADS, Workload, with_lists, write_list
+from ._workload import WORKLOADS, Workload, with_lists, with_workload, write_list
 
 Source = Union[str, "os.PathLike[str]", Mapping[str, Any], Scenario]
 
@@ -213,7 +213,7 @@ def run(
     with contextlib.ExitStack() as stack:
         if flows is not None:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="shallows-"))
-            changes["workload"] = {"list": _flow_list(flows, directory)}
+            changes = with_workload(changes, {"list": _flow_list(flows, directory)})
         return Run(simulate(path, text, changes, threads))
 
 
@@ -231,16 +231,18 @@ def simulate(
     workloads: Mapping[str, Workload] = WORKLOADS,
     stop: _native.Stop | None = None,
     store: str | None = None,
+    content: str | None = None,
 ) -> _native.NativeRun:
     """Simulates a scenario as :func:`source` gives it, with keys changed, until ``stop`` is set.
 
+    ``content`` is the text of the file at ``path``, if it was read before.
     With a ``store`` the run is kept there, and taken from there if it was made before.
     """
     with contextlib.ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory
         lists = lambda: stack.enter_context(temporary(prefix="shallows-"))
-        changes = with_lists(path, text, changes, workloads, markers, lists)
-        native = NativeSource(path, text, settings(changes), dict(markers))
+        changes = with_lists(path, text, changes, workloads, markers, lists, content)
+        native = NativeSource(path, text, settings(changes), dict(markers), content)
         return _native.run(native, threads, stop, store)
 
 

@@ -19,6 +19,8 @@ class NativeSource(NamedTuple):
     #: Keys with values in JSON.
     settings: list[tuple[str, str]] = []
     markers: dict[str, Marker] = MARKERS
+    #: Text of the file if it was read before, so that it need not be read again.
+    content: str | None = None
 
 
 def settings(changes: Mapping[str, Any]) -> list[tuple[str, str]]:

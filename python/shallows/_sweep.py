@@ -19,8 +19,8 @@ from ._marker import MARKERS
 from ._run import Changes, Source, simulate, source
 from ._workload import WORKLOADS
 
-#: A path or a text in JSON, and the keys that are set in it.
-Job = tuple[str, "str | None", Changes]
+#: A path, a text in JSON or else the content of the file, and the keys that are set in it.
+Job = tuple[str, "str | None", "str | None", Changes]
 
 
 class _Progress:
@@ -83,6 +83,8 @@ def sweep(
     if text is None and os.path.exists(path):
         # Workers may have another working directory. Names of examples are the same everywhere.
         path = os.path.abspath(path)
+    # Once, so that all runs are of one scenario even if the file changes meanwhile.
+    content = _native.read(path) if text is None else None
     keys = list(axes)
     chosen = _seeds(seeds)
     _check_axes(axes, set or {})
@@ -94,9 +96,9 @@ def sweep(
             varied.update(zip(key, value) if isinstance(key, tuple) else [(key, value)])
         for seed in chosen:
             rows.append({**varied, "seed": seed})
-            jobs.append((path, text, {**(set or {}), **varied, "seed": seed}))
+            jobs.append((path, text, content, {**(set or {}), **varied, "seed": seed}))
     chunks = [jobs[start : start + chunk] for start in range(0, len(jobs), chunk)]
-    functions = _named_functions(path, text, jobs)
+    functions = _named_functions(text or content or "", jobs)
     kept = os.path.abspath(store) if store is not None else None
     own: ThreadPoolExecutor | None = None
     more: tuple[_native.Stop, ...] = ()
@@ -170,14 +172,16 @@ def _measure(
 ) -> list[dict[str, float | None]]:
     """Some runs, wherever the executor has them done."""
     measured = []
-    for path, text, changes in jobs:
-        run = simulate(path, text, changes, markers=markers, workloads=workloads, stop=stop, store=store)
+    for path, text, content, changes in jobs:
+        run = simulate(
+            path, text, changes, markers=markers, workloads=workloads, stop=stop, store=store, content=content
+        )
         measured.append({metric: run.metric(metric) for metric in metrics})
     return measured
 
 
 def _named_functions(
-    path: str, text: str | None, jobs: list[Job]
+    text: str, jobs: list[Job]
 ) -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., Any]]]:
     """The markers and workloads that the runs may name.
 
@@ -186,11 +190,7 @@ def _named_functions(
     """
     if not MARKERS and not WORKLOADS:
         return {}, {}
-    words = encode([changes for _, _, changes in jobs])
-    if text is None:
-        with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
-            text = file.read()
-    words += text or ""
+    words = encode([changes for _, _, _, changes in jobs]) + text
 
     def named(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
         return {name: function for name, function in functions.items() if name in words}

@@ -65,13 +65,14 @@ def with_lists(
     workloads: Mapping[str, Workload],
     markers: Mapping[str, Any],
     directory: Callable[[], str],
+    content: str | None = None,
 ) -> dict[str, Any]:
     """The changes with workloads in Python replaced by the lists of their flows."""
     if not workloads:
         return changes
     # A seed may exceed the integers of TOML, in which the keys are read.
     of_toml = settings({key: value for key, value in changes.items() if key != "seed"})
-    source = NativeSource(path, text, of_toml, dict(markers))
+    source = NativeSource(path, text, of_toml, dict(markers), content)
     keys = json.loads(_native.keys(source))
     seed = changes.get("seed", keys.get("seed", 1))
     written = keys.get("workload", [])
@@ -99,7 +100,17 @@ def with_lists(
             shown = f"the workload {name!r} has no flows"
             raise ScenarioError(shown, shown, hint="its function yields at least one")
         lists.append({"list": file})
-    return {**changes, "workload": lists}
+    return with_workload(changes, lists)
+
+
+def with_workload(changes: Mapping[str, Any], workload: Any) -> dict[str, Any]:
+    """The changes with another workload.
+
+    Keys are set in their order, and what is set inside ``workload`` is part of it already: it comes
+    last, and keys inside it not at all.
+    """
+    others = {key: value for key, value in changes.items() if key.split(".")[0] != "workload"}
+    return {**others, "workload": workload}
 
 
 def _call(

@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use super::run::{NativeRun, Stop, open, run};
     #[pymodule_export]
-    use super::scenario::{check, example, examples, hosts, keys, resolve, schema};
+    use super::scenario::{check, example, examples, hosts, keys, read, resolve, schema};
     #[pymodule_export]
     use super::table::NativeTable;
 }

@@ -19,7 +19,8 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    fn raise(&self, error: PyErr) {
+    /// Keeps the first exception, and ends the run.
+    pub(crate) fn raise(&self, error: PyErr) {
         if let Ok(mut first) = self.error.lock() {
             first.get_or_insert(error);
         }

@@ -21,6 +21,8 @@ pub(crate) struct Source<'py> {
     text: Option<String>,
     settings: Vec<(String, String)>,
     markers: Bound<'py, PyDict>,
+    /// Text of the file, if it was read before.
+    content: Option<String>,
 }
 
 /// The same with the markers in a registry, for work without the interpreter.
@@ -29,6 +31,7 @@ pub(crate) struct Resolved {
     text: Option<String>,
     settings: Vec<(String, String)>,
     registry: Registry,
+    content: Option<String>,
 }
 
 impl Source<'_> {
@@ -39,6 +42,7 @@ impl Source<'_> {
             path: self.path,
             text: self.text,
             settings: self.settings,
+            content: self.content,
         })
     }
 
@@ -52,12 +56,13 @@ impl Resolved {
     /// Reads the scenario.
     pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
         let (path, settings) = (Path::new(&self.path), in_toml(&self.settings)?);
-        Ok(match &self.text {
-            Some(json) => {
+        Ok(match (&self.text, &self.content) {
+            (Some(json), _) => {
                 let text = text_in_toml(json)?;
                 Scenario::parse_in(path, &text, &settings, Path::new(""), &self.registry)?
             }
-            None => Scenario::read_with(path, &settings, &self.registry)?,
+            (None, Some(text)) => Scenario::of_file((path, text), &settings, &self.registry)?,
+            (None, None) => Scenario::read_with(path, &settings, &self.registry)?,
         })
     }
 }
@@ -98,17 +103,27 @@ pub(crate) fn keys(py: Python<'_>, source: Source<'_>) -> PyResult<String> {
         text,
         settings,
         markers: _,
+        content,
     } = source;
     let keys = || -> Result<String, Failure> {
         let (path, settings) = (Path::new(&path), in_toml(&settings)?);
-        let text = match &text {
-            Some(json) => text_in_toml(json)?,
-            None => read_text(path).unwrap_or_default().into_owned(),
+        let text = match (&text, &content) {
+            (Some(json), _) => text_in_toml(json)?,
+            (None, Some(text)) => text.clone(),
+            (None, None) => read_text(path).unwrap_or_default().into_owned(),
         };
         let keys = Scenario::keys(path, &text, &settings)?;
         serde_json::to_string(&keys).map_err(failure)
     };
     keys().map_err(|failure| exception(py, &failure))
+}
+
+/// Text of a scenario file, or of an example by its name.
+#[pyfunction]
+pub(crate) fn read(py: Python<'_>, path: &str) -> PyResult<String> {
+    let text = read_text(Path::new(path)).map_err(Failure::Scenario);
+    text.map(Into::into)
+        .map_err(|failure| exception(py, &failure))
 }
 
 /// How many hosts a scenario has.

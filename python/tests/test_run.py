@@ -134,6 +134,23 @@ def test_ctrl_c_ends_a_run(tiny):
     assert child.returncode == 0
 
 
+def test_the_exception_of_a_signal_handler_ends_a_run(tiny):
+    class Enough(Exception):
+        pass
+
+    def handler(number, frame):
+        raise Enough
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    try:
+        with pytest.raises(Enough):
+            shallows.run(tiny, set={"workload.poisson.flows": 5_000_000})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.filterwarnings("ignore:markers in Python")
 def test_a_marker_in_python_is_one_like_ours(tiny):
     @shallows.marker

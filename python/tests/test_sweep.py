@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -143,3 +144,18 @@ def test_runs_with_markers_in_python_are_not_kept(tiny, tmp_path):
     with pytest.raises(RuntimeError, match="cannot be kept"):
         shallows.sweep(tiny, axes, store=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_all_runs_are_of_the_scenario_as_it_was_at_the_start(tmp_path):
+    path = tmp_path / "incast.toml"
+    text = shallows.run("incast", set={"workload.incast.rounds": 1}).scenario
+    path.write_text(text)
+
+    class Editing(ThreadPoolExecutor):
+        def submit(self, *arguments):
+            path.write_text("edited")
+            return super().submit(*arguments)
+
+    with Editing(1) as executor:
+        frame = shallows.sweep(os.fspath(path), {"transport.initial-window": [4, 10]}, executor=executor)
+    assert len(frame) == 2

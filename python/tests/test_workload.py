@@ -42,6 +42,16 @@ def test_parameters_are_axes(tiny):
     assert small < large
 
 
+def test_a_key_inside_a_workload_that_set_gives_is_an_axis(tiny):
+    frame = shallows.sweep(
+        tiny, {"workload.ring.rounds": [1, 2]}, metrics=["all.mean"], set={"workload": {"ring": {"size": 1460}}}
+    )
+    assert frame["all.mean"].notna().all()
+    flows = [(0.0, 1, 0, 20_000)]
+    run = shallows.run(tiny, set={"workload": {"ring": {}}, "workload.ring.rounds": 1}, flows=flows)
+    assert len(run.flows) == 1
+
+
 def test_mistakes_are_told(tiny):
     with pytest.raises(shallows.ScenarioError, match="unexpected keyword argument 'round'") as error:
         shallows.run(tiny, set={"workload": {"ring": {"round": 3}}})

@@ -71,6 +71,7 @@ pub mod frame;
 pub mod interval;
 pub mod latencies;
 pub mod long_lived;
+mod number;
 pub mod pcapng;
 pub mod perfetto;
 pub mod ports;

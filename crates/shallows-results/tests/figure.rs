@@ -1,7 +1,8 @@
 //! Figures and the report from outside.
 
 use shallows_results::figure::{
-    Axis, BoxRow, Curve, Extent, Figure, Look, Origin, Panel, Plot, Point, Row, Width, Words,
+    Axis, BoxRow, Curve, Extent, Figure, Heat, HeatRow, Look, Origin, Panel, Plot, Point, Row,
+    Width, Words,
 };
 use shallows_results::report::{
     self, ClaimOutcome, Deviation, FigureOutcome, LiveRuns, LiveValue, Paper, Reproduction, Size,
@@ -370,4 +371,35 @@ fn a_long_title_makes_its_panel_wider() {
         rest.split_once('"').unwrap().0.parse::<f64>().unwrap()
     };
     assert!(width(&"A long title ".repeat(5)) > width("Short") + 100.0);
+}
+
+#[test]
+fn what_has_a_number_that_is_not_finite_can_be_read_again() {
+    let mut reproduction = reproduction();
+    let figure = &mut reproduction.figures[0];
+    figure.figure.panels[0].plot = Plot::Heat(Heat {
+        columns: vec!["a".to_owned(), "b".to_owned()],
+        rows: vec![HeatRow {
+            label: "one".to_owned(),
+            values: vec![2.0, f64::NAN],
+        }],
+        neutral: None,
+        label: String::new(),
+    });
+    figure.claims[0].values = vec![f64::NEG_INFINITY];
+    figure.claims[0].points = vec![report::Point {
+        of: "a".to_owned(),
+        x: 0.0,
+        seeds: vec![1.5, f64::INFINITY],
+    }];
+    let directory = tempfile::tempdir().unwrap();
+    reproduction.write(directory.path()).unwrap();
+    let read = Reproduction::read(&directory.path().join("toy.json")).unwrap();
+    let Plot::Heat(heat) = &read.figures[0].figure.panels[0].plot else {
+        panic!("{read:?}");
+    };
+    assert!(heat.rows[0].values[0] == 2.0 && heat.rows[0].values[1].is_nan());
+    let claim = &read.figures[0].claims[0];
+    assert!(claim.values[0].is_nan());
+    assert!(claim.points[0].seeds[0] == 1.5 && claim.points[0].seeds[1].is_nan());
 }

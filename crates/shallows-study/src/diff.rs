@@ -1,17 +1,23 @@
 //! Two runs or two sweeps side by side: what differs in the scenario, and what in the results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use sha2::{Digest as _, Sha256};
 use shallows_results::compare::compare;
+use shallows_results::directory::hexadecimal;
 use shallows_results::frame::{Cells, Frame};
-use shallows_results::interval::Interval;
 use shallows_results::read_text;
 use shallows_results::summary::Summary;
 
+use crate::study::results::{mean, ratio};
 use crate::table::{aligned, difference, short};
+
+/// Directory of a run with copies of the files that its scenario reads.
+const INPUTS: &str = "inputs";
 
 /// Describes how the results in the directory `second` differ from those in `first`: those of two
 /// runs, or of two sweeps.
@@ -42,7 +48,13 @@ fn runs(first: &Path, second: &Path) -> anyhow::Result<String> {
         let path = of.join("scenario.toml");
         read_text(&path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let mut text = keys(&[("", [scenario(first)?, scenario(second)?])])?;
+    let keys = |of: &Path| {
+        let mut keys = Keys::new();
+        add_toml("", &scenario(of)?, &mut keys)?;
+        add_files(of, Path::new(INPUTS), &mut keys)?;
+        anyhow::Ok(keys)
+    };
+    let mut text = differing(&keys(first)?, &keys(second)?);
     let summary = |of: &Path| Summary::read_json(&of.join("summary.json"));
     let mut rows = vec![
         ["result", "first", "second", "difference"]
@@ -72,33 +84,56 @@ fn runs(first: &Path, second: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Keys that two TOML texts have different values for.
-fn keys(texts: &[(&str, [String; 2])]) -> anyhow::Result<String> {
+/// The keys that have different values, or a line that none has.
+fn differing(first: &Keys, second: &Keys) -> String {
     let mut rows = vec![["key", "first", "second"].map(str::to_owned).to_vec()];
-    for (prefix, texts) in texts {
-        let [first, second] = texts.each_ref().map(|text| {
-            let mut flat = BTreeMap::new();
-            let table: toml::Table = toml::from_str(text)?;
-            flatten(prefix, &toml::Value::Table(table), &mut flat);
-            Ok::<_, toml::de::Error>(flat)
-        });
-        let (first, second) = (first?, second?);
-        let all: std::collections::BTreeSet<&String> = first.keys().chain(second.keys()).collect();
-        for key in all {
-            let [one, other] = [&first, &second].map(|flat| flat.get(key).cloned());
-            if one != other {
-                let shown = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-                rows.push(vec![key.clone(), shown(one), shown(other)]);
-            }
+    let all: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
+    for key in all {
+        let [one, other] = [first, second].map(|keys| keys.get(key));
+        if one != other {
+            let shown = |value: Option<&String>| value.map_or("-", |value| value).to_owned();
+            rows.push(vec![key.clone(), shown(one), shown(other)]);
         }
     }
-    Ok(match rows.len() {
+    match rows.len() {
         1 => "scenario: equal\n".to_owned(),
         _ => aligned(&rows, 3) + "\n",
-    })
+    }
 }
 
-fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>) {
+/// Values by dotted keys.
+type Keys = BTreeMap<String, String>;
+
+/// Adds the keys of a TOML text.
+fn add_toml(prefix: &str, text: &str, keys: &mut Keys) -> anyhow::Result<()> {
+    let table: toml::Table = toml::from_str(text)?;
+    flatten(prefix, &toml::Value::Table(table), keys);
+    Ok(())
+}
+
+/// Adds the hashes of the files in a directory, by their paths within `run`: two scenarios may name
+/// their inputs alike and have others.
+fn add_files(run: &Path, within: &Path, keys: &mut Keys) -> anyhow::Result<()> {
+    let place = run.join(within);
+    if !place.is_dir() {
+        return Ok(());
+    }
+    let cannot = || format!("cannot read {}", place.display());
+    for entry in fs::read_dir(&place).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        let within = within.join(entry.file_name());
+        if entry.path().is_dir() {
+            add_files(run, &within, keys)?;
+        } else {
+            let bytes = fs::read(entry.path()).with_context(cannot)?;
+            let hash = hexadecimal(&Sha256::digest(&bytes)[..5]);
+            keys.insert(within.display().to_string(), format!("sha256 {hash}..."));
+        }
+    }
+    Ok(())
+}
+
+fn flatten(path: &str, value: &toml::Value, flat: &mut Keys) {
     let inner = |name: &str| match path {
         "" => name.to_owned(),
         _ => format!("{path}.{name}"),
@@ -120,37 +155,51 @@ fn flatten(path: &str, value: &toml::Value, flat: &mut BTreeMap<String, String>)
     }
 }
 
-/// Scenario, study and build of a sweep.
-fn about(sweep: &Path) -> anyhow::Result<[String; 3]> {
-    let path = sweep.join("study.json");
-    let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let about: serde_json::Value = serde_json::from_str(&text)?;
-    let text = |key: &str| about[key].as_str().unwrap_or_default().to_owned();
-    Ok([text("scenario"), text("study"), text("build")])
+/// The settings and the build of a sweep.
+struct About {
+    keys: Keys,
+    build: String,
+}
+
+impl About {
+    fn read(sweep: &Path) -> anyhow::Result<Self> {
+        let path = sweep.join("study.json");
+        let text = read_text(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let about: serde_json::Value = serde_json::from_str(&text)?;
+        let text = |key: &str| about[key].as_str().unwrap_or_default();
+        let mut keys = Keys::new();
+        for key in ["scenario", "study"] {
+            add_toml(key, text(key), &mut keys)?;
+        }
+        // A later setting of a command wins.
+        for one in about["set"].as_array().into_iter().flatten() {
+            let one = one.as_str().unwrap_or_default();
+            let (key, value) = one.split_once('=').unwrap_or((one, ""));
+            keys.insert(format!("set.{}", key.trim()), value.trim().to_owned());
+        }
+        let size = about["size"].as_str().unwrap_or("full");
+        keys.insert("size".to_owned(), size.to_owned());
+        let build = text("build").to_owned();
+        Ok(Self { keys, build })
+    }
 }
 
 fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
-    let [scenarios, studies, builds] = {
-        let [a, b] = [about(first)?, about(second)?];
-        let [a0, a1, a2] = a;
-        let [b0, b1, b2] = b;
-        [[a0, b0], [a1, b1], [a2, b2]]
-    };
-    let mut text = keys(&[("scenario", scenarios), ("study", studies)])?;
-    if builds[0] != builds[1] {
+    let (about, of_second) = (About::read(first)?, About::read(second)?);
+    let mut text = differing(&about.keys, &of_second.keys);
+    if about.build != of_second.build {
         let _ = writeln!(
             text,
             "they were run by two builds: {} and {}\n",
-            builds[0], builds[1]
+            about.build, of_second.build
         );
     }
     let [one, other] = [first, second].map(Sweep::open);
     let (one, other) = (one?, other?);
-    let axes: Vec<&String> = one
-        .axes
-        .iter()
-        .filter(|axis| other.axes.contains(axis))
-        .collect();
+    let axes = common_axes(&one, &other)?;
+    if axes.is_empty() && one.axes.len() + other.axes.len() > 0 {
+        text.push_str("the sweeps have no axis in common; each has one point\n\n");
+    }
     let metrics: Vec<&String> = one
         .metrics
         .iter()
@@ -183,25 +232,38 @@ fn sweeps(first: &Path, second: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// The axes that both sweeps have. Another one with several values would leave open which of them is
+/// compared.
+fn common_axes<'s>(first: &'s Sweep, second: &Sweep) -> anyhow::Result<Vec<&'s String>> {
+    for (sweep, other, which) in [(first, second, "first"), (second, first, "second")] {
+        for axis in sweep.axes.iter().filter(|axis| !other.axes.contains(axis)) {
+            let values: BTreeSet<String> = (0..sweep.frame.rows())
+                .map(|row| sweep.cell(axis, row))
+                .collect();
+            if values.len() > 1 {
+                let values: Vec<String> = values.into_iter().collect();
+                bail!(
+                    "only the {which} sweep has the axis {axis}, with several values ({}); run it \
+                     again with one of them, or the other sweep with this axis",
+                    values.join(", ")
+                );
+            }
+        }
+    }
+    let axes = first.axes.iter().filter(|axis| second.axes.contains(axis));
+    Ok(axes.collect())
+}
+
 /// Means of a metric over the seeds that both have, and their difference.
 fn compared(runs: &Runs, others: &Runs, metric: &str) -> Option<[String; 3]> {
     // Equal seeds have equal flows, where the workload is the same.
     let value = |runs: &Runs, seed: &i64| runs.get(seed)?.get(metric).copied();
-    let pairs: Vec<(f64, f64)> = runs
+    let pairs = runs
         .keys()
-        .filter_map(|seed| Some((value(runs, seed)?, value(others, seed)?)))
-        .collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| {
-        let values: Vec<f64> = pairs.iter().map(of).collect();
-        Interval::of(&values)
-    };
-    let (one, other) = (mean(|pair| pair.0)?, mean(|pair| pair.1)?);
-    let ratios: Vec<f64> = pairs
-        .iter()
-        .filter(|pair| pair.0 != 0.0)
-        .map(|pair| pair.1 / pair.0)
-        .collect();
-    let ratio = Interval::of(&ratios).map_or_else(String::new, difference);
+        .filter_map(|seed| Some((Some(value(runs, seed)?), Some(value(others, seed)?))));
+    let (before, after): (Vec<_>, Vec<_>) = pairs.unzip();
+    let (one, other) = (mean(&before)?, mean(&after)?);
+    let ratio = ratio(&after, &before).map_or_else(String::new, difference);
     Some([short(one.mean), short(other.mean), ratio])
 }
 
@@ -233,7 +295,7 @@ impl Sweep {
             Some(Cells::Texts(metrics)) => metrics.clone(),
             _ => Vec::new(),
         };
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         metrics.retain(|metric| seen.insert(metric.clone()));
         Ok(Self {
             frame,
@@ -242,19 +304,23 @@ impl Sweep {
         })
     }
 
+    /// A cell as text; empty if there is none.
+    fn cell(&self, column: &str, row: usize) -> String {
+        match self.frame.column(column) {
+            Some(Cells::Texts(values)) => values[row].clone(),
+            Some(Cells::Integers(values)) => values[row].to_string(),
+            Some(Cells::Reals(values)) => {
+                values[row].map_or_else(String::new, |value| value.to_string())
+            }
+            None => String::new(),
+        }
+    }
+
     /// The runs by their points on some axes, in the order of the first sweep's texts.
     fn by_place(&self, axes: &[&String]) -> BTreeMap<Vec<String>, Runs> {
         let mut places: BTreeMap<Vec<String>, Runs> = BTreeMap::new();
         for row in 0..self.frame.rows() {
-            let cell = |name: &String| match self.frame.column(name) {
-                Some(Cells::Texts(values)) => values[row].clone(),
-                Some(Cells::Integers(values)) => values[row].to_string(),
-                Some(Cells::Reals(values)) => {
-                    values[row].map_or_else(String::new, |value| value.to_string())
-                }
-                None => String::new(),
-            };
-            let place = axes.iter().map(|axis| cell(axis)).collect();
+            let place = axes.iter().map(|axis| self.cell(axis, row)).collect();
             let seed = match self.frame.column("seed") {
                 Some(Cells::Integers(seeds)) => seeds[row],
                 _ => 0,

@@ -179,8 +179,8 @@ pub(crate) struct RunArgs {
     /// service).
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) flows: Option<PathBuf>,
-    /// Format of tables.
-    #[arg(long, value_enum, default_value_t = FileFormat::Parquet)]
+    /// Format of tables; with --vary they are Parquet.
+    #[arg(long, value_enum, default_value_t = FileFormat::Parquet, conflicts_with = "vary")]
     pub(crate) format: FileFormat,
     /// Print the summary as JSON instead of a table.
     #[arg(long)]

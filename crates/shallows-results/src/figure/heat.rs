@@ -41,6 +41,7 @@ pub struct HeatRow {
     /// At its left.
     pub label: String,
     /// One value per column; NaN where there is none.
+    #[serde(deserialize_with = "crate::number::list")]
     pub values: Vec<f64>,
 }
 

@@ -143,6 +143,7 @@ pub struct LiveValue {
     /// Range over the seeds, where there are several.
     pub spread: Option<String>,
     /// As a number, or two where the paper gives a range.
+    #[serde(deserialize_with = "crate::number::list")]
     pub values: Vec<f64>,
     /// Verdict on the comparison with the paper.
     pub verdict: Verdict,
@@ -187,6 +188,7 @@ pub struct ClaimOutcome {
     pub spread: Option<String>,
     /// Ours as a number, or two where the paper gives a range; the least that it can be where a run
     /// was too short to tell.
+    #[serde(deserialize_with = "crate::number::list")]
     pub values: Vec<f64>,
     /// The compared values behind it, by variant, x and seed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -239,6 +241,7 @@ pub struct Point {
     /// The place on the x axis.
     pub x: f64,
     /// One value for each seed.
+    #[serde(deserialize_with = "crate::number::list")]
     pub seeds: Vec<f64>,
 }
 

@@ -118,10 +118,18 @@ impl Scenario {
         settings: &[Setting],
         registry: &Registry,
     ) -> Result<Self, Diagnostic> {
-        let text = read_text(path)?;
+        Self::of_file((path, &read_text(path)?), settings, registry)
+    }
+
+    /// Reads a scenario file whose text is known already, as [`read_with`](Self::read_with) does.
+    pub fn of_file(
+        (path, text): (&Path, &str),
+        settings: &[Setting],
+        registry: &Registry,
+    ) -> Result<Self, Diagnostic> {
         let base = path.parent().unwrap_or(Path::new(""));
         let streams = Streams::default();
-        let mut scenario = Self::with((path, &text), settings, base, streams, registry)?;
+        let mut scenario = Self::with((path, text), settings, base, streams, registry)?;
         if scenario.config.name.is_none() {
             let stem = path.file_stem().unwrap_or_default();
             scenario.config.name = Some(stem.to_string_lossy().into_owned());
@@ -204,6 +212,11 @@ impl Scenario {
         let (source, document) = merge(path, text, settings)?;
         toml::Table::deserialize(toml::de::Deserializer::from(document))
             .map_err(|error| Diagnostic::from_toml(&source, &error))
+    }
+
+    /// Text of its file, without the settings on top.
+    pub fn text(&self) -> &str {
+        self.source.text()
     }
 
     /// The files that were read for it: its own and those of its workloads.

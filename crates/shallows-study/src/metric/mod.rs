@@ -18,7 +18,7 @@ use crate::study::verdict::Bounded;
 pub(crate) use pattern::Statistic;
 use pattern::{Arguments, read};
 pub use table::Row;
-use table::{GOODPUT, LATENCY, QUEUE};
+use table::{COMPLETION, GOODPUT, LATENCY, QUEUE};
 pub(crate) use values::{goodput, queue_kb, rtts_us};
 
 /// A number of a run, by the name that figures have for it: a row of the table and its arguments,
@@ -123,6 +123,14 @@ impl Metric {
         match self {
             Self::Of(row, arguments) => (row.in_summary)(arguments),
             Self::Sum(_) => false,
+        }
+    }
+
+    /// Returns whether it is one of completion times, which unfinished flows do not have.
+    pub(crate) fn is_of_completion(&self) -> bool {
+        match self {
+            Self::Of(row, _) => COMPLETION.contains(&row.pattern),
+            Self::Sum(metrics) => metrics.iter().any(Self::is_of_completion),
         }
     }
 

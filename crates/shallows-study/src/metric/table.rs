@@ -8,7 +8,7 @@ use shallows_run::scenario::ProbesConfig;
 use super::pattern::{Arguments, Class, Statistic};
 use super::values::{
     fct_in_summary, goodput, levels, longest_gap_ms, mbps, mean, ms, of_flows, queue_kb, received,
-    rtts_us, sum, total,
+    rtts_us, sum, total, unfinished, unfinished_in_summary,
 };
 use crate::measured::Measured;
 use crate::operations;
@@ -41,6 +41,12 @@ impl PartialEq for Row {
     }
 }
 
+/// Metrics of the completion times of flows.
+pub(super) const COMPLETION: [&str; 3] = [
+    "CLASS.STATISTIC",
+    "CLASS.slowdown.STATISTIC",
+    "throughput.CLASS?",
+];
 pub(super) const LATENCY: &str = "latency.OPERATION.STATISTIC";
 pub(super) const QUEUE: &str = "queue.PORT.STATISTIC";
 pub(super) const GOODPUT: &str = "goodput.ORDINAL?";
@@ -140,6 +146,17 @@ pub(super) const ROWS: &[Row] = &[
             },
         )
     },
+    row(
+        "unfinished.CLASS?",
+        "unfinished.large",
+        "",
+        "flows that started and were not over when the run ended, without long-lived ones",
+        |of, run| {
+            let known = unfinished_in_summary(&run.summary, of.class);
+            known.or_else(|| Some(unfinished(&*run.record()?, &run.summary, of.class)))
+        },
+    )
+    .in_summary(|of| matches!(of.class, Class::All | Class::Only(_))),
     row(
         "throughput.CLASS?",
         "throughput.large",

@@ -310,3 +310,43 @@ fn every_row_is_found_by_its_example() {
         assert!(!row.about.is_empty() && !row.about.ends_with('.'));
     }
 }
+
+#[test]
+fn unfinished_flows_are_counted_without_long_lived_ones() {
+    let facts = || RunFacts {
+        simulated: Time::from_ms(50),
+        ..RunFacts::default()
+    };
+    let cut_short = |id, bytes, ideal_us| FlowRecord {
+        fct: None,
+        ideal_fct: Time::from_us(ideal_us),
+        ..flow(id, bytes, 1, 10, 0)
+    };
+    let run = |flows: Vec<FlowRecord>| {
+        let (classes, rule) = (SizeClasses::default(), PercentileRule::NearestRank);
+        let summary = Summary::new(&flows, Completeness::Complete, classes, rule, facts());
+        let record = RunRecord::new(flows, Some(summary.unwrap()));
+        Measured::of_record(record, None)
+    };
+    let value = |run: &Measured, name: &str| Metric::try_from(name.to_owned()).unwrap().of(run);
+    let finite = || vec![flow(0, 10_000, 30, 10, 0), cut_short(1, 20_000_000, 10)];
+    let without = run(finite());
+    for (name, count) in [
+        ("unfinished", 1.0),
+        ("unfinished.large", 1.0),
+        ("unfinished.small", 0.0),
+    ] {
+        assert_eq!(value(&without, name), Some(count), "{name}");
+    }
+    let mut flows = finite();
+    flows.push(cut_short(2, 30_000_000, 0));
+    let with = run(flows);
+    for (name, count) in [
+        ("unfinished", 1.0),
+        ("unfinished.large", 1.0),
+        ("unfinished.service.0", 1.0),
+        ("unfinished.long-lived", 0.0),
+    ] {
+        assert_eq!(value(&with, name), Some(count), "{name}");
+    }
+}

@@ -10,6 +10,7 @@ use shallows_results::summary::{LevelSummary, ReasonCounts, Summary};
 
 use super::pattern::{Class, Statistic};
 use crate::measured::Measured;
+use crate::study::unfinished::Unfinished;
 
 /// Flow completion time in ms.
 pub(super) fn ms(flow: &FlowRecord) -> Option<f64> {
@@ -66,6 +67,28 @@ pub(super) fn fct_in_summary(summary: &Summary, class: Class, statistic: Statist
         Statistic::Percentile(Percentile::P99_9) => Some(fct.p99_9),
         Statistic::Percentile(_) | Statistic::Rms | Statistic::Sum => None,
     }
+}
+
+/// Number of flows of a class that have an end and did not come to it.
+pub(super) fn unfinished(record: &RunRecord, summary: &Summary, class: Class) -> f64 {
+    let flows = record.flows.iter().filter(|flow| class.has(flow, summary));
+    // A flow without end has no ideal time.
+    let cut_short = flows.filter(|flow| flow.fct.is_none() && flow.ideal_fct > Time::ZERO);
+    cut_short.count() as f64
+}
+
+/// The same by the summary, which has no classes of flows without end.
+pub(super) fn unfinished_in_summary(summary: &Summary, class: Class) -> Option<f64> {
+    let classes = &summary.classes;
+    let count = match class {
+        Class::All => Unfinished::of(summary).unfinished,
+        Class::Only(_) if summary.long_lived.is_some() => return None,
+        Class::Only(SizeClass::Small) => classes.small.unfinished,
+        Class::Only(SizeClass::Medium) => classes.medium.unfinished,
+        Class::Only(SizeClass::Large) => classes.large.unfinished,
+        Class::LongLived | Class::Service(_) => return None,
+    };
+    Some(count as f64)
 }
 
 /// Packets of all reasons.

@@ -7,7 +7,7 @@ use shallows_results::RunRecord;
 use shallows_results::figure::{Axis, Curve, Extent, Figure, Origin, Panel, Plot, Point, Words};
 use shallows_results::frame::{Cells, Frame};
 use shallows_results::interval::Interval;
-use shallows_run::Failure;
+use shallows_run::{Failure, Scenario};
 
 use crate::measured::Measured;
 use crate::metric::Metric;
@@ -124,7 +124,11 @@ fn values(
     name: &str,
     metric: &Metric,
 ) -> anyhow::Result<Vec<Option<f64>>> {
-    if let Some(Cells::Reals(values)) = runs.column(name) {
+    // The summary counts other packets as those of a class.
+    let is_of_flows = ["drops.", "marks."].iter().any(|of| name.starts_with(of));
+    if let Some(Cells::Reals(values)) = runs.column(name)
+        && (!is_of_flows || metric.is_in_summary() || is_of_study(directory, name))
+    {
         return Ok(values.clone());
     }
     let Some(Cells::Texts(keys)) = runs.column("run") else {
@@ -138,9 +142,20 @@ fn values(
                 store.display()
             )
         })?;
-        Ok(metric.of(&Measured::of_record(record, None)))
+        // It has the names of services and the sizes of packets.
+        let scenario = Scenario::load(store.join(key).join("scenario.toml")).ok();
+        Ok(metric.of(&Measured::of_record(record, scenario.as_ref())))
     };
     keys.iter().map(value).collect()
+}
+
+/// Returns whether a metric is one of the study's own.
+fn is_of_study(directory: &Path, name: &str) -> bool {
+    let points = Frame::read(&directory.join("points.parquet"));
+    points.is_ok_and(|points| match points.column("metric") {
+        Some(Cells::Texts(metrics)) => metrics.iter().any(|metric| metric == name),
+        _ => false,
+    })
 }
 
 fn position(cells: &Cells, row: usize) -> Option<f64> {

@@ -23,7 +23,7 @@ use shallows_run::Failure;
 use crate::executor::{Executor, Job, Observer};
 use crate::slurm::{Cluster, Submission};
 use crate::study::results::Results;
-use crate::study::{chart, claim};
+use crate::study::{chart, claim, unfinished};
 use library::Library;
 #[cfg(live)]
 pub use live::three_ways;
@@ -115,6 +115,9 @@ pub fn reproduce(
         let simulated = plan.jobs.iter().filter(|_| !plan.config().is_live_only());
         let runs = simulated.map(|job| Some(Arc::clone(&finished[&job.key])));
         let results = Results::new(&plan.study, runs.collect());
+        if let Some(line) = unfinished(plan, &results) {
+            observer.note(&format!("{}: {line}", plan.id));
+        }
         if request.record.is_some() {
             recorded.push(Recorded::of(&paper, plan, &results)?);
         }
@@ -351,7 +354,7 @@ fn outcome(paper: &Paper, plan: &Plan, results: &Results<'_>) -> FigureOutcome {
         title: config.title.clone(),
         caption: config.caption.clone(),
         section: config.section.clone(),
-        note: config.note.clone(),
+        note: with_unfinished(plan, results),
         size: plan.size,
         only_at: plan.only_at(),
         options: plan.options(),
@@ -367,6 +370,30 @@ fn outcome(paper: &Paper, plan: &Plan, results: &Results<'_>) -> FigureOutcome {
     }
 }
 
+/// The figure's note, and the flows that are in none of its completion times.
+fn with_unfinished(plan: &Plan, results: &Results<'_>) -> Option<String> {
+    let note = plan.config().note.clone();
+    match unfinished(plan, results) {
+        None => note,
+        Some(line) => Some(
+            format!("{} Flows {line}.", note.unwrap_or_default())
+                .trim()
+                .to_owned(),
+        ),
+    }
+}
+
+/// A line about unfinished flows, if the figure shows or claims something of completion times.
+fn unfinished(plan: &Plan, results: &Results<'_>) -> Option<String> {
+    let config = plan.config();
+    let shown = config.panels().flat_map(|(_, panel)| panel.metrics());
+    let mut all = shown.chain(config.claim.iter().map(|claim| &claim.metric));
+    if !all.any(|metric| metric.metric.is_of_completion()) {
+        return None;
+    }
+    unfinished::by_point(results)
+}
+
 /// Merges the paper's outcomes in the directory with new ones, which replace older ones.
 fn merged(
     directory: &Path,
@@ -374,9 +401,13 @@ fn merged(
     new: Vec<FigureOutcome>,
     library: &Library,
 ) -> anyhow::Result<Reproduction> {
-    let before = Reproduction::read(&directory.join(Reproduction::file(&paper.id)));
+    let file = directory.join(Reproduction::file(&paper.id));
     let mut figures = new;
-    if let Ok(before) = before {
+    if file.is_file() {
+        // To replace it would lose the figures that it has.
+        let before = Reproduction::read(&file).map_err(|error| {
+            anyhow!("{error}; move the file away, or write to another directory with --out")
+        })?;
         let is_new: Vec<String> = figures.iter().map(|figure| figure.id.clone()).collect();
         let kept = before.figures.into_iter();
         figures.extend(kept.filter(|figure| !is_new.contains(&figure.id)));
@@ -412,4 +443,24 @@ pub fn verdicts(outcomes: &[FigureOutcome]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_figures_that_cannot_be_read_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let library = Library::new(None);
+        let (paper, _) = library.paper("ear").unwrap();
+        let merge = || merged(directory.path(), paper.clone(), Vec::new(), &library);
+        assert_eq!(merge().unwrap().figures, Vec::new());
+        fs::write(directory.path().join("ear.json"), "{").unwrap();
+        let problem = merge().unwrap_err().to_string();
+        assert!(problem.contains("ear.json: "), "{problem}");
+        assert!(
+            problem.ends_with("; move the file away, or write to another directory with --out")
+        );
+    }
 }

@@ -10,8 +10,8 @@ use shallows_run::scenario::Setting;
 
 use super::library::Library;
 use crate::executor::Job;
-use crate::study::axis::Axis;
-use crate::study::config::{SizeConfig, StudyConfig};
+use crate::study::axis::{Axis, Point};
+use crate::study::config::{SizeConfig, StudyConfig, shown as shown_value};
 use crate::study::{OnTop, ScenarioFile, Study};
 
 /// The user's options besides the figure.
@@ -131,20 +131,18 @@ impl Plan {
         let ours = self.x()?;
         let all = &self.study.declared[self.study.x_axis()?];
         let of_size = self.size_config().and_then(|size| size.at.get(&ours.name));
-        let is_of_size = |number: &f64| {
+        let is_of_size = |(index, _): &(usize, &Point)| {
             of_size.is_none_or(|values| {
-                let number_of = |value: &toml::Value| match value {
-                    toml::Value::Integer(number) => Some(*number as f64),
-                    other => other.as_float(),
-                };
-                values.iter().any(|value| number_of(value) == Some(*number))
+                let mut points = values.iter().map(|value| all.find(&shown_value(value)));
+                points.any(|point| point == Some(*index))
             })
         };
         let shown = |numbers: &mut dyn Iterator<Item = f64>| {
             let shown = numbers.map(|number| ours.shown(number).to_string());
             shown.collect::<Vec<_>>().join(", ")
         };
-        let all = shown(&mut all.numbers().filter(is_of_size));
+        let of_size = all.points.iter().enumerate().filter(is_of_size);
+        let all = shown(&mut of_size.filter_map(|(_, point)| point.number));
         let here = shown(&mut ours.numbers());
         (here != all).then(|| format!("at {} {here} (the figure has {all})", ours.label))
     }
@@ -182,5 +180,46 @@ impl Plan {
         variants
             .map(|point| (point.label.clone(), point.set.clone()))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_quick_table_with_texts_is_complete() {
+        let directory = tempfile::tempdir().unwrap();
+        let paper = directory.path().join("paper");
+        fs::create_dir(&paper).unwrap();
+        let about =
+            "title = \"\"\nauthors = \"\"\nvenue = \"\"\nabout = \"\"\nfigures = [\"fig1\"]\n";
+        fs::write(paper.join("paper.toml"), about).unwrap();
+        fs::write(paper.join("star.toml"), "").unwrap();
+        let figure = r#"
+            title = ""
+            scenario = "star.toml"
+            [[axis]]
+            key = "ports.switch.marker.scheme.per-queue.threshold"
+            values = ["20pkts", "40pkts", "65pkts"]
+            [quick]
+            at.threshold = ["20pkts", "65pkts"]
+        "#;
+        fs::write(paper.join("fig1.toml"), figure).unwrap();
+        let library = Library::new(Some(directory.path()));
+        let (paper, _) = library.paper("paper").unwrap();
+        let only_at = |at: Vec<f64>| {
+            let wanted = Wanted {
+                at,
+                ..Wanted::all(Size::Quick)
+            };
+            let plan = Plan::without_runs(&library, &paper, "fig1", &wanted).unwrap();
+            plan.only_at()
+        };
+        assert_eq!(only_at(Vec::new()), None);
+        let one = only_at(vec![20.0]).unwrap();
+        assert!(one.ends_with("20 (the figure has 20, 65)"), "{one}");
     }
 }

@@ -151,6 +151,9 @@ impl Check<'_> {
             let problem = "this compares two points; write to = \"...\" with the second";
             return wrong("measure", problem.to_owned());
         }
+        if let Some((key, problem)) = open_points(claim) {
+            return wrong(key, problem);
+        }
         match (claim.at, view.x) {
             (At::X(x), Some(axis)) => {
                 let axis = &self.study.declared[axis];
@@ -162,7 +165,7 @@ impl Check<'_> {
                 wrong("at", format!("{name} has no point {x}; it has: {numbers}"))
             }
             (At::X(_), None) => wrong("at", "the study has no axis of numbers".to_owned()),
-            (At::Only, Some(axis)) if claim.between.is_none() => {
+            (At::Only, Some(axis)) => {
                 let name = &self.study.declared[axis].name;
                 let problem = format!(
                     "the claim does not say where it is on the axis {name}; write at = a number of \
@@ -171,6 +174,90 @@ impl Check<'_> {
                 wrong("measure", problem)
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// The key of a claim that has several points without saying which of them counts: their mean would
+/// hide one that breaks the claim.
+fn open_points(claim: &ClaimConfig) -> Option<(&'static str, String)> {
+    let over = "\"largest\", \"smallest\" or \"all\"";
+    let several = claim.of.names().len() > 1;
+    match claim.at {
+        At::X(x) if several => Some((
+            "of",
+            format!(
+                "the claim is about several points at {x}; write between = [{x}, {x}] and at = {over}"
+            ),
+        )),
+        At::Only if several => Some((
+            "of",
+            format!("the claim is about several points; write at = {over}"),
+        )),
+        At::X(_) | At::Only if claim.between.is_some() => Some((
+            "between",
+            format!("the claim is about several points between these; write at = {over}"),
+        )),
+        At::Over(_) | At::X(_) | At::Only => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::super::{OnTop, ScenarioFile};
+    use super::*;
+
+    #[test]
+    fn a_claim_about_several_points_says_which_of_them_counts() {
+        let checked = |keys: &str| {
+            let text = format!(
+                r#"
+                scenario = "x.toml"
+                [[axis]]
+                name = "scheme"
+                point = [{{ label = "a" }}, {{ label = "b" }}]
+                [[axis]]
+                key = "workload.poisson.load"
+                values = [0.3, 0.9]
+                [[claim]]
+                what = ""
+                expected = {{ at-least = 1 }}
+                measure = "value"
+                metric = "all.mean"
+                {keys}
+                "#
+            );
+            let document = Document::parse(Path::new("study.toml"), &text).unwrap();
+            let scenario = ScenarioFile::Path(PathBuf::from("x.toml"));
+            let study = Study::new(&document, "study", scenario, &OnTop::default());
+            study.map(drop).map_err(|error| error.to_string())
+        };
+        let both = "of = [\"a\", \"b\"]";
+        for at in ["\"largest\"", "\"smallest\"", "\"all\""] {
+            assert_eq!(checked(&format!("{both}\nat = {at}")), Ok(()));
+            assert_eq!(
+                checked(&format!("of = \"a\"\nbetween = [0, 1]\nat = {at}")),
+                Ok(())
+            );
+        }
+        for (keys, expected) in [
+            (
+                format!("{both}\nat = 0.9"),
+                "at 0.9; write between = [0.9, 0.9] and at = \"largest\", \"smallest\" or \"all\"",
+            ),
+            (
+                format!("{both}\nwhere = {{ load = 0.3 }}"),
+                "several points; write at = \"largest\", \"smallest\" or \"all\"",
+            ),
+            (
+                "of = \"a\"\nbetween = [0, 1]".to_owned(),
+                "between these; write at = \"largest\", \"smallest\" or \"all\"",
+            ),
+        ] {
+            let problem = checked(&keys).unwrap_err();
+            assert!(problem.contains(expected), "{problem}");
         }
     }
 }

@@ -360,7 +360,7 @@ impl TryFrom<String> for NamedMetric {
 }
 
 /// A value as `--set` takes it, and as people read it: a text without quotes.
-pub(super) fn shown(value: &toml::Value) -> String {
+pub(crate) fn shown(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),
         other => other.to_string(),

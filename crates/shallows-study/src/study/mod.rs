@@ -10,10 +10,12 @@ pub(crate) mod claim;
 pub(crate) mod config;
 mod published;
 pub(crate) mod results;
+pub(crate) mod unfinished;
 mod vary;
 pub(crate) mod verdict;
 mod view;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use shallows_core::registry::Registry;
@@ -43,6 +45,10 @@ pub struct Study {
     set: Vec<Setting>,
     /// Settings of a command, which win over all others, each with the point that it is for.
     on_top: Vec<(Option<String>, Setting)>,
+    /// Settings of a command as it was given them, for the record.
+    pub(crate) commanded: Vec<String>,
+    /// Size that a command asked for.
+    pub(crate) size: Option<Size>,
     /// Axes with the points that are run.
     pub(crate) axes: Vec<Axis>,
     /// Axes with all of their points.
@@ -79,6 +85,12 @@ pub struct OnTop {
     pub at: Vec<f64>,
     /// Schemes of other crates that scenarios may name.
     pub registry: Registry,
+}
+
+impl OnTop {
+    fn commanded(&self) -> Vec<String> {
+        self.set.iter().map(|one| one.assignment.clone()).collect()
+    }
 }
 
 impl Study {
@@ -135,16 +147,15 @@ impl Study {
             assignment: assignment.clone(),
         });
         let name = config.name.clone().unwrap_or_else(|| stem.to_owned());
+        let of_command = on_top.set.iter().map(|one| for_point(one, &declared));
         let study = Self {
             axes: chosen(document, &name, &declared, size, on_top)?,
             name,
             scenario,
             set: set.collect(),
-            on_top: on_top
-                .set
-                .iter()
-                .map(|one| for_point(one, &declared))
-                .collect(),
+            on_top: of_command.collect(),
+            commanded: on_top.commanded(),
+            size: on_top.size,
             declared,
             seeds,
             config: config.clone(),
@@ -166,14 +177,6 @@ impl Study {
             return Err(document.error("axis", problem).into());
         }
         Ok(study)
-    }
-
-    /// The scenario's text; empty if it cannot be read.
-    pub(crate) fn scenario_text(&self) -> String {
-        match &self.scenario {
-            ScenarioFile::Path(path) => read_text(path).unwrap_or_default().into_owned(),
-            ScenarioFile::Text { text, .. } => text.clone(),
-        }
     }
 
     /// The axis to the right of figures: the first numeric one.
@@ -216,10 +219,12 @@ impl Study {
     /// Every run: combination by combination, each with all seeds.
     pub(crate) fn jobs(&self) -> Result<Vec<Job>, Failure> {
         let mut jobs = Vec::new();
+        // Once, so that all runs are of one scenario even if the file changes meanwhile.
+        let text = self.scenario.text()?;
         for combination in 0..self.combinations() {
             for seed in &self.seeds {
                 let settings = self.settings(combination, *seed);
-                let scenario = self.scenario.read(&settings, &self.registry)?;
+                let scenario = self.scenario.read(&text, &settings, &self.registry)?;
                 jobs.push(Job::new(scenario, self.config.keep)?);
             }
         }
@@ -296,10 +301,23 @@ impl Study {
 }
 
 impl ScenarioFile {
-    fn read(&self, settings: &[Setting], registry: &Registry) -> Result<Scenario, Failure> {
+    fn text(&self) -> Result<Cow<'_, str>, Diagnostic> {
         match self {
-            Self::Path(path) => Ok(Scenario::read_with(path, settings, registry)?),
-            Self::Text { path, text } => {
+            Self::Path(path) => read_text(path),
+            Self::Text { text, .. } => Ok(Cow::Borrowed(text)),
+        }
+    }
+
+    /// The scenario of its text with settings on top.
+    fn read(
+        &self,
+        text: &str,
+        settings: &[Setting],
+        registry: &Registry,
+    ) -> Result<Scenario, Failure> {
+        match self {
+            Self::Path(path) => Ok(Scenario::of_file((path, text), settings, registry)?),
+            Self::Text { path, .. } => {
                 let base = Path::new("");
                 Ok(Scenario::parse_in(path, text, settings, base, registry)?)
             }

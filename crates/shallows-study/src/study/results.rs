@@ -105,11 +105,44 @@ pub(crate) fn mean(values: &[Option<f64>]) -> Option<Interval> {
     Interval::of(&values)
 }
 
-/// The mean over the seeds of one value over another: equal seeds have equal flows.
+/// The mean over the seeds of one value over another: equal seeds have equal flows. Nothing over
+/// nothing is 1; a seed with something over nothing leaves no ratio, because that of the other seeds
+/// would be too small.
 pub(crate) fn ratio(of: &[Option<f64>], to: &[Option<f64>]) -> Option<Interval> {
-    let pairs = of.iter().zip(to);
-    let ratios: Vec<f64> = pairs
-        .filter_map(|(of, to)| Some((*of)? / (*to).filter(|&to| to != 0.0)?))
-        .collect();
+    let mut ratios = Vec::new();
+    for pair in of.iter().zip(to) {
+        match pair {
+            (Some(0.0), Some(0.0)) => ratios.push(1.0),
+            (Some(_), Some(0.0)) => return None,
+            (Some(of), Some(to)) => ratios.push(of / to),
+            _ => {}
+        }
+    }
     Interval::of(&ratios)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_seed_is_left_out_of_a_ratio_because_its_baseline_is_zero() {
+        let mean = |of: [Option<f64>; 2], to: [Option<f64>; 2]| {
+            ratio(&of, &to).map(|ratio| (ratio.mean, ratio.count))
+        };
+        assert_eq!(
+            mean([Some(6.0), Some(0.0)], [Some(2.0), Some(0.0)]),
+            Some((2.0, 2))
+        );
+        assert_eq!(mean([Some(6.0), Some(1.0)], [Some(2.0), Some(0.0)]), None);
+        assert_eq!(
+            mean([Some(0.0), Some(6.0)], [Some(2.0), Some(2.0)]),
+            Some((1.5, 2))
+        );
+        // A failed run is in neither.
+        assert_eq!(
+            mean([Some(6.0), None], [Some(2.0), Some(0.0)]),
+            Some((3.0, 1))
+        );
+    }
 }

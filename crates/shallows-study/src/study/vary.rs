@@ -73,6 +73,8 @@ impl Study {
             scenario: ScenarioFile::Path(scenario.to_owned()),
             set: set.clone(),
             on_top: Vec::new(),
+            commanded: on_top.commanded(),
+            size: on_top.size,
             declared: axes.clone(),
             axes,
             seeds,

@@ -7,6 +7,8 @@
 mod figures;
 mod results;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use anyhow::{Context as _, anyhow};
 use serde_json::json;
 use shallows_results::figure::Look;
 use shallows_results::frame::Frame;
-use shallows_results::report::ClaimOutcome;
+use shallows_results::report::{ClaimOutcome, Size};
 use shallows_results::write_text;
 use shallows_run::{BUILD_ID, Failure};
 
@@ -193,7 +195,9 @@ fn write(
         "version": env!("CARGO_PKG_VERSION"),
         "build": BUILD_ID,
         "study": study.text,
-        "scenario": study.scenario_text(),
+        "scenario": jobs.first().map(|job| job.scenario.text()),
+        "set": study.commanded,
+        "size": study.size.unwrap_or(Size::Full),
         "axes": axes,
         "seeds": study.seeds,
         "runs": jobs.len(),

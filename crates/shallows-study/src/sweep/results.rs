@@ -130,9 +130,12 @@ impl<'s> Shown<'s> {
             .iter()
             .filter_map(|&run| Some(figures_of(&self.run(run)?.summary)))
             .collect();
+        // Some numbers of the summary have the names of metrics that count something else, such as
+        // marks.small; the name stands for the metric here as in all tables.
+        let is_metric = |name: &str| self.shown.iter().any(|(metric, _)| metric.name == name);
         if let Some(first) = summaries.first() {
             for (column, (name, _)) in first.iter().enumerate() {
-                if frame.column(name).is_none() {
+                if frame.column(name).is_none() && !is_metric(name) {
                     let values = summaries.iter().map(|summary| summary[column].1);
                     frame.add(name, Cells::Reals(values.collect()));
                 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use shallows_results::interval::Interval;
 
 use super::results::Shown;
+use crate::study::unfinished;
 use crate::table::{aligned, difference, rough, short};
 
 impl Shown<'_> {
@@ -78,6 +79,9 @@ impl Shown<'_> {
                 };
                 let _ = writeln!(text, "-: no run has {}{needs}", metric.name);
             }
+        }
+        if let Some(line) = unfinished::by_point(&self.results) {
+            let _ = writeln!(text, "{line}");
         }
         text
     }

@@ -8,6 +8,7 @@
 mod front;
 mod goal;
 mod knob;
+mod notes;
 mod report;
 mod search;
 mod trials;
@@ -192,7 +193,7 @@ pub fn tune(
     let runs = trials.runs();
     let chosen = choose(&trials, &pool, seeds);
     let chosen_only: Vec<Candidate> = chosen.iter().cloned().collect();
-    trials.make(&chosen_only, 0..plan.cases.len(), seeds + 1..=2 * seeds)?;
+    trials.make_possible(&chosen_only, 0..plan.cases.len(), seeds + 1..=2 * seeds)?;
     report::report(request, &trials, &pool, chosen.as_ref(), runs)
 }
 

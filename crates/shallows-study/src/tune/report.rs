@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use shallows_results::frame::{Cells, Frame};
 use shallows_results::interval::Interval;
 use shallows_results::write_text;
-use shallows_run::scenario::Scenario;
 use shallows_run::{BUILD_ID, Failure};
 
-use super::goal::{Bound, Keep, Side};
+use super::goal::Keep;
 use super::search::{Candidate, Pool};
 use super::trials::{Standing, Trials};
 use super::{Outcome, Request};
@@ -20,15 +19,17 @@ use crate::table::aligned;
 const SHOWN: usize = 5;
 
 /// The choice in one case, over the seeds of the search or over others.
-struct Row {
-    case: String,
-    seeds: &'static str,
-    standing: Option<Standing>,
+pub(super) struct Row {
+    /// Number of the case.
+    pub(super) number: usize,
+    pub(super) case: String,
+    pub(super) seeds: &'static str,
+    pub(super) standing: Option<Standing>,
 }
 
 /// A candidate with its standing over the seeds that it has.
 pub(super) struct Tried<'a> {
-    candidate: &'a Candidate,
+    pub(super) candidate: &'a Candidate,
     pub(super) seeds: usize,
     pub(super) standing: Standing,
 }
@@ -36,9 +37,9 @@ pub(super) struct Tried<'a> {
 pub(super) struct Report<'a> {
     pub(super) request: &'a Request,
     pub(super) trials: &'a Trials<'a>,
-    chosen: Option<&'a Candidate>,
+    pub(super) chosen: Option<&'a Candidate>,
     pub(super) tried: Vec<Tried<'a>>,
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
 }
 
 pub(super) fn report(
@@ -108,6 +109,7 @@ fn rows(trials: &Trials<'_>, chosen: Option<&Candidate>, seeds: u64) -> Vec<Row>
         return Vec::new();
     };
     let row = |case: usize, of: RangeInclusive<u64>, name| Row {
+        number: case,
         case: trials.cases[case].label.clone(),
         seeds: name,
         standing: trials.standing(chosen, case..case + 1, of),
@@ -125,7 +127,7 @@ fn rows(trials: &Trials<'_>, chosen: Option<&Candidate>, seeds: u64) -> Vec<Row>
 }
 
 /// `falls by 31% (27 to 35)`, or `rises by`.
-fn change(ratio: Interval) -> String {
+pub(super) fn change(ratio: Interval) -> String {
     let percent = |ratio: f64| 100.0 * (ratio - 1.0);
     let (mean, low, high) = (percent(ratio.mean), percent(ratio.low), percent(ratio.high));
     let (verb, mean, low, high) = if mean < 0.0 {
@@ -141,7 +143,7 @@ fn change(ratio: Interval) -> String {
 }
 
 /// `+0.8% (-0.2 to +1.8)`.
-fn signed(ratio: Interval) -> String {
+pub(super) fn signed(ratio: Interval) -> String {
     let percent = |ratio: f64| {
         let text = format!("{:+.1}", 100.0 * (ratio - 1.0));
         if text == "-0.0" {
@@ -179,7 +181,7 @@ impl Report<'_> {
         Some(of.candidate) == self.chosen
     }
 
-    fn over_held_out_seeds(&self) -> Option<Standing> {
+    pub(super) fn over_held_out_seeds(&self) -> Option<Standing> {
         let seeds = self.request.seeds.max(1);
         let trials = self.trials;
         trials.standing(self.chosen?, 0..trials.searched, seeds + 1..=2 * seeds)
@@ -211,7 +213,7 @@ impl Report<'_> {
             }
         }
         let Some(standing) = self.over_held_out_seeds() else {
-            return Ok(sentence + ": a run with held-out seeds failed");
+            return Ok(sentence + ": the runs with held-out seeds cannot all be compared");
         };
         let _ = write!(sentence, ": {goal} {}", change(standing.goal));
         for (keep, ratio) in trials.keeps.iter().zip(&standing.keeps) {
@@ -229,7 +231,7 @@ impl Report<'_> {
         };
         let mut found: Option<String> = None;
         for case in &self.trials.cases[..self.trials.searched] {
-            let scenario = Scenario::read_with(&case.scenario, &case.set, self.trials.registry)?;
+            let scenario = case.as_it_is(self.trials.registry)?;
             let (text, _) = scenario.config.resolved()?;
             let table: toml::Table = text.parse().map_err(anyhow::Error::from)?;
             let value = lookup(toml::Value::Table(table), key);
@@ -246,91 +248,7 @@ impl Report<'_> {
         Ok(found)
     }
 
-    /// Notes on scenarios where the choice does not carry over, and on single knobs that break a
-    /// constraint.
-    fn notes(&self) -> Vec<String> {
-        let trials = self.trials;
-        let goal = &trials.goal.metric.name;
-        let mut notes = Vec::new();
-        if let Some(standing) = self.over_held_out_seeds()
-            && standing.goal.count > 1
-            && !trials.goal.is_better(standing.goal)
-        {
-            notes.push(format!(
-                "no clear gain: on held-out seeds the 95% interval of {goal} includes no change"
-            ));
-        }
-        for row in self.rows.iter().filter(|row| row.seeds != "of the search") {
-            let Some(standing) = &row.standing else {
-                notes.push(format!("a run of {} failed", row.case));
-                continue;
-            };
-            if trials.goal.cost(standing.goal.mean) >= 1.0 {
-                let change = change(standing.goal);
-                notes.push(format!(
-                    "does not carry over to {} ({}): {goal} {change}",
-                    row.case, row.seeds
-                ));
-            }
-            for ((keep, violation), ratio) in
-                (trials.keeps.iter().zip(&standing.violations)).zip(&standing.keeps)
-            {
-                if *violation > 0.0 {
-                    let ratio = ratio.map_or_else(|| "has no ratio".to_owned(), signed);
-                    notes.push(format!(
-                        "breaks {} in {} ({}): {ratio}",
-                        keep.shown(),
-                        row.case,
-                        row.seeds
-                    ));
-                }
-            }
-        }
-        notes.extend(self.limits());
-        notes
-    }
-
-    /// Values of a single ordered knob beyond which each relative constraint is surely broken.
-    fn limits(&self) -> Vec<String> {
-        let (Some(chosen), [knob]) = (self.chosen, self.trials.knobs) else {
-            return Vec::new();
-        };
-        if !knob.is_ordered() {
-            return Vec::new();
-        }
-        let mut limits = Vec::new();
-        for (index, keep) in self.trials.keeps.iter().enumerate() {
-            let Bound::Ratio(bound) = keep.bound else {
-                continue;
-            };
-            let is_broken = |tried: &&Tried<'_>| {
-                let ratio = tried.standing.keeps[index].filter(|ratio| ratio.count > 1);
-                ratio.is_some_and(|ratio| match keep.side {
-                    Side::AtMost => ratio.low > bound,
-                    Side::AtLeast => ratio.high < bound,
-                })
-            };
-            let broken = || self.tried.iter().filter(is_broken);
-            let below = broken()
-                .map(|of| of.candidate[0])
-                .filter(|at| *at < chosen[0])
-                .max();
-            let above = broken()
-                .map(|of| of.candidate[0])
-                .filter(|at| *at > chosen[0])
-                .min();
-            for (place, word) in [(below, "below"), (above, "above")] {
-                if let Some(at) = place {
-                    let value = &knob.points()[at].label;
-                    let (name, bound) = (&knob.axis.name, keep.shown());
-                    limits.push(format!("at {name} = {value} and {word}, {bound} is broken"));
-                }
-            }
-        }
-        limits
-    }
-
-    fn names(&self) -> Vec<&str> {
+    pub(super) fn names(&self) -> Vec<&str> {
         let keeps = self.trials.keeps.iter().map(|keep| &*keep.metric.name);
         [&*self.trials.goal.metric.name]
             .into_iter()

@@ -109,6 +109,42 @@ fn a_search_says_what_to_do_and_shows_what_it_has_not_seen() {
     assert_eq!(made(&request.store), before);
 }
 
+#[test]
+fn a_search_survives_a_held_out_scenario_without_a_metric_and_tells_of_unfinished_flows() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut request = request(&directory, scenario(&directory, "star.toml", 60), 2);
+    request.minimize = Some("all.slowdown.mean".to_owned());
+    request.keep = vec!["medium.mean <= +900%".to_owned()];
+    request.knobs = vec!["ports.switch.marker.scheme.per-queue.threshold=10KB..90KB:9".to_owned()];
+    request.set = vec![Setting::new("until=\"20ms\"")];
+    // None of its flows is of medium size.
+    let small = directory.path().join("small.toml");
+    let text = STAR.replace("{ cdf = \"web-search\" }", "\"30KB\"");
+    fs::write(&small, text).unwrap();
+    request.held_out = vec![small];
+    let outcome = search_for(&request);
+    assert_eq!(outcome.set.len(), 1, "{outcome:?}");
+    let expected = "no comparison in small (held out, as is the scenario): the run with seed 3 as \
+                    it is does not have all of: all.slowdown.mean, medium.mean; ";
+    let has = |start: &str| outcome.notes.iter().any(|note| note.starts_with(start));
+    assert!(has(expected), "{:?}", outcome.notes);
+    let expected = "not over at the end of the run, and in no completion time: ";
+    assert!(has(expected), "{:?}", outcome.notes);
+}
+
+#[test]
+fn a_search_takes_the_scenario_as_it_was_at_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(&directory, "star.toml", 30);
+    let mut request = request(&directory, path.clone(), 1);
+    request.minimize = Some("small.mean".to_owned());
+    request.knobs = vec!["transport.initial-window=8,16".to_owned()];
+    let plan = Plan::new(&request).unwrap();
+    fs::write(&path, "edited").unwrap();
+    let case = plan.cases[0].as_it_is(&Registry::default()).unwrap();
+    assert_eq!(case.text(), STAR.replace("flows = 150", "flows = 30"));
+}
+
 fn made(store: &Path) -> Vec<(PathBuf, std::time::SystemTime)> {
     let entries = fs::read_dir(store).unwrap().flatten();
     let mut made: Vec<_> = entries

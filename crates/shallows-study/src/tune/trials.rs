@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use shallows_core::registry::Registry;
 use shallows_results::interval::Interval;
+use shallows_run::examples::read_text;
 use shallows_run::scenario::{Scenario, Setting};
 use shallows_run::{Diagnostic, Failure};
 
@@ -18,17 +20,50 @@ use crate::measured;
 use crate::metric::Metric;
 use crate::slurm::{Cluster, Submission};
 use crate::study::axis::{Axis, Point};
+use crate::study::unfinished::Unfinished;
 
 /// A scenario, or one with some of its keys set, that candidates are tried in.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) label: String,
-    pub(super) scenario: PathBuf,
-    pub(super) set: Vec<Setting>,
+    scenario: PathBuf,
+    /// Text of the scenario as it was at the start: one search compares runs of one scenario.
+    text: Arc<str>,
+    set: Vec<Setting>,
+}
+
+impl Case {
+    /// The scenario with settings on top of the case's own.
+    fn read(&self, on_top: Vec<Setting>, registry: &Registry) -> Result<Scenario, Diagnostic> {
+        let settings = [self.set.clone(), on_top].concat();
+        Scenario::of_file((&self.scenario, &self.text), &settings, registry)
+    }
+
+    /// The scenario as it is.
+    pub(super) fn as_it_is(&self, registry: &Registry) -> Result<Scenario, Diagnostic> {
+        self.read(Vec::new(), registry)
+    }
 }
 
 /// A run: a candidate, or the scenario as it is, in a case with a seed.
 type Key = (Option<Candidate>, usize, u64);
+
+/// Measurements of a run.
+#[derive(Clone, Debug)]
+struct Measurements {
+    /// The goal and the constrained metrics.
+    metrics: Vec<f64>,
+    unfinished: Unfinished,
+}
+
+/// The part of a run that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// The run failed.
+    Run,
+    /// The run does not have all metrics.
+    Metric,
+}
 
 /// Every run so far.
 pub(super) struct Trials<'a> {
@@ -43,8 +78,7 @@ pub(super) struct Trials<'a> {
     pub(super) cluster: Option<(&'a Cluster, PathBuf)>,
     /// Schemes of other crates that scenarios may name.
     pub(super) registry: &'a Registry,
-    /// The goal and the constrained metrics of each run; none of a run that failed.
-    values: BTreeMap<Key, Option<Vec<f64>>>,
+    values: BTreeMap<Key, Result<Measurements, Missing>>,
     /// Rounds of comparisons so far.
     rounds: usize,
 }
@@ -100,8 +134,8 @@ impl<'a> Trials<'a> {
         self.values.len()
     }
 
-    fn settings(&self, candidate: Option<&Candidate>, case: &Case, seed: u64) -> Vec<Setting> {
-        let mut settings = case.set.clone();
+    fn settings(&self, candidate: Option<&Candidate>, seed: u64) -> Vec<Setting> {
+        let mut settings = Vec::new();
         for (knob, &point) in self.knobs.iter().zip(candidate.into_iter().flatten()) {
             settings.extend(knob.points()[point].set.iter().map(|assignment| Setting {
                 shown: format!("{}: {assignment}", knob.place),
@@ -116,8 +150,8 @@ impl<'a> Trials<'a> {
     pub(super) fn check(&self) -> Result<(), Failure> {
         for case in self.cases {
             let read = |candidate: Option<&Candidate>| -> Result<(), Failure> {
-                let settings = self.settings(candidate, case, 1);
-                Scenario::read_with(&case.scenario, &settings, self.registry)?.build()?;
+                let settings = self.settings(candidate, 1);
+                case.read(settings, self.registry)?.build()?;
                 Ok(())
             };
             read(None)?;
@@ -132,8 +166,28 @@ impl<'a> Trials<'a> {
         Ok(())
     }
 
-    /// Makes what is missing of the runs of candidates and of the scenario as it is.
+    /// Makes what is missing of the runs of candidates and of the scenario as it is, all of which
+    /// have to have the metrics.
     pub(super) fn make(
+        &mut self,
+        candidates: &[Candidate],
+        cases: std::ops::Range<usize>,
+        seeds: std::ops::RangeInclusive<u64>,
+    ) -> Result<(), Failure> {
+        self.make_possible(candidates, cases, seeds)?;
+        let without = self.values.iter().find_map(|(key, of)| match (key, of) {
+            ((None, case, seed), Err(problem)) => Some((*case, *seed, *problem)),
+            _ => None,
+        });
+        match without {
+            None => Ok(()),
+            Some(without) => Err(self.without_value(without)),
+        }
+    }
+
+    /// Makes what is missing of the runs; some may fail or lack a metric. At the end of a search,
+    /// its report says which.
+    pub(super) fn make_possible(
         &mut self,
         candidates: &[Candidate],
         cases: std::ops::Range<usize>,
@@ -156,8 +210,8 @@ impl<'a> Trials<'a> {
                         continue;
                     }
                     let of = &self.cases[case];
-                    let settings = self.settings(candidate.as_ref(), of, seed);
-                    let scenario = Scenario::read_with(&of.scenario, &settings, self.registry)?;
+                    let settings = self.settings(candidate.as_ref(), seed);
+                    let scenario = of.read(settings, self.registry)?;
                     jobs.push((key, Job::new(scenario, keep)?));
                 }
             }
@@ -179,18 +233,21 @@ impl<'a> Trials<'a> {
         let finished = self.executor.run(&wanted)?;
         for (key, job) in jobs {
             let run = finished.runs.get(&job.key);
-            let values = run.and_then(|run| self.metrics().map(|metric| metric.of(run)).collect());
-            if values.is_none() && key.0.is_none() {
-                return Err(self.without_value(&key, run.is_some()));
-            }
-            self.values.insert(key, values);
+            let measured = run.ok_or(Missing::Run).and_then(|run| {
+                let metrics: Option<Vec<f64>> = self.metrics().map(|of| of.of(run)).collect();
+                Ok(Measurements {
+                    metrics: metrics.ok_or(Missing::Metric)?,
+                    unfinished: Unfinished::of(&run.summary),
+                })
+            });
+            self.values.insert(key, measured);
         }
         Ok(())
     }
 
-    fn without_value(&self, (_, case, seed): &Key, is_made: bool) -> Failure {
-        let label = &self.cases[*case].label;
-        if !is_made {
+    fn without_value(&self, (case, seed, missing): (usize, u64, Missing)) -> Failure {
+        let label = &self.cases[case].label;
+        if missing == Missing::Run {
             return anyhow!("{label} fails with seed {seed} as it is").into();
         }
         let names = self.keeps.iter().map(|keep| &*keep.metric.name);
@@ -211,12 +268,44 @@ impl<'a> Trials<'a> {
         seeds: std::ops::RangeInclusive<u64>,
     ) -> Option<Vec<(f64, f64)>> {
         let value = |candidate: Option<Candidate>, seed| {
-            let values = self.values.get(&(candidate, case, seed))?.as_ref()?;
-            values.get(metric).copied()
+            let of = self.values.get(&(candidate, case, seed))?.as_ref().ok()?;
+            of.metrics.get(metric).copied()
         };
         seeds
             .map(|seed| Some((value(Some(candidate.clone()), seed)?, value(None, seed)?)))
             .collect()
+    }
+
+    /// Runs of a case with some seeds that failed or lack a metric: of the scenario as it is, or of
+    /// a candidate.
+    pub(super) fn missing(
+        &self,
+        candidate: Option<&Candidate>,
+        case: usize,
+        seeds: std::ops::RangeInclusive<u64>,
+    ) -> Vec<(u64, Missing)> {
+        let missing = |seed| {
+            let run = self.values.get(&(candidate.cloned(), case, seed))?;
+            Some((seed, *run.as_ref().err()?))
+        };
+        seeds.filter_map(missing).collect()
+    }
+
+    /// Unfinished flows of the scenario as it is, and of a candidate in the same cases with the same
+    /// seeds.
+    pub(super) fn unfinished(&self, candidate: Option<&Candidate>) -> [Unfinished; 2] {
+        let of = |key: &Key| Some(self.values.get(key)?.as_ref().ok()?.unfinished);
+        let baselines = self.values.keys().filter(|(of, _, _)| of.is_none());
+        let pairs = baselines.filter_map(|baseline| {
+            let (_, case, seed) = *baseline;
+            let chosen = match candidate {
+                None => Unfinished::default(),
+                Some(_) => of(&(candidate.cloned(), case, seed))?,
+            };
+            Some((of(baseline)?, chosen))
+        });
+        let (baseline, chosen): (Vec<Unfinished>, Vec<Unfinished>) = pairs.unzip();
+        [baseline, chosen].map(|all| all.into_iter().sum())
     }
 
     /// A candidate compared with the scenario as it is; nothing if a run failed.
@@ -338,12 +427,15 @@ pub(super) fn cases(
         let stem = path.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     };
-    let of = |scenario: &PathBuf| Case {
-        label: stem(scenario),
-        scenario: scenario.clone(),
-        set: set.to_vec(),
+    let of = |scenario: &PathBuf| -> Result<Case, Diagnostic> {
+        Ok(Case {
+            label: stem(scenario),
+            scenario: scenario.clone(),
+            text: read_text(scenario)?.into(),
+            set: set.to_vec(),
+        })
     };
-    let mut cases: Vec<Case> = scenarios.iter().map(of).collect();
+    let mut cases: Vec<Case> = scenarios.iter().map(of).collect::<Result<_, _>>()?;
     for axis in across {
         cases = at_all("--across", &cases, axis);
     }
@@ -352,7 +444,9 @@ pub(super) fn cases(
         let elsewhere = at_all("--held-out-at", &cases[..searched], axis);
         cases.extend(elsewhere);
     }
-    cases.extend(held_out.iter().map(of));
+    for scenario in held_out {
+        cases.push(of(scenario)?);
+    }
     let mut labels = BTreeSet::new();
     if let Some(twice) = cases.iter().find(|case| !labels.insert(&case.label)) {
         let problem = format!("two scenarios are called {}", twice.label);

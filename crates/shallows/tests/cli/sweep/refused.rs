@@ -166,3 +166,17 @@ fn problem(directory: &TempDir, arguments: &[&str]) -> String {
     let assert = shallows(directory).args(arguments).assert().code(2);
     String::from_utf8_lossy(&assert.get_output().stderr).into_owned()
 }
+
+#[test]
+fn tables_of_varied_keys_have_one_format() {
+    let directory = with_tiny();
+    let vary = [
+        "run",
+        "tiny.toml",
+        "--vary",
+        "workload.poisson.load=0.3,0.6",
+    ];
+    let error = problem(&directory, &[&vary[..], &["--format", "csv"]].concat());
+    let expected = "the argument '--vary <KEY=A,B,C>' cannot be used with '--format <FORMAT>'";
+    assert!(error.contains(expected), "{error}");
+}
