@@ -122,11 +122,14 @@ fn add_files(run: &Path, within: &Path, keys: &mut Keys) -> anyhow::Result<()> {
     for entry in fs::read_dir(&place).with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
         let within = within.join(entry.file_name());
-        if entry.path().is_dir() {
+        // A link is not followed into a directory, nor is a device read.
+        if entry.file_type().with_context(cannot)?.is_dir() {
             add_files(run, &within, keys)?;
         } else {
-            let bytes = fs::read(entry.path()).with_context(cannot)?;
-            let hash = hexadecimal(&Sha256::digest(&bytes)[..5]);
+            let path = entry.path();
+            let text = read_text(&path);
+            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            let hash = hexadecimal(&Sha256::digest(&text)[..5]);
             keys.insert(within.display().to_string(), format!("sha256 {hash}..."));
         }
     }

@@ -254,6 +254,16 @@ fn runs_of_other_inputs_are_not_equal() {
     assert!(words.contains("inputs/0.csv  sha256 "), "{words}");
     let equal = compared(&directory, "a", "c").unwrap();
     assert_eq!(equal, "scenario: equal\nresults: equal\n");
+    #[cfg(unix)]
+    {
+        let link = directory.path().join("c/inputs/1.csv");
+        std::os::unix::fs::symlink("/dev/zero", link).unwrap();
+        let problem = format!("{:#}", compared(&directory, "a", "c").unwrap_err());
+        assert!(
+            problem.ends_with("1.csv: it is not a regular file"),
+            "{problem}"
+        );
+    }
 }
 
 #[test]
