@@ -132,7 +132,7 @@ pub(crate) fn run(
             problem.interrupted.load(Ordering::Relaxed)
                 || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
                 // Only the main thread hears of Ctrl-C.
-                || Python::attach(|py| py.check_signals()).is_err_and(|error| {
+                || Python::attach(Python::check_signals).is_err_and(|error| {
                     // That of the handler, which need not be KeyboardInterrupt.
                     problem.raise(error);
                     true
