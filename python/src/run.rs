@@ -131,11 +131,11 @@ pub(crate) fn run(
         let asked = || {
             problem.interrupted.load(Ordering::Relaxed)
                 || stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
-                // Only the main thread hears of Ctrl-C.
-                || Python::attach(Python::check_signals).is_err_and(|error| {
-                    // That of the handler, which need not be KeyboardInterrupt.
-                    problem.raise(error);
-                    true
+                // Only the main thread hears of Ctrl-C. The exception is that of the handler, which
+                // need not be KeyboardInterrupt.
+                || Python::attach(|py| {
+                    let checked = py.check_signals();
+                    checked.map_err(|error| problem.raise(error)).is_err()
                 })
         };
         let interrupted = Interrupt::Ask(&asked);
