@@ -25,16 +25,16 @@ const LONG_LIVED: u64 = 200;
 
 /// Hears how far many runs have come. Workers call it from their own threads.
 pub trait Observer: Sync {
-    /// So many runs are to be made, with so much work in all of them; `kept` are there already.
-    fn begin(&self, runs: usize, kept: usize, work: u64);
-    /// A worker's present run has done so much of its work, with so many packet-hops.
-    fn update(&self, worker: usize, work: f64, hops: u64);
+    /// Begins with `runs` runs to make, of which `kept` are there already; `work` is that of all.
+    fn begin(&self, _runs: usize, _kept: usize, _work: u64) {}
+    /// Progress of a worker's present run: the work done and the packet-hops so far.
+    fn update(&self, _worker: usize, _work: f64, _hops: u64) {}
     /// A worker's run is complete.
-    fn finish(&self, worker: usize, work: u64, hops: u64);
+    fn finish(&self, _worker: usize, _work: u64, _hops: u64) {}
     /// All runs are complete, or were interrupted.
-    fn end(&self);
-    /// Something that the user may want to know.
-    fn note(&self, words: &str);
+    fn end(&self) {}
+    /// A message for the user.
+    fn note(&self, _words: &str) {}
 }
 
 /// A run.

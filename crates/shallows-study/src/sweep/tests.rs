@@ -35,13 +35,7 @@ const TINY: &str = r#"
 
 struct Quiet;
 
-impl Observer for Quiet {
-    fn begin(&self, _: usize, _: usize, _: u64) {}
-    fn update(&self, _: usize, _: f64, _: u64) {}
-    fn finish(&self, _: usize, _: u64, _: u64) {}
-    fn end(&self) {}
-    fn note(&self, _: &str) {}
-}
+impl Observer for Quiet {}
 
 fn with_tiny() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
