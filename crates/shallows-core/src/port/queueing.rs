@@ -33,10 +33,16 @@ macro_rules! common_pairs {
         match ($scheduler, $scheme) {
             (Scheduler::Strict($s), Scheme::None($m)) => $call,
             (Scheduler::Strict($s), Scheme::PerQueue($m)) => $call,
+            (Scheduler::Wrr($s), Scheme::PerQueue($m)) => $call,
+            (Scheduler::Wrr($s), Scheme::MqEcn($m)) => $call,
+            (Scheduler::Wrr($s), Scheme::MlEcn($m)) => $call,
+            (Scheduler::Wrr($s), Scheme::AEcn($m)) => $call,
             (Scheduler::Dwrr($s), Scheme::None($m)) => $call,
             (Scheduler::Dwrr($s), Scheme::PerQueue($m)) => $call,
             (Scheduler::Dwrr($s), Scheme::PerPort($m)) => $call,
             (Scheduler::Dwrr($s), Scheme::MqEcn($m)) => $call,
+            (Scheduler::Dwrr($s), Scheme::MlEcn($m)) => $call,
+            (Scheduler::Dwrr($s), Scheme::AEcn($m)) => $call,
             _ => {}
         }
     };

@@ -225,6 +225,14 @@ impl Layers {
         Some(LocalHostId(first.0 + offset as u32))
     }
 
+    /// The packets that arrive at a host before `end`.
+    #[inline]
+    pub(crate) fn arriving(&self, host: LocalHostId, end: Time) -> impl Iterator<Item = Ticket> {
+        let packets = self.lines[host.downlink()].packets().iter();
+        let before = packets.take_while(move |packet| packet.time < end);
+        before.map(|packet| packet.ticket)
+    }
+
     /// The next thing that happens at a host before `end`.
     #[inline(always)]
     pub(crate) fn next_at(&mut self, host: LocalHostId, end: Time) -> Option<(Time, HostEvent)> {
@@ -235,7 +243,7 @@ impl Layers {
             if arrival >= end {
                 return None;
             }
-            return Some((arrival, HostEvent::Arrival(line.pop()?)));
+            return Some((arrival, HostEvent::Arrival(line.pop()?.packet())));
         }
         if agenda.next >= end {
             return None;
@@ -460,8 +468,8 @@ fn activate(active: &mut [u64], position: u32) {
 /// An event at a host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HostEvent {
-    /// A packet arrives.
-    Arrival(Ticket),
+    /// The next packet arrives; its number.
+    Arrival(u32),
     /// A timer, or the start of a flow.
     Timer(Key),
 }

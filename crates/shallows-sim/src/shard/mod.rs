@@ -85,6 +85,8 @@ pub(crate) struct Shard {
     routing: Arc<Routing>,
     events: Wheel,
     packets: Arena<Packet>,
+    /// The packets of a window for the host that runs.
+    unloaded: Vec<Packet>,
     /// Selective parts of ACKs under way.
     selective: Arena<Selective>,
     /// Control messages under way as packets.
@@ -129,6 +131,7 @@ impl Shard {
             part: setup.part,
             events: Wheel::new(),
             packets: Arena::new(),
+            unloaded: Vec::new(),
             selective: Arena::new(),
             messages: Arena::new(),
             messages_of_applications: Messages::default(),
