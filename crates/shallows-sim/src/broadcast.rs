@@ -152,7 +152,7 @@ mod tests {
     /// The position of a path's first link.
     fn route(paths: &mut Paths<LinkId>, links: &[u32]) -> [u32; 2] {
         let links: Vec<LinkId> = links.iter().copied().map(LinkId).collect();
-        [paths.intern(&links, LinkId(9)), 0]
+        [paths.intern(links.iter().copied(), LinkId(9)), 0]
     }
 
     fn links(paths: &Paths<LinkId>, branch: Branch) -> Vec<u32> {

@@ -105,17 +105,17 @@ impl<I> Default for Paths<I> {
 
 impl<I: Id + Hash + Eq> Paths<I> {
     /// Index of the first link of a path that ends at the host with this NIC.
-    pub(crate) fn intern(&mut self, path: &[I], nic: I) -> u32 {
+    pub(crate) fn intern(&mut self, path: impl Iterator<Item = I> + Clone, nic: I) -> u32 {
         let mut hasher = FxHasher::default();
-        path.hash(&mut hasher);
+        path.clone().for_each(|link| link.hash(&mut hasher));
         let hash = hasher.finish();
         if let Some(&at) = self.known.get(&hash)
-            && self.links(at).eq(path.iter().copied())
+            && self.links(at).eq(path.clone())
         {
             return at;
         }
         let at = self.hops.len() as u32;
-        self.hops.extend(path.iter().copied().map(Hop::to));
+        self.hops.extend(path.map(Hop::to));
         self.hops.push(Hop::arrived(nic));
         self.known.entry(hash).or_insert(at);
         at
@@ -207,11 +207,14 @@ mod tests {
     fn a_path_is_stored_once_and_outlives_the_seal() {
         let links = |links: &[u32]| -> Vec<LinkId> { links.iter().copied().map(LinkId).collect() };
         let mut paths = Paths::default();
-        let first = paths.intern(&links(&[4, 7, 9]), LinkId(1));
-        let second = paths.intern(&links(&[4, 7]), LinkId(2));
+        let first = paths.intern(links(&[4, 7, 9]).into_iter(), LinkId(1));
+        let second = paths.intern(links(&[4, 7]).into_iter(), LinkId(2));
         assert_ne!(first, second);
-        assert_eq!(paths.intern(&links(&[4, 7, 9]), LinkId(1)), first);
-        assert_eq!(paths.intern(&links(&[4, 7]), LinkId(2)), second);
+        assert_eq!(
+            paths.intern(links(&[4, 7, 9]).into_iter(), LinkId(1)),
+            first
+        );
+        assert_eq!(paths.intern(links(&[4, 7]).into_iter(), LinkId(2)), second);
         paths.seal();
         assert_eq!(paths.links(first).collect::<Vec<_>>(), links(&[4, 7, 9]));
         assert_eq!(paths.links(second).collect::<Vec<_>>(), links(&[4, 7]));

@@ -360,7 +360,7 @@ impl Setup {
             let mut find = |from, to| {
                 let found = self.router.path(from, to, selector, &mut links);
                 found.map_err(|reason| SetupError::NoPath { flow, reason })?;
-                Ok::<_, SetupError>(paths.intern(&links, self.fabric.uplink(to)))
+                Ok::<_, SetupError>(paths.intern(links.iter().copied(), self.fabric.uplink(to)))
             };
             routes.push([find(ends.src, ends.dst)?, find(ends.dst, ends.src)?]);
         }
@@ -368,6 +368,13 @@ impl Setup {
             paths.seal();
         }
         Ok((paths, routes.into()))
+    }
+
+    /// The pairs of links that sprayed packets may take one after the other.
+    pub(crate) fn sprayed_steps(&self) -> Vec<(LinkId, LinkId)> {
+        let all = self.directory.all(&self.workload);
+        self.router
+            .steps(all.flat_map(|ends| [(ends.src, ends.dst), (ends.dst, ends.src)]))
     }
 
     /// For each connection, how long a full segment and its ACK take on the idle fabric; nothing if

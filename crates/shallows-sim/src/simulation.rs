@@ -85,7 +85,7 @@ impl Simulation {
             for ((from, to), route) in ways.into_iter().zip(routes) {
                 // Without another way packets go where they went, and are lost there.
                 if self.router.path(from, to, selector, &mut links).is_ok() {
-                    *route = self.paths.intern(&links, self.uplinks[to]);
+                    *route = self.paths.intern(links.iter().copied(), self.uplinks[to]);
                 }
             }
         }

@@ -325,14 +325,35 @@ impl Queues {
         position: usize,
         store: &mut Store<P>,
     ) {
-        if position == 0 {
+        let mut steps = 0..position;
+        self.promote_first(queue, store, |_| steps.next().is_none());
+    }
+
+    /// Moves the first packet of a queue for which something holds to its head. If it holds for none,
+    /// nothing moves.
+    pub(crate) fn promote_first<P: Packet>(
+        &mut self,
+        queue: usize,
+        store: &mut Store<P>,
+        mut holds: impl FnMut(&P) -> bool,
+    ) {
+        let list = &mut self.queues[queue];
+        let slots = &mut store.slots;
+        let (mut before, mut index) = (NIL, list.head);
+        while index != NIL && !holds(&slots[index as usize].stored.packet) {
+            before = index;
+            index = slots[index as usize].next;
+        }
+        if before == NIL || index == NIL {
             return;
         }
-        let index = self.unlink(queue, position, store);
-        let list = &mut self.queues[queue];
-        store.slots[index as usize].next = list.head;
+        slots[before as usize].next = slots[index as usize].next;
+        if list.tail == index {
+            list.tail = before;
+        }
+        slots[index as usize].next = list.head;
         list.head = index;
-        list.head_size = store.slots[index as usize].stored.size;
+        list.head_size = slots[index as usize].stored.size;
     }
 
     /// Takes the packet at `position` of a queue.
@@ -344,22 +365,6 @@ impl Queues {
     ) -> Stored<P> {
         self.promote(queue, position, &mut pool.store);
         self.pop(queue, pool)
-    }
-
-    /// Cuts the packet at `position > 0` out of its list; counters stay as they are.
-    fn unlink<P: Packet>(&mut self, queue: usize, position: usize, store: &mut Store<P>) -> u32 {
-        let list = &mut self.queues[queue];
-        let slots = &mut store.slots;
-        let mut before = list.head;
-        for _ in 1..position {
-            before = slots[before as usize].next;
-        }
-        let index = slots[before as usize].next;
-        slots[before as usize].next = slots[index as usize].next;
-        if list.tail == index {
-            list.tail = before;
-        }
-        index
     }
 }
 

@@ -72,7 +72,7 @@ impl<P: Packet> HotState<P> {
         &mut self,
         arrival: Arrival,
         packet: &P,
-        (scheduler, marker): (&impl Discipline, &mut impl Judge),
+        (scheduler, marker): (&mut impl Discipline, &mut impl Judge),
         pool: &mut Pool<P>,
     ) -> Result<Note, DropReason> {
         let Arrival { now, queue, size } = arrival;
@@ -171,6 +171,7 @@ impl<P: Packet> HotState<P> {
             noted: false,
         };
         let first = self.queues.push(queue, stored, pool);
+        scheduler.stored(&packet);
         if !matches!(note, Note::Pass) {
             self.carry_out(note, queue, pool);
         }
@@ -384,7 +385,7 @@ impl<P: Packet> HotState<P> {
         &mut self,
         Arrival { queue, size, .. }: Arrival,
         arriving: &P,
-        scheduler: &impl Discipline,
+        scheduler: &mut impl Discipline,
         pool: &mut Pool<P>,
     ) -> bool {
         while self

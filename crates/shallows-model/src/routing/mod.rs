@@ -8,6 +8,7 @@
 mod config;
 mod explicit;
 mod ports;
+mod steps;
 mod table;
 
 #[cfg(test)]

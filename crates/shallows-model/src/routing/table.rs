@@ -64,11 +64,16 @@ impl Table {
     /// The ports of switch `at` on shortest ways to switch `target`, which has hosts. None if there
     /// is no way, or nowhere to go.
     pub(super) fn next_hops(&self, at: u32, target: u32) -> &[Port] {
-        let row = self.rows[target as usize] as usize;
-        match self.entries[row * self.rows.len() + at as usize] {
+        match self.set(at, target) {
             NO_SET => &[],
             set => self.members(self.sets[at as usize][usize::from(set)]),
         }
+    }
+
+    /// The number of these ports among the sets of switch `at`.
+    pub(super) fn set(&self, at: u32, target: u32) -> u16 {
+        let row = self.rows[target as usize] as usize;
+        self.entries[row * self.rows.len() + at as usize]
     }
 
     /// The number of links on the shortest ways from switch `at` to switch `target`, which has hosts.

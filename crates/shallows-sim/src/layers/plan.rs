@@ -76,9 +76,6 @@ pub enum NoLayers {
     /// A cycle of links.
     #[error("the paths of packets form a cycle")]
     Cycle,
-    /// Paths are found packet by packet.
-    #[error("packets are sprayed")]
-    Sprayed,
     /// Links fail or go down.
     #[error("links fail or change")]
     Faults,
@@ -177,8 +174,12 @@ impl LayerPlan {
                 times.down = times.down.min(flight);
             }
         }
+        let mut steps: Vec<(LinkId, LinkId)> = paths.steps().collect();
+        if setup.router.selection() == Selection::Packet {
+            steps.extend(setup.sprayed_steps());
+        }
         Ok(Self {
-            layers: layers(fabric.links().len(), nics(fabric), paths)?,
+            layers: layers(fabric.links().len(), nics(fabric), steps)?,
             times,
         })
     }
@@ -301,10 +302,6 @@ pub(crate) fn refuse(setup: &Setup) -> Result<(), NoLayers> {
         ),
         (ports.pause.is_some(), NoLayers::Pauses),
         (
-            setup.router.selection() == Selection::Packet,
-            NoLayers::Sprayed,
-        ),
-        (
             !setup.faults.is_empty() || !setup.changes.is_empty(),
             NoLayers::Faults,
         ),
@@ -335,13 +332,13 @@ fn nics(fabric: &Fabric) -> Vec<LinkId> {
     fabric.uplinks().iter().copied().collect()
 }
 
-/// The links that packets take, each in a layer after all that lead to it, NICs first.
+/// The links that packets take, each in a layer after all that lead to it, NICs first. `steps` are
+/// pairs of links that they take one after the other.
 fn layers(
     links: usize,
     nics: Vec<LinkId>,
-    paths: &Paths<LinkId>,
+    mut steps: Vec<(LinkId, LinkId)>,
 ) -> Result<Vec<Vec<LinkId>>, NoLayers> {
-    let mut steps: Vec<(LinkId, LinkId)> = paths.steps().collect();
     steps.sort_unstable();
     steps.dedup();
     let mut awaited = vec![0u32; links];
@@ -380,19 +377,19 @@ mod tests {
     use crate::topology::TopologyConfig;
 
     /// Two hosts whose NICs are links 0 and 2 and whose cables end in links 1 and 3.
-    fn paths(of: &[&[u32]]) -> Paths<LinkId> {
+    fn steps(of: &[&[u32]]) -> Vec<(LinkId, LinkId)> {
         let mut paths = Paths::default();
         for links in of {
             let links: Vec<LinkId> = links.iter().copied().map(LinkId).collect();
-            paths.intern(&links, LinkId(0));
+            paths.intern(links.iter().copied(), LinkId(0));
         }
-        paths
+        paths.steps().collect()
     }
 
     #[test]
     fn a_link_comes_after_all_that_lead_to_it() {
-        let paths = paths(&[&[0, 3], &[0, 8, 3], &[2, 8, 6, 1], &[2, 1]]);
-        let layers = layers(10, vec![LinkId(0), LinkId(2)], &paths).unwrap();
+        let steps = steps(&[&[0, 3], &[0, 8, 3], &[2, 8, 6, 1], &[2, 1]]);
+        let layers = layers(10, vec![LinkId(0), LinkId(2)], steps).unwrap();
         let layers: Vec<Vec<u32>> = layers
             .iter()
             .map(|layer| layer.iter().map(|link| link.0).collect())
@@ -402,9 +399,9 @@ mod tests {
 
     #[test]
     fn a_cycle_has_no_layers() {
-        let ring = paths(&[&[0, 4, 6, 3], &[2, 6, 4, 1]]);
+        let ring = steps(&[&[0, 4, 6, 3], &[2, 6, 4, 1]]);
         assert_eq!(
-            layers(8, vec![LinkId(0), LinkId(2)], &ring),
+            layers(8, vec![LinkId(0), LinkId(2)], ring),
             Err(NoLayers::Cycle)
         );
     }
@@ -420,11 +417,11 @@ mod tests {
         {
             if src != dst {
                 router.path(src, dst, 0, &mut links).unwrap();
-                paths.intern(&links, fabric.uplink(dst));
+                paths.intern(links.iter().copied(), fabric.uplink(dst));
             }
         }
         let plan = LayerPlan {
-            layers: layers(fabric.links().len(), nics(&fabric), &paths).unwrap(),
+            layers: layers(fabric.links().len(), nics(&fabric), paths.steps().collect()).unwrap(),
             times: Times {
                 up: Time::ZERO,
                 down: Time::ZERO,

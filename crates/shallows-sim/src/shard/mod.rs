@@ -87,6 +87,8 @@ pub(crate) struct Shard {
     packets: Arena<Packet>,
     /// The packets of a window for the host that runs.
     unloaded: Vec<Packet>,
+    /// The links of the packet that was sprayed last.
+    sprayed_links: Vec<LinkId>,
     /// Selective parts of ACKs under way.
     selective: Arena<Selective>,
     /// Control messages under way as packets.
@@ -132,6 +134,7 @@ impl Shard {
             events: Wheel::new(),
             packets: Arena::new(),
             unloaded: Vec::new(),
+            sprayed_links: Vec::new(),
             selective: Arena::new(),
             messages: Arena::new(),
             messages_of_applications: Messages::default(),

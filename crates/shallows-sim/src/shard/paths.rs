@@ -34,7 +34,7 @@ impl Shard {
     }
 
     /// A path for one packet, the `turn`th of its end of the connection.
-    #[cold]
+    #[inline(never)]
     pub(super) fn spray(
         &mut self,
         connection: ConnectionId,
@@ -49,13 +49,12 @@ impl Shard {
         };
         let nic = self.nic(answer);
         let selector = u64::from(connection.0) << 32 | u64::from(turn);
-        let mut path = Vec::new();
-        match self.routing.router.path(src, dst, selector, &mut path) {
+        let links = &mut self.sprayed_links;
+        match self.routing.router.path(src, dst, selector, links) {
             Ok(()) => {
                 // Runs with sprayed packets have one shard.
-                let ports = path.into_iter().map(PortId::of_only_shard);
-                let ports: Vec<PortId> = ports.collect();
-                self.paths.intern(&ports, nic)
+                let ports = links.iter().copied().map(PortId::of_only_shard);
+                self.paths.intern(ports, nic)
             }
             // Links are down: the packet is lost on the path that it had before.
             Err(_) => usual,

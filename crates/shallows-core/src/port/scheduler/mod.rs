@@ -93,9 +93,13 @@ pub(crate) trait Discipline {
     }
 
     /// Position in its queue of the packet to give up for an arriving one.
-    fn victim<P: Packet>(&self, _: &P, _: &Queues, _: &Store<P>) -> Option<usize> {
+    fn victim<P: Packet>(&mut self, _: &P, _: &Queues, _: &Store<P>) -> Option<usize> {
         None
     }
+
+    /// A packet was put into its queue.
+    #[inline(always)]
+    fn stored<P: Packet>(&mut self, _packet: &P) {}
 
     /// `queue` became ready to send: its first packet arrived, or it was resumed.
     fn activate(&mut self, _now: Time, _queue: usize, _queues: &mut Queues) {}
@@ -347,12 +351,12 @@ impl Scheduler {
             SchedulerConfig::Pfabric => {
                 one_queue("pfabric")?;
                 let urgency = pfabric::Urgency::Remaining;
-                Self::Pfabric(pfabric::Pfabric { urgency })
+                Self::Pfabric(pfabric::Pfabric::new(urgency))
             }
             SchedulerConfig::PushOut => {
                 one_queue("push-out")?;
                 let urgency = pfabric::Urgency::Level;
-                Self::Pfabric(pfabric::Pfabric { urgency })
+                Self::Pfabric(pfabric::Pfabric::new(urgency))
             }
             SchedulerConfig::Strict => Self::Strict(StrictPriority),
             SchedulerConfig::Wrr { .. } => Self::Wrr(Wrr::default()),

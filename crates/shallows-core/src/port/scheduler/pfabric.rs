@@ -4,7 +4,8 @@
 //! earliest packet *of the flow* that owns the most urgent packet, so that a flow is not reordered
 //! by its own shrinking remainder. When the buffer is full, the least urgent packet goes: the
 //! arriving one if no queued one is less urgent. Buffers are tiny (24 packets in QJUMP's
-//! comparison), so both look at every packet, as the paper proposes for hardware.
+//! comparison), so the paper lets hardware look at every packet. Here that happens only where the
+//! most urgent one is not known from before.
 //!
 //! QJUMP's published simulation runs on the same queue with its levels as priorities:
 //! [`Urgency::Level`].
@@ -20,14 +21,19 @@ const QUEUE: usize = 0;
 
 /// The most urgent packet first.
 #[derive(Clone, Copy, Debug)]
-pub struct Pfabric {
-    /// Measure of a packet's urgency.
-    pub urgency: Urgency,
+pub(crate) struct Pfabric {
+    urgency: Urgency,
+    /// No queued packet has a lower rank.
+    floor: u64,
+    /// The flow of the earliest packet of this rank, if that packet is known.
+    owner: Option<u64>,
+    /// The rank of the packet that was selected.
+    selected: u64,
 }
 
 /// Measure of a packet's urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
+pub(crate) enum Urgency {
     /// Few bytes that its flow has left.
     Remaining,
     /// A low DSCP. What leaves its flow nothing to send, such as an ACK, is as urgent as DSCP 0.
@@ -45,6 +51,35 @@ impl Urgency {
     }
 }
 
+impl Pfabric {
+    /// A scheduler of an empty queue.
+    pub(super) fn new(urgency: Urgency) -> Self {
+        Self {
+            urgency,
+            floor: u64::MAX,
+            owner: None,
+            selected: 0,
+        }
+    }
+
+    /// The flow of the earliest of the most urgent packets.
+    fn find_owner<P: Packet>(&mut self, queues: &Queues, store: &Store<P>) -> Option<u64> {
+        let mut most_urgent: Option<(u64, u64)> = None;
+        for stored in queues.iter(QUEUE, store) {
+            let rank = self.urgency.rank(&stored.packet);
+            if most_urgent.is_none_or(|(least, _)| rank < least) {
+                most_urgent = Some((rank, stored.packet.flow()));
+            }
+            if rank == self.floor {
+                break;
+            }
+        }
+        let (rank, flow) = most_urgent?;
+        self.floor = rank;
+        Some(flow)
+    }
+}
+
 impl Discipline for Pfabric {
     #[inline(never)]
     fn select<P: Packet>(
@@ -55,16 +90,33 @@ impl Discipline for Pfabric {
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         ready.lowest()?;
-        let most_urgent = queues
-            .iter(QUEUE, store)
-            .map(|s| s.packet)
-            .min_by_key(|packet| self.urgency.rank(packet))?;
-        let earliest = queues
-            .iter(QUEUE, store)
-            .position(|s| s.packet.flow() == most_urgent.flow())?;
+        let owner = self.owner.or_else(|| self.find_owner(queues, store))?;
+        self.owner = Some(owner);
         // The choice is put at the head, where every scheduler's choice is taken from.
-        queues.promote(QUEUE, earliest, store);
+        queues.promote_first(QUEUE, store, |packet| {
+            self.selected = self.urgency.rank(packet);
+            packet.flow() == owner
+        });
         Some(QUEUE)
+    }
+
+    #[inline]
+    fn stored<P: Packet>(&mut self, packet: &P) {
+        let rank = self.urgency.rank(packet);
+        if rank < self.floor {
+            self.floor = rank;
+            self.owner = Some(packet.flow());
+        }
+    }
+
+    #[inline]
+    fn sent(&mut self, service: Service, _queues: &mut Queues, _rounds: &mut impl RoundObserver) {
+        if service.emptied {
+            self.floor = u64::MAX;
+        }
+        if service.emptied || self.selected == self.floor {
+            self.owner = None;
+        }
     }
 
     #[inline]
@@ -82,7 +134,14 @@ impl Discipline for Pfabric {
 
     /// The least urgent packet, if it is less urgent than the arriving one; of equals the latest,
     /// so that older packets stay.
-    fn victim<P: Packet>(&self, arriving: &P, queues: &Queues, store: &Store<P>) -> Option<usize> {
+    fn victim<P: Packet>(
+        &mut self,
+        arriving: &P,
+        queues: &Queues,
+        store: &Store<P>,
+    ) -> Option<usize> {
+        // It may be the earliest of the most urgent packets, if all are as urgent.
+        self.owner = None;
         queues
             .iter(QUEUE, store)
             .map(|s| self.urgency.rank(&s.packet))

@@ -1,4 +1,5 @@
 mod random;
+mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
