@@ -7,6 +7,7 @@
 
 mod config;
 mod explicit;
+mod fork;
 mod ports;
 mod steps;
 mod table;
@@ -29,6 +30,7 @@ use crate::workload::Ends;
 
 pub use config::{RoutingConfig, RoutingError};
 use explicit::ExplicitPaths;
+pub use fork::Fork;
 use table::Table;
 
 /// Larger tables are refused.

@@ -40,6 +40,7 @@ use connections::ConnectionTable;
 use datagrams::{Datagrams, MessageLatency};
 use flows::Flows;
 use observation::Observer;
+use paths::Forks;
 
 pub(crate) use hosts::{Homes, HostPlace, Hosts};
 pub(crate) use mail::Mail;
@@ -87,7 +88,8 @@ pub(crate) struct Shard {
     packets: Arena<Packet>,
     /// The packets of a window for the host that runs.
     unloaded: Vec<Packet>,
-    /// The links of the packet that was sprayed last.
+    /// The paths of sprayed packets, and memory for the links of one that has no fork.
+    forks: Forks,
     sprayed_links: Vec<LinkId>,
     /// Selective parts of ACKs under way.
     selective: Arena<Selective>,
@@ -134,6 +136,7 @@ impl Shard {
             events: Wheel::new(),
             packets: Arena::new(),
             unloaded: Vec::new(),
+            forks: Forks::default(),
             sprayed_links: Vec::new(),
             selective: Arena::new(),
             messages: Arena::new(),

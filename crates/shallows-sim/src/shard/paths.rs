@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use shallows_core::units::Bytes;
+use shallows_model::HostId;
 
 use super::{Routing, Shard, World};
 use crate::ids::{ConnectionId, PortId};
 use crate::packet::Envelope;
 use crate::paths::Paths;
+use crate::routing::Fork;
 use crate::workload::Ends;
+
+/// For two hosts, all paths of the packets between them by the choice of their fork; none if they
+/// have no fork.
+pub(super) type Forks = FxHashMap<(HostId, HostId), Option<(Fork, Box<[u32]>)>>;
 
 /// Direction of a packet on its connection.
 #[derive(Clone, Copy)]
@@ -24,6 +31,7 @@ impl Shard {
     pub(crate) fn reroute(&mut self, routing: Arc<Routing>, paths: Paths<PortId>) {
         self.reroute_connections(&routing.routes);
         self.datagrams.reroute(&routing.routes);
+        self.forks.clear();
         self.routing = routing;
         self.paths = paths;
     }
@@ -42,13 +50,54 @@ impl Shard {
         turn: u32,
     ) -> u32 {
         let Ends { src, dst, .. } = self.world.ends(connection);
-        let [forth, back] = self.routing.routes[connection];
-        let (src, dst, usual, answer) = match direction {
-            Direction::Forth => (src, dst, forth, back),
-            Direction::Back => (dst, src, back, forth),
+        let (src, dst) = match direction {
+            Direction::Forth => (src, dst),
+            Direction::Back => (dst, src),
         };
-        let nic = self.nic(answer);
         let selector = u64::from(connection.0) << 32 | u64::from(turn);
+        let routes = match self.forks.get(&(src, dst)) {
+            Some(routes) => routes,
+            None => self.find_fork(connection, direction, (src, dst)),
+        };
+        match routes {
+            Some((fork, routes)) => routes[fork.choose(selector)],
+            None => self.find_path(connection, direction, (src, dst), selector),
+        }
+    }
+
+    /// The paths of all sprayed packets between two hosts, if they part at one place.
+    #[cold]
+    fn find_fork(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        hosts: (HostId, HostId),
+    ) -> &Option<(Fork, Box<[u32]>)> {
+        let nic = self.nic_of_other_end(connection, direction);
+        let fork = self.routing.router.fork(hosts.0, hosts.1);
+        let paths = &mut self.paths;
+        let fork = fork.map(|(fork, all)| {
+            let routes = all.iter().map(|links| {
+                // Runs with sprayed packets have one shard.
+                let ports = links.iter().copied().map(PortId::of_only_shard);
+                paths.intern(ports, nic)
+            });
+            let routes = routes.collect();
+            (fork, routes)
+        });
+        self.forks.entry(hosts).or_insert(fork)
+    }
+
+    /// The path of one packet between two hosts.
+    #[cold]
+    fn find_path(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        (src, dst): (HostId, HostId),
+        selector: u64,
+    ) -> u32 {
+        let nic = self.nic_of_other_end(connection, direction);
         let links = &mut self.sprayed_links;
         match self.routing.router.path(src, dst, selector, links) {
             Ok(()) => {
@@ -57,8 +106,17 @@ impl Shard {
                 self.paths.intern(ports, nic)
             }
             // Links are down: the packet is lost on the path that it had before.
-            Err(_) => usual,
+            Err(_) => self.routing.routes[connection][direction as usize],
         }
+    }
+
+    /// The NIC of the host that packets of a direction go to.
+    fn nic_of_other_end(&self, connection: ConnectionId, direction: Direction) -> PortId {
+        let [forth, back] = self.routing.routes[connection];
+        self.nic(match direction {
+            Direction::Forth => back,
+            Direction::Back => forth,
+        })
     }
 }
 

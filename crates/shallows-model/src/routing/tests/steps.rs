@@ -1,4 +1,4 @@
-//! Links that packets can take one after the other.
+//! What all sprayed packets of two hosts can do.
 
 use super::*;
 
@@ -40,4 +40,29 @@ fn steps_are_in_order_and_each_is_there_once() {
     // Up: 16 NICs x (2 up, 2 hosts of the switch, of which one is the sender). Between edges and cores: 16 links up x (2 up, 1 down), 16 up to
     // cores x 3 other pods, 16 down from cores x 2 edges. Down: 16 links to edges x 2 hosts.
     assert_eq!(steps.len(), 16 * 4 + 16 * 3 + 16 * 3 + 16 * 2 + 16 * 2);
+}
+
+#[test]
+fn a_fork_chooses_as_the_router_does() {
+    for fabric in [leaf_spine(3, 2, 4), leaf_spine(2, 2, 1)] {
+        let router = router(&fabric, &RoutingConfig::Spray);
+        for (src, dst) in [(0, 3), (3, 0), (0, 1)] {
+            let (fork, paths) = router.fork(HostId(src), HostId(dst)).unwrap();
+            for selector in 0..200 {
+                let chosen = &paths[fork.choose(selector)];
+                assert_eq!(*chosen, path(&router, src, dst, selector));
+            }
+        }
+    }
+}
+
+#[test]
+fn there_is_no_fork_where_paths_part_twice_or_not_by_packet() {
+    let fabric = fat_tree(4);
+    let sprayed = router(&fabric, &RoutingConfig::Spray);
+    assert!(sprayed.fork(HostId(0), HostId(15)).is_none());
+    // Within a pod they part at the edge only.
+    assert_eq!(sprayed.fork(HostId(0), HostId(3)).unwrap().1.len(), 2);
+    let by_flow = router(&fabric, &RoutingConfig::Ecmp);
+    assert!(by_flow.fork(HostId(0), HostId(3)).is_none());
 }
