@@ -9,7 +9,7 @@
 use std::mem::{self, ManuallyDrop};
 
 use super::link::Link;
-use super::marker::{Alone, Marking, NotEct, Seen};
+use super::marker::{Alone, MarkPoint, Marking, NotEct, Note, Seen};
 use super::queues::{Backlog, Queues, Stored};
 use super::scheduler::{Discipline, Service};
 use super::state::{HotState, mark};
@@ -123,6 +123,7 @@ impl<P: Packet, S: Discipline, M: Marking> Plain<'_, P, S, M> {
                     finish,
                     emptied: true,
                 };
+                self.scheme.served(service, &self.queues);
                 let rounds = &mut Alone(self.scheme);
                 self.scheduler.passed(service, &mut self.queues, rounds);
                 departed(finish, packet);
@@ -191,7 +192,9 @@ impl<P: Packet, S: Discipline, M: Marking> Plain<'_, P, S, M> {
             queue_packets: lengths.packets,
             stage: packet.dscp(),
         };
-        if let Some(reason) = self.scheme.decide(seen, &self.queues) {
+        // Schemes that answer otherwise look at packets as they leave, or are of no common pair.
+        let note = (self.scheme).at_enqueue(MarkPoint::Enqueue, seen, &self.queues);
+        if let Note::Mark(reason) = note {
             if self.hot.not_ect == NotEct::Drop && packet.ecn() == Ecn::NotEct {
                 self.hot.drop(queue, *packet, size, DropReason::NotEct);
                 return false;
@@ -209,8 +212,8 @@ impl<P: Packet, S: Discipline, M: Marking> Plain<'_, P, S, M> {
             queues: &mut self.queues,
             store: &mut pool.store,
         };
-        let rounds = &mut Alone(self.scheme);
-        let Some(queue) = self.scheduler.select(now, ready, backlog, rounds) else {
+        let selected = (self.scheduler).select(now, ready, backlog, &mut Alone(self.scheme));
+        let Some(queue) = selected else {
             return Time::MAX;
         };
         let Stored { packet, size, .. } = self.queues.pop(queue, pool);
@@ -223,7 +226,8 @@ impl<P: Packet, S: Discipline, M: Marking> Plain<'_, P, S, M> {
             finish,
             emptied: !self.queues.backlogged().contains(queue),
         };
-        self.scheduler.sent(service, &mut self.queues, rounds);
+        self.scheme.served(service, &self.queues);
+        (self.scheduler).sent(service, &mut self.queues, &mut Alone(self.scheme));
         departed(finish, &packet);
         if self.queues.bytes() > 0 {
             finish

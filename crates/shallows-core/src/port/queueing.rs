@@ -5,7 +5,7 @@ use super::classifier::Classifier;
 use super::framing::Sizes;
 use super::link::Link;
 use super::look_ahead::{LookAheadFifo, Rules};
-use super::marker::{Alone, Judge, Marker, Needs, PortContext, Presence, Scheme};
+use super::marker::{Alone, Judge, Marker, PortContext, Presence, Scheme};
 use super::meter::Meter;
 use super::plain;
 use super::queues::Queues;
@@ -131,15 +131,17 @@ impl<P: Packet> QueueingPort<P> {
         for queue in 0..count {
             queues.lane(queue).constant = marker.queue_constant(queue, &context);
         }
-        let direct = config.shaper.is_none()
-            && marker.needs() == Needs::default()
+        let needs = marker.needs();
+        let is_unshaped = config.shaper.is_none()
+            && !needs.dequeue
             && config.marker.measure.in_service == Presence::Excluded;
+        let direct = is_unshaped && !needs.service;
         let meter = Meter::new(config.marker.measure, config.packet);
         let buffer = Buffer::new(&config.buffer, count, config.packet)?;
         let hot = HotState {
             queues,
             classifier: Classifier::new(&config.classifier, count)?,
-            plain: direct && meter.is_plain() && buffer.is_own(),
+            plain: is_unshaped && meter.is_plain() && buffer.is_own(),
             direct,
             buffer,
             link: Link::new(rate),
