@@ -400,10 +400,10 @@ pub(crate) struct ReproArgs {
     #[arg(long, conflicts_with = "on")]
     pub(crate) fresh: bool,
     /// Record the metrics of all runs below this directory, in PAPER/results.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["set", "live"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["set", "scale"])]
     pub(crate) record: Option<PathBuf>,
     /// Make tables and page from recorded results instead of runs.
-    #[arg(long, conflicts_with_all = ["live", "record", "set", "seeds", "at", "fresh", "on"])]
+    #[arg(long, conflicts_with_all = ["record", "set", "seeds", "at", "fresh", "on", "scale"])]
     pub(crate) show: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,

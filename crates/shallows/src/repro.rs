@@ -51,7 +51,6 @@ pub(crate) fn repro(args: &ReproArgs, registry: &Registry) -> Result<(), Failure
         return Ok(output::print(&(json + "\n"))?);
     }
     let claims = match request.size {
-        #[cfg(live)]
         Size::Live => repro::three_ways(&outcomes),
         _ => repro::verdicts(&outcomes),
     };

@@ -55,24 +55,24 @@ impl Shard {
             Direction::Back => (dst, src),
         };
         let selector = u64::from(connection.0) << 32 | u64::from(turn);
-        let routes = match self.forks.get(&(src, dst)) {
-            Some(routes) => routes,
-            None => self.find_fork(connection, direction, (src, dst)),
-        };
-        match routes {
-            Some((fork, routes)) => routes[fork.choose(selector)],
-            None => self.find_path(connection, direction, (src, dst), selector),
+        let known = self.forks.get(&(src, dst));
+        if let Some(Some((fork, routes))) = known {
+            return routes[fork.choose(selector)];
         }
+        if known.is_none() {
+            self.find_fork(connection, direction, (src, dst));
+        }
+        self.find_path(connection, direction, (src, dst), selector)
     }
 
-    /// The paths of all sprayed packets between two hosts, if they part at one place.
+    /// Finds the paths of all sprayed packets between two hosts, if they part at one place.
     #[cold]
     fn find_fork(
         &mut self,
         connection: ConnectionId,
         direction: Direction,
         hosts: (HostId, HostId),
-    ) -> &Option<(Fork, Box<[u32]>)> {
+    ) {
         let nic = self.nic_of_other_end(connection, direction);
         let fork = self.routing.router.fork(hosts.0, hosts.1);
         let paths = &mut self.paths;
@@ -85,11 +85,11 @@ impl Shard {
             let routes = routes.collect();
             (fork, routes)
         });
-        self.forks.entry(hosts).or_insert(fork)
+        self.forks.insert(hosts, fork);
     }
 
     /// The path of one packet between two hosts.
-    #[cold]
+    #[inline(never)]
     fn find_path(
         &mut self,
         connection: ConnectionId,

@@ -7,6 +7,7 @@ mod plan;
 #[cfg(test)]
 mod readmes;
 mod recorded;
+mod worlds;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,10 +26,9 @@ use crate::slurm::{Cluster, Submission};
 use crate::study::results::Results;
 use crate::study::{chart, claim, unfinished};
 use library::Library;
-#[cfg(live)]
-pub use live::three_ways;
 use plan::{Plan, Wanted};
 use recorded::Recorded;
+pub use worlds::three_ways;
 
 /// Suffix of the names of figures that were run live.
 const LIVE: &str = "-live";
@@ -118,13 +118,17 @@ pub fn reproduce(
         if let Some(line) = unfinished(plan, &results) {
             observer.note(&format!("{}: {line}", plan.id));
         }
-        if request.record.is_some() {
+        if request.record.is_some() && !plan.config().is_live_only() {
             recorded.push(Recorded::of(&paper, plan, &results)?);
         }
         #[cfg(live)]
         if request.size == Size::Live {
             let live = live::run(&executor, plan, request.scale)?;
-            outcomes.push(live.outcome(&paper, plan, &results));
+            let live = live.of(plan);
+            if request.record.is_some() {
+                recorded.push(Recorded::of_live(&paper, plan, &live)?);
+            }
+            outcomes.push(worlds::outcome(&paper, plan, &results, live));
             continue;
         }
         outcomes.push(outcome(&paper, plan, &results));
@@ -152,13 +156,15 @@ fn publish(
 }
 
 /// Compares the paper's claims with recorded results, without a run, and writes the page. A figure
-/// has the results of the wanted size, or the quick ones if there are no others.
+/// has the results of the wanted size, or the quick ones if there are no others; live results are
+/// shown only if they are wanted.
 pub fn show(request: &Request) -> Result<(Vec<FigureOutcome>, PathBuf), Failure> {
     let library = Library::new(request.from.as_deref());
     let (paper, figures) = targets(&library, &request.targets)?;
     let mut outcomes = Vec::new();
     for figure in &figures {
-        for size in [request.size, Size::Quick] {
+        let instead = (request.size != Size::Live).then_some(Size::Quick);
+        for size in [request.size].into_iter().chain(instead) {
             if let Some(outcome) = recorded_outcome(&library, &paper, figure, size)? {
                 outcomes.push(outcome);
                 break;
@@ -184,25 +190,38 @@ fn recorded_outcome(
     figure: &str,
     size: Size,
 ) -> Result<Option<FigureOutcome>, Failure> {
-    let recorded = library.recorded(&paper.id, size)?;
-    let Some(recorded) = recorded.into_iter().find(|of| of.figure == figure) else {
+    let mut recorded = library.recorded(&paper.id, size)?;
+    recorded.retain(|of| of.id() == figure);
+    let (mut live, mut simulated): (Vec<Recorded>, Vec<Recorded>) =
+        recorded.into_iter().partition(|of| of.live.is_some());
+    let (live, simulated) = (live.pop(), simulated.pop());
+    let newest = match size {
+        Size::Live => live.as_ref(),
+        Size::Quick | Size::Full => simulated.as_ref(),
+    };
+    let Some(newest) = newest else {
         return Ok(None);
     };
     let wanted = Wanted {
         size,
-        seeds: Some(recorded.seeds()),
-        at: recorded.xs(),
+        seeds: Some(newest.seeds()),
+        at: newest.xs(),
         set: Vec::new(),
         registry: Registry::default(),
     };
     let plan = Plan::without_runs(library, paper, figure, &wanted)?;
-    let is_stale = recorded::settings_hash(&plan)? != recorded.settings;
+    let is_stale = recorded::settings_hash(&plan)? != newest.settings;
     let source = format!(
         " Recorded on {} by `{}`, build {}.",
-        recorded.date, recorded.command, recorded.build
+        newest.date, newest.command, newest.build
     );
-    let results = Results::recorded(&plan.study, recorded.values(&plan));
-    let mut outcome = outcome(paper, &plan, &results);
+    let values = simulated.map_or_else(Vec::new, |of| of.values(&plan));
+    let results = Results::recorded(&plan.study, values);
+    let live = live.and_then(|live| live.into_live(&plan));
+    let mut outcome = match live {
+        None => outcome(paper, &plan, &results),
+        Some(live) => worlds::outcome(paper, &plan, &results, live),
+    };
     let mut note = outcome.note.unwrap_or_default();
     note.push_str(&source);
     if is_stale {

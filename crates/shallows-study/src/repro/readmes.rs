@@ -1,7 +1,7 @@
-//! The tables of `repro/*/README.md`. Those between `<!-- results quick -->`, or `full`, and
-//! `<!-- end of results -->` are made from the recorded results. In the others verdicts, and the
-//! counts below a table, are those of the values in it. `UPDATE=1 cargo test -p shallows-study
-//! readmes` rewrites them.
+//! The tables of `repro/*/README.md` and `LIVE.md`. Those between `<!-- results quick -->`, `full` or
+//! `live` and `<!-- end of results -->` are made from the recorded results. In the others of README.md
+//! verdicts, and the counts below a table, are those of the values in it. `UPDATE=1 cargo test -p
+//! shallows-study readmes` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,9 +12,11 @@ use shallows_results::report::{
 };
 
 use super::library::Library;
-use super::recorded_outcome;
+use super::recorded::Recorded;
+use super::{LIVE, recorded_outcome};
 use crate::study::claim::{At, ClaimConfig, Over, Unit, decided};
 use crate::study::verdict;
+use crate::table::short;
 
 const BEGIN: &str = "<!-- results ";
 const END: &str = "<!-- end of results -->";
@@ -24,17 +26,24 @@ fn verdicts_and_counts_are_those_of_the_values_in_the_tables() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro");
     let library = Library::new(None);
     for paper in library.papers().unwrap() {
-        let path = root.join(&paper).join("README.md");
-        let text = fs::read_to_string(&path).unwrap();
-        let expected = rewritten(&library, &paper, &text);
-        if env::var_os("UPDATE").is_some() {
-            fs::write(&path, &expected).unwrap();
-            continue;
-        }
-        for (number, (is, should)) in text.lines().zip(expected.lines()).enumerate() {
-            assert_eq!(is, should, "{}:{}", path.display(), number + 1);
+        for page in ["README.md", "LIVE.md"] {
+            let path = root.join(&paper).join(page);
+            if path.exists() {
+                let text = fs::read_to_string(&path).unwrap();
+                check(&path, &text, &rewritten(&library, &paper, &text));
+            }
         }
     }
+}
+
+fn check(path: &Path, text: &str, expected: &str) {
+    if env::var_os("UPDATE").is_some() {
+        return fs::write(path, expected).unwrap();
+    }
+    for (number, (is, should)) in text.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(is, should, "{}:{}", path.display(), number + 1);
+    }
+    assert_eq!(text.lines().count(), expected.lines().count());
 }
 
 /// The third cell of a paper's row in the top README is made from its recorded results.
@@ -109,6 +118,8 @@ fn counted(library: &Library, paper: &str, size: Size) -> Option<String> {
     ))
 }
 
+/// A page with the tables that it should have. Those of live results that are not recorded stay: what
+/// decides their verdicts is not all in them.
 fn rewritten(library: &Library, paper: &str, text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut at = 0;
@@ -117,11 +128,15 @@ fn rewritten(library: &Library, paper: &str, text: &str) -> String {
             let size = match size.trim_end_matches(" -->") {
                 "quick" => Size::Quick,
                 "full" => Size::Full,
-                other => panic!("{paper}: results are quick or full, not {other:?}"),
+                "live" => Size::Live,
+                other => panic!("{paper}: results are quick, full or live, not {other:?}"),
             };
             let end = lines[at..].iter().position(|line| line == END);
             let end = at + end.unwrap_or_else(|| panic!("{paper}: {END} is missing"));
-            let made = section(library, paper, size);
+            let made = match size {
+                Size::Live => live_section(library, paper),
+                Size::Quick | Size::Full => section(library, paper, size),
+            };
             let made: Vec<String> = made.lines().map(str::to_owned).collect();
             let next = at + 1 + made.len() + 1;
             lines.splice(at + 1..end, made);
@@ -131,7 +146,10 @@ fn rewritten(library: &Library, paper: &str, text: &str) -> String {
         let heads = cells(&lines[at]);
         at += 1;
         let is_head = heads.first().is_some_and(|head| head == "figure");
-        if !is_head || !heads.iter().any(|head| head == "verdict") {
+        if !is_head
+            || heads.iter().any(|head| head == "live")
+            || !heads.iter().any(|head| head == "verdict")
+        {
             continue;
         }
         at += 1;
@@ -160,7 +178,7 @@ fn section(library: &Library, paper: &str, size: Size) -> String {
     let recorded = library.recorded(paper, size).unwrap();
     let outcome = |figure: &String| {
         let outcome = recorded_outcome(library, &of_paper, figure, size).unwrap()?;
-        let recorded = recorded.iter().find(|of| of.figure == *figure)?;
+        let recorded = recorded.iter().find(|of| of.id() == figure)?;
         Some((outcome, recorded))
     };
     let outcomes: Vec<_> = figures.iter().filter_map(outcome).collect();
@@ -170,10 +188,6 @@ fn section(library: &Library, paper: &str, size: Size) -> String {
     let mut text = String::from("\n| figure | points | seeds | runs | command | build | day |\n");
     text.push_str("|---|---|---|---|---|---|---|\n");
     for (outcome, recorded) in &outcomes {
-        let stale = outcome
-            .note
-            .as_ref()
-            .filter(|note| note.contains("have changed since"));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | `{}` | {}{} | {} |",
@@ -183,7 +197,7 @@ fn section(library: &Library, paper: &str, size: Size) -> String {
             outcome.runs,
             recorded.command,
             recorded.build,
-            stale.map_or("", |_| ", settings have changed since"),
+            staleness(outcome),
             recorded.date
         );
     }
@@ -217,6 +231,106 @@ fn section(library: &Library, paper: &str, size: Size) -> String {
     let verdicts = claims().map(|(_, claim)| (claim.verdict, !claim.marks.is_empty()));
     let _ = writeln!(text, "\n{}.\n", counts(verdicts));
     text
+}
+
+/// The live figures: their runs, their claims and the values behind them.
+fn live_section(library: &Library, paper: &str) -> String {
+    let (of_paper, figures) = library.paper(paper).unwrap();
+    let recorded = library.recorded(paper, Size::Live).unwrap();
+    let outcome =
+        |figure: &String| recorded_outcome(library, &of_paper, figure, Size::Live).unwrap();
+    let outcomes: Vec<_> = figures.iter().filter_map(outcome).collect();
+    let mut text = String::from(
+        "\n| figure | live at | runs | late by more than 100 us, worst run | 99% at most, worst run | \
+         stolen CPU time, worst run | command | build | day |\n|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let of_figure = |outcome: &FigureOutcome, is_live: bool| {
+        let is = |of: &&Recorded| outcome.id == format!("{}{LIVE}", of.id());
+        let mut found = recorded.iter().filter(is);
+        found.find(|of| of.live.is_some() == is_live)
+    };
+    for outcome in &outcomes {
+        let of = of_figure(outcome, true).unwrap();
+        let facts = of.live.as_ref().unwrap();
+        let _ = writeln!(
+            text,
+            "| {} | {} of the rates | {} | {:.3}% | {:.0} us | {:.2}% | `{}` | {}{} | {} |",
+            of.id(),
+            facts.scale,
+            facts.runs,
+            100.0 * facts.late_share,
+            facts.late_p99_us,
+            100.0 * facts.steal.unwrap_or_default(),
+            of.command,
+            of.build,
+            staleness(outcome),
+            of.date
+        );
+    }
+    text.push_str(
+        "\n| figure | claim | paper | simulated | verdict | live | verdict |\n|---|---|---|---|---|---|---|\n",
+    );
+    for outcome in &outcomes {
+        let id = of_figure(outcome, true).unwrap().id();
+        for claim in &outcome.claims {
+            let live = claim.live.as_ref().unwrap();
+            let cells = [
+                id,
+                &claim.what,
+                &claim.paper,
+                &claim.ours,
+                &claim.verdict_text(),
+                &live.ours,
+                &live.verdict_text(),
+            ];
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+    }
+    for outcome in &outcomes {
+        let live = of_figure(outcome, true).unwrap();
+        text.push_str(&values(live, of_figure(outcome, false)));
+    }
+    text.push('\n');
+    text
+}
+
+/// The metrics of a figure in both worlds, means over the seeds.
+fn values(live: &Recorded, simulated: Option<&Recorded>) -> String {
+    let variants = live.variants();
+    let mut text = format!("\nValues of `{}`:\n\n| metric | x |", live.id());
+    for variant in &variants {
+        let heads = [simulated.map(|_| "simulated"), Some("live")];
+        for world in heads.into_iter().flatten() {
+            let _ = write!(text, " {variant}, {world} |");
+        }
+    }
+    let worlds = 1 + usize::from(simulated.is_some());
+    let _ = writeln!(
+        text,
+        "\n|---|---|{}",
+        "---|".repeat(worlds * variants.len())
+    );
+    for (metric, x) in live.metrics() {
+        let _ = write!(text, "| {metric} | {x} |");
+        for variant in &variants {
+            for of in [simulated, Some(live)].into_iter().flatten() {
+                let mean = of.mean(&metric, x, variant);
+                let _ = write!(text, " {} |", mean.map_or_else(String::new, short));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A remark where the settings of a figure are not those of its results any more.
+fn staleness(outcome: &FigureOutcome) -> &'static str {
+    let note = outcome.note.as_deref().unwrap_or_default();
+    if note.contains("have changed since") {
+        ", settings have changed since"
+    } else {
+        ""
+    }
 }
 
 /// The values of x that a figure rests on.
@@ -253,7 +367,7 @@ fn row(
     for (place, head) in heads.iter().enumerate() {
         match head.as_str() {
             "paper" => cells[place] = Unit::of(claim).paper(claim.paper),
-            "ours" | "simulated" | "live" => value = Some(place),
+            "ours" => value = Some(place),
             "verdict" => {
                 let value = value.expect("a value before its verdict");
                 let spread = match heads[place - 1].as_str() {

@@ -2,7 +2,8 @@
 //!
 //! A file has the metrics of a paper's figures at one size, by variant, x and seed. A line for each
 //! figure says which command gave them, with which build, on which day and with which settings.
-//! Verdicts, tables and pages are made from them without a run.
+//! Verdicts, tables and pages are made from them without a run. `live.csv` has each figure twice:
+//! simulated at the size of the live runs, and live.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,10 +16,12 @@ use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
 use shallows_results::directory::hexadecimal;
 use shallows_results::read_text;
-use shallows_results::report::{Paper, Size};
+use shallows_results::report::{LiveRuns, Paper, Size};
 use shallows_run::BUILD_ID;
 
+use super::LIVE;
 use super::plan::Plan;
+use super::worlds::Live;
 use crate::artifact::date;
 use crate::metric::Metric;
 use crate::study::results::{RecordedValue, Results};
@@ -35,6 +38,8 @@ pub(super) struct Recorded {
     pub(super) date: String,
     /// A hash of the scenario and its settings.
     pub(super) settings: String,
+    /// The live runs, if the results are theirs.
+    pub(super) live: Option<LiveRuns>,
     pub(super) rows: Vec<Row>,
 }
 
@@ -60,6 +65,18 @@ pub(super) fn file(paper: &str, size: Size) -> String {
 }
 
 impl Recorded {
+    /// The same of live runs.
+    #[cfg(live)]
+    pub(super) fn of_live(paper: &Paper, plan: &Plan, live: &Live<'_>) -> anyhow::Result<Self> {
+        let recorded = Self::of(paper, plan, &live.results)?;
+        Ok(Self {
+            figure: recorded.figure + LIVE,
+            build: shallows_run::LIVE_BUILD_ID.to_owned(),
+            live: Some(live.facts.clone()),
+            ..recorded
+        })
+    }
+
     /// The metrics that claims and panels of a figure are about.
     pub(super) fn of(paper: &Paper, plan: &Plan, results: &Results<'_>) -> anyhow::Result<Self> {
         let mut rows = Vec::new();
@@ -82,20 +99,36 @@ impl Recorded {
                 );
             }
         }
-        let quick = if plan.size == Size::Quick {
-            " --quick"
-        } else {
-            ""
+        let size = match plan.size {
+            Size::Quick => " --quick",
+            Size::Full => "",
+            Size::Live => " --live",
         };
         let (id, options) = (&plan.id, plan.options());
         Ok(Self {
             figure: id.clone(),
-            command: format!("shallows repro {}/{id}{quick}{options}", paper.id),
+            command: format!("shallows repro {}/{id}{size}{options}", paper.id),
             build: BUILD_ID.to_owned(),
             date: date(SystemTime::now()),
             settings: settings_hash(plan)?,
+            live: None,
             rows,
         })
+    }
+
+    /// The figure's name.
+    pub(super) fn id(&self) -> &str {
+        match self.live {
+            Some(_) => self.figure.strip_suffix(LIVE).unwrap_or(&self.figure),
+            None => &self.figure,
+        }
+    }
+
+    /// The results of live runs.
+    pub(super) fn into_live(mut self, plan: &Plan) -> Option<Live<'_>> {
+        let facts = self.live.take()?;
+        let results = Results::recorded(&plan.study, self.values(plan));
+        Some(Live { facts, results })
     }
 
     /// The values of x that were run.
@@ -108,6 +141,42 @@ impl Recorded {
 
     pub(super) fn seeds(&self) -> u64 {
         self.rows.iter().map(|row| row.seed).max().unwrap_or(1)
+    }
+
+    /// The variants in the order of the figure.
+    #[cfg(test)]
+    pub(super) fn variants(&self) -> Vec<&str> {
+        let mut variants: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !variants.contains(&&*row.variant) {
+                variants.push(&row.variant);
+            }
+        }
+        variants
+    }
+
+    /// The names of the metrics with each x at which there is a value.
+    #[cfg(test)]
+    pub(super) fn metrics(&self) -> Vec<(String, f64)> {
+        let mut metrics: Vec<(String, f64)> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.value.is_some()) {
+            let metric = (row.name.clone(), row.x);
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        metrics.sort_by(|one, other| one.0.cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        metrics
+    }
+
+    /// A metric, mean over the seeds.
+    #[cfg(test)]
+    pub(super) fn mean(&self, name: &str, x: f64, variant: &str) -> Option<f64> {
+        let is = |row: &&Row| row.name == name && row.x == x && row.variant == variant;
+        let values = self.rows.iter().filter(is);
+        let values: Vec<f64> = values.filter_map(|row| Some(row.value?.least)).collect();
+        let count = values.len() as f64;
+        (count > 0.0).then(|| values.iter().sum::<f64>() / count)
     }
 
     /// The values by the combinations of a study.
@@ -198,7 +267,8 @@ pub(super) fn write(
     };
     figures.retain(|before| !new.iter().any(|of| of.figure == before.figure));
     figures.extend(new);
-    figures.sort_by_key(|of| order.iter().position(|figure| *figure == of.figure));
+    let place = |of: &Recorded| order.iter().position(|figure| figure == of.id());
+    figures.sort_by_key(|of| (place(of), of.live.is_some()));
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).with_context(failed)?;
     }
@@ -215,12 +285,22 @@ fn show(figures: &[Recorded]) -> String {
             build,
             date,
             settings,
-            ..
+            live,
+            rows: _,
         } = of;
-        let _ = writeln!(
+        let _ = write!(
             text,
             "# {figure} | {command} | build {build} | {date} | settings {settings}"
         );
+        if let Some(live) = live {
+            let steal = live.steal.unwrap_or_default();
+            let _ = write!(
+                text,
+                " | live at {}, {} runs, late {}, p99 {} us, stolen {steal}",
+                live.scale, live.runs, live.late_share, live.late_p99_us
+            );
+        }
+        text.push('\n');
     }
     let _ = writeln!(text, "{COLUMNS}");
     for of in figures {
@@ -263,13 +343,31 @@ pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Recorded>> {
 fn parse_head(head: &str) -> Option<Recorded> {
     let mut parts = head.split(" | ");
     let mut next = |prefix| parts.next()?.strip_prefix(prefix).map(str::to_owned);
-    Some(Recorded {
+    let recorded = Recorded {
         figure: next("")?,
         command: next("")?,
         build: next("build ")?,
         date: next("")?,
         settings: next("settings ")?,
+        live: None,
         rows: Vec::new(),
+    };
+    let live = match parts.next() {
+        None => None,
+        Some(live) => Some(parse_live(live.strip_prefix("live at ")?)?),
+    };
+    Some(Recorded { live, ..recorded })
+}
+
+fn parse_live(text: &str) -> Option<LiveRuns> {
+    let mut parts = text.split(", ");
+    let mut next = |before, after| parts.next()?.strip_prefix(before)?.strip_suffix(after);
+    Some(LiveRuns {
+        scale: next("", "")?.parse().ok()?,
+        runs: next("", " runs")?.parse().ok()?,
+        late_share: next("late ", "")?.parse().ok()?,
+        late_p99_us: next("p99 ", " us")?.parse().ok()?,
+        steal: Some(next("stolen ", "")?.parse().ok()?),
     })
 }
 
@@ -300,6 +398,7 @@ mod tests {
     const FILE: &str = "\
 # fig9 | shallows repro mq-ecn/fig9 --seeds 2 | build 0123456789abcdef | 2026-11-18 | settings 89abcdef
 # fig13 | shallows repro mq-ecn/fig13 | build 0123456789abcdef | 2026-11-18 | settings 00000000
+# fig13-live | shallows repro mq-ecn/fig13 --live | build fedcba9876543210 | 2026-11-18 | settings 00000000 | live at 0.2, 4 runs, late 0.0075, p99 40 us, stolen 0.02
 figure,variant,x,seed,metric,value
 fig9,mq-ecn,0.1,1,all.mean,1.2345678901234567
 fig9,mq-ecn,0.1,2,all.mean,
@@ -315,13 +414,15 @@ fig9,mq-ecn,0.5,1,fct.host.3,>=60
         assert_eq!(fig9.rows[1].value, None);
         assert!(!fig9.rows[2].value.unwrap().is_exact());
         assert!(figures[1].rows.is_empty());
+        assert_eq!((figures[1].id(), figures[2].id()), ("fig13", "fig13"));
+        assert_eq!(figures[2].live.as_ref().unwrap().runs, 4);
     }
 
     #[test]
     fn a_line_that_is_none_is_refused_with_its_number() {
         for line in ["fig7,a,0.1,1,all.mean,1", "fig9,a,0.1,1,no.metric,1", "x"] {
             let error = parse(&format!("{FILE}{line}\n")).unwrap_err();
-            assert!(error.to_string().starts_with("line 7:"), "{error}");
+            assert!(error.to_string().starts_with("line 8:"), "{error}");
         }
     }
 }
