@@ -297,7 +297,10 @@ fn live_section(library: &Library, paper: &str) -> String {
 /// The metrics of a figure in both worlds, means over the seeds.
 fn values(live: &Recorded, simulated: Option<&Recorded>) -> String {
     let variants = live.variants();
-    let mut text = format!("\nValues of `{}`:\n\n| metric | x |", live.id());
+    // A figure without x has all values at 0.
+    let has_x = live.xs() != [0.0];
+    let x_head = if has_x { " x |" } else { "" };
+    let mut text = format!("\nValues of `{}`:\n\n| metric |{x_head}", live.id());
     for variant in &variants {
         let heads = [simulated.map(|_| "simulated"), Some("live")];
         for world in heads.into_iter().flatten() {
@@ -305,13 +308,15 @@ fn values(live: &Recorded, simulated: Option<&Recorded>) -> String {
         }
     }
     let worlds = 1 + usize::from(simulated.is_some());
-    let _ = writeln!(
-        text,
-        "\n|---|---|{}",
-        "---|".repeat(worlds * variants.len())
-    );
+    let columns = 1 + usize::from(has_x) + worlds * variants.len();
+    let _ = writeln!(text, "\n|{}", "---|".repeat(columns));
     for (metric, x) in live.metrics() {
-        let _ = write!(text, "| {metric} | {x} |");
+        let x_cell = if has_x {
+            format!(" {x} |")
+        } else {
+            String::new()
+        };
+        let _ = write!(text, "| {metric} |{x_cell}");
         for variant in &variants {
             for of in [simulated, Some(live)].into_iter().flatten() {
                 let mean = of.mean(&metric, x, variant);
