@@ -361,6 +361,31 @@ fn curves_that_span_decades_have_a_logarithmic_axis() {
 }
 
 #[test]
+fn an_axis_of_counts_does_not_go_below_zero_for_an_interval() {
+    let mut figure = figure();
+    figure.panels.truncate(1);
+    figure.panels[0].y = axis("Timeouts", Extent::Data);
+    let Plot::Points(curves) = &mut figure.panels[0].plot else {
+        panic!("the first panel has curves")
+    };
+    curves.truncate(1);
+    let wide = |y: f64| Point {
+        x: 1.0,
+        y,
+        low: y - 40.0,
+        high: y + 40.0,
+    };
+    curves[0].points = vec![wide(30.0)];
+    assert!(!figure.to_svg().contains(">\u{2212}"));
+    // What can be negative has an axis for it.
+    let Plot::Points(curves) = &mut figure.panels[0].plot else {
+        panic!("the first panel has curves")
+    };
+    curves[0].points = vec![wide(-10.0)];
+    assert!(figure.to_svg().contains(">\u{2212}"));
+}
+
+#[test]
 fn a_long_title_makes_its_panel_wider() {
     let width = |title: &str| {
         let mut figure = figure();

@@ -134,7 +134,8 @@ pub(super) fn draw_diagonal(frame: &Frame, out: &mut String) {
 fn draw_spread(curve: &Curve, frame: &Frame, out: &mut String) {
     let class = class(curve.style);
     for point in curve.points.iter().filter(|point| point.low < point.high) {
-        let (x, low, high) = (frame.x(point.x), frame.y(point.low), frame.y(point.high));
+        let least = point.low.max(frame.y.low);
+        let (x, low, high) = (frame.x(point.x), frame.y(least), frame.y(point.high));
         let _ = write!(
             out,
             "<path class=\"bar {class}\" d=\"M{x:.2} {low:.2}V{high:.2}M{:.2} {low:.2}h6M{:.2} \

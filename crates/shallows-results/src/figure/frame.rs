@@ -137,7 +137,14 @@ pub(super) fn frame(panel: &Panel) -> Frame {
         };
         (rows, ROW * labels.len() as f64)
     } else {
-        let values = points().flat_map(|point| [point.low, point.high]);
+        // The interval of a count may reach below zero, but no count does.
+        let is_never_negative = points().all(|point| point.y >= 0.0);
+        let floor = if is_never_negative {
+            0.0
+        } else {
+            f64::NEG_INFINITY
+        };
+        let values = points().flat_map(|point| [point.low.max(floor), point.high]);
         let axis = Axis {
             spacing: spacing(panel),
             ..panel.y.clone()
