@@ -8,6 +8,7 @@ mod cluster;
 mod exec;
 mod hierarchy;
 mod migration;
+mod repro;
 mod runs;
 #[path = "../support/mod.rs"]
 mod support;

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::support::{directory, read_text, shallows, with_tiny, write};
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -45,7 +45,7 @@ fn lacks_bpf(said: &str) -> bool {
 }
 
 /// In the message of a live run that the machine was too busy for.
-const UNFAITHFUL: &str = "not to be believed";
+pub(crate) const UNFAITHFUL: &str = "not to be believed";
 
 /// A live run of nothing but commands, of 0.3 s unless they take longer.
 fn with_commands(commands: &str) -> TempDir {
