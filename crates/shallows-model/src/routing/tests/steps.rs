@@ -1,4 +1,4 @@
-//! What all sprayed packets of two hosts can do.
+//! Paths of all sprayed packets between two hosts.
 
 use super::*;
 
