@@ -7,8 +7,8 @@
 //! comparison), so the paper lets hardware look at every packet. Here that happens only where the
 //! most urgent one is not known from before.
 //!
-//! QJUMP's published simulation runs on the same queue with its levels as priorities:
-//! [`Urgency::Level`].
+//! QJUMP's published simulation runs on the same queue with its levels as priorities
+//! (`Urgency::Level`).
 
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
