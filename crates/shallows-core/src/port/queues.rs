@@ -304,49 +304,22 @@ impl Queues {
         stored
     }
 
-    /// The packets of a queue in order of arrival.
-    pub(crate) fn iter<'a, P: Packet>(
-        &self,
-        queue: usize,
-        store: &'a Store<P>,
-    ) -> impl Iterator<Item = &'a Stored<P>> {
-        let mut at = self.queues[queue].head;
-        (0..self.queues[queue].packets).map(move |_| {
-            let slot = &store.slots[at as usize];
-            at = slot.next;
-            &slot.stored
-        })
+    /// Place in the store of the packet at the tail of a backlogged queue.
+    #[inline(always)]
+    pub(crate) fn tail(&self, queue: usize) -> u32 {
+        self.queues[queue].tail
     }
 
-    /// Moves the packet at `position` of a queue to its head.
-    pub(crate) fn promote<P: Packet>(
+    /// Moves the packet behind the one at `before` to the head of its queue.
+    pub(crate) fn promote_after<P: Packet>(
         &mut self,
         queue: usize,
-        position: usize,
+        before: u32,
         store: &mut Store<P>,
-    ) {
-        let mut steps = 0..position;
-        self.promote_first(queue, store, |_| steps.next().is_none());
-    }
-
-    /// Moves the first packet of a queue for which something holds to its head. If it holds for none,
-    /// nothing moves.
-    pub(crate) fn promote_first<P: Packet>(
-        &mut self,
-        queue: usize,
-        store: &mut Store<P>,
-        mut holds: impl FnMut(&P) -> bool,
     ) {
         let list = &mut self.queues[queue];
         let slots = &mut store.slots;
-        let (mut before, mut index) = (NIL, list.head);
-        while index != NIL && !holds(&slots[index as usize].stored.packet) {
-            before = index;
-            index = slots[index as usize].next;
-        }
-        if before == NIL || index == NIL {
-            return;
-        }
+        let index = slots[before as usize].next;
         slots[before as usize].next = slots[index as usize].next;
         if list.tail == index {
             list.tail = before;
@@ -355,21 +328,12 @@ impl Queues {
         list.head = index;
         list.head_size = slots[index as usize].stored.size;
     }
-
-    /// Takes the packet at `position` of a queue.
-    pub(crate) fn remove<P: Packet>(
-        &mut self,
-        queue: usize,
-        position: usize,
-        pool: &mut Pool<P>,
-    ) -> Stored<P> {
-        self.promote(queue, position, &mut pool.store);
-        self.pop(queue, pool)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
     use crate::packet::Descriptor;
 
@@ -387,9 +351,12 @@ mod tests {
     }
 
     fn tags(queues: &Queues, queue: usize, pool: &Pool<Descriptor>) -> Vec<u64> {
-        queues
-            .iter(queue, &pool.store)
-            .map(|s| s.packet.tag)
+        let list = &queues.queues[queue];
+        let slot = |at: u32| &pool.store.slots[at as usize];
+        let slots = iter::successors(Some(list.head), |&at| Some(slot(at).next));
+        slots
+            .take(list.packets as usize)
+            .map(|at| slot(at).stored.packet.tag)
             .collect()
     }
 
@@ -409,36 +376,23 @@ mod tests {
     }
 
     #[test]
-    fn removal_from_any_position_keeps_the_list_whole() {
-        for position in 0..4 {
+    fn promotion_changes_only_the_order() {
+        for position in 1..4 {
             let (mut queues, mut pool) = (Queues::new(1), Pool::unlimited());
+            let mut places = Vec::new();
             for tag in 0..4 {
                 queues.push(0, stored(tag, 10 + tag as u32), &mut pool);
+                places.push(queues.tail(0));
             }
-            assert_eq!(
-                queues.remove(0, position, &mut pool).packet.tag,
-                position as u64
-            );
+            queues.promote_after(0, places[position - 1], &mut pool.store);
             queues.push(0, stored(9, 1), &mut pool);
-            let expected: Vec<_> = (0..4)
-                .filter(|&t| t != position as u64)
-                .chain([9])
-                .collect();
+            let promoted = position as u64;
+            let others = (0..4).filter(|&tag| tag != promoted).chain([9]);
+            let expected: Vec<_> = [promoted].into_iter().chain(others).collect();
             assert_eq!(tags(&queues, 0, &pool), expected);
-            assert_eq!(queues.head_size(0), if position == 0 { 11 } else { 10 });
+            assert_eq!(queues.head_size(0), 10 + promoted as u32);
+            assert_eq!(queues.pop(0, &mut pool).packet.tag, promoted);
+            assert_eq!(tags(&queues, 0, &pool), expected[1..]);
         }
-    }
-
-    #[test]
-    fn promotion_changes_only_the_order() {
-        let (mut queues, mut pool) = (Queues::new(1), Pool::unlimited());
-        for tag in 0..4 {
-            queues.push(0, stored(tag, 10 + tag as u32), &mut pool);
-        }
-        queues.promote(0, 3, &mut pool.store);
-        assert_eq!(tags(&queues, 0, &pool), [3, 0, 1, 2]);
-        assert_eq!(queues.head_size(0), 13);
-        queues.push(0, stored(4, 1), &mut pool);
-        assert_eq!(tags(&queues, 0, &pool), [3, 0, 1, 2, 4]);
     }
 }

@@ -171,7 +171,7 @@ impl<P: Packet> HotState<P> {
             noted: false,
         };
         let first = self.queues.push(queue, stored, pool);
-        scheduler.stored(&packet);
+        scheduler.stored(&packet, self.queues.tail(queue));
         if !matches!(note, Note::Pass) {
             self.carry_out(note, queue, pool);
         }
@@ -393,11 +393,14 @@ impl<P: Packet> HotState<P> {
             .refusal(queue, size, &self.queues, pool)
             .is_some()
         {
-            let victim = scheduler.victim(arriving, &self.queues, &pool.store);
-            let Some(position) = victim else {
-                return false;
+            let backlog = Backlog {
+                queues: &mut self.queues,
+                store: &mut pool.store,
             };
-            let victim = self.queues.remove(queue, position, pool);
+            if !scheduler.give_up(arriving, backlog) {
+                return false;
+            }
+            let victim = self.queues.pop(queue, pool);
             self.drop(queue, victim.packet, victim.size, DropReason::Evicted);
         }
         true

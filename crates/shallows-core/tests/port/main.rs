@@ -6,6 +6,7 @@ mod config;
 mod driver;
 mod model;
 mod mq_ecn;
+mod pfabric;
 mod reference;
 mod scheduling;
 mod windows;

@@ -11,7 +11,7 @@
 //! | deficit weighted round robin | [`dwrr`] | constant |
 //! | weighted fair queueing | [`wfq`] | linear in backlogged queues |
 //! | strict priority over WRR or DWRR | [`strict_over`] | constant |
-//! | pFabric | [`pfabric`] | linear in queued packets (its buffers hold two dozen) |
+//! | pFabric | [`pfabric`] | linear in queued packets |
 
 mod custom;
 pub mod dwrr;
@@ -23,7 +23,7 @@ pub mod wrr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::queues::{Backlog, Queues, Store};
+use super::queues::{Backlog, Queues};
 use super::{ConfigError, PerIndex, QueueSet};
 use crate::packet::Packet;
 use crate::registry::open::{self, OpenEnum};
@@ -92,14 +92,15 @@ pub(crate) trait Discipline {
         false
     }
 
-    /// Position in its queue of the packet to give up for an arriving one.
-    fn victim<P: Packet>(&mut self, _: &P, _: &Queues, _: &Store<P>) -> Option<usize> {
-        None
+    /// Puts the packet to give up for an arriving one at the head of its queue, from where it is
+    /// taken; false if there is none.
+    fn give_up<P: Packet>(&mut self, _arriving: &P, _backlog: Backlog<'_, P>) -> bool {
+        false
     }
 
-    /// A packet was put into its queue.
+    /// A packet was put into its queue, at `slot` of the store.
     #[inline(always)]
-    fn stored<P: Packet>(&mut self, _packet: &P) {}
+    fn stored<P: Packet>(&mut self, _packet: &P, _slot: u32) {}
 
     /// `queue` became ready to send: its first packet arrived, or it was resumed.
     fn activate(&mut self, _now: Time, _queue: usize, _queues: &mut Queues) {}

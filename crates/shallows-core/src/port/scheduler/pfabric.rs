@@ -4,31 +4,43 @@
 //! earliest packet *of the flow* that owns the most urgent packet, so that a flow is not reordered
 //! by its own shrinking remainder. When the buffer is full, the least urgent packet goes: the
 //! arriving one if no queued one is less urgent. Buffers are tiny (24 packets in QJUMP's
-//! comparison), so the paper lets hardware look at every packet. Here that happens only where the
-//! most urgent one is not known from before.
+//! comparison), so the paper lets hardware look at every packet. But a buffer of bytes has room for
+//! hundreds of probes of one byte. So what is looked at lies together here, apart from the packets,
+//! and it is looked at only where the most urgent packet is not known from before.
 //!
 //! QJUMP's published simulation runs on the same queue with its levels as priorities
 //! (`Urgency::Level`).
 
+use std::collections::VecDeque;
+
 use super::{Discipline, RoundObserver, Service};
 use crate::packet::Packet;
 use crate::port::QueueSet;
-use crate::port::queues::{Backlog, Queues, Store};
+use crate::port::queues::{Backlog, Queues};
 use crate::units::Time;
 
 /// The only queue of a pFabric port.
 const QUEUE: usize = 0;
 
 /// The most urgent packet first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pfabric {
     urgency: Urgency,
     /// No queued packet has a lower rank.
     floor: u64,
     /// The flow of the earliest packet of this rank, if that packet is known.
     owner: Option<u64>,
-    /// The rank of the packet that was selected.
-    selected: u64,
+    /// The queued packets in their order.
+    waiting: VecDeque<Waiting>,
+}
+
+/// A queued packet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    rank: u64,
+    flow: u64,
+    /// Place in the store.
+    slot: u32,
 }
 
 /// Measure of a packet's urgency.
@@ -58,25 +70,34 @@ impl Pfabric {
             urgency,
             floor: u64::MAX,
             owner: None,
-            selected: 0,
+            waiting: VecDeque::new(),
         }
     }
 
     /// The flow of the earliest of the most urgent packets.
-    fn find_owner<P: Packet>(&mut self, queues: &Queues, store: &Store<P>) -> Option<u64> {
-        let mut most_urgent: Option<(u64, u64)> = None;
-        for stored in queues.iter(QUEUE, store) {
-            let rank = self.urgency.rank(&stored.packet);
-            if most_urgent.is_none_or(|(least, _)| rank < least) {
-                most_urgent = Some((rank, stored.packet.flow()));
+    fn find_owner(&mut self) -> Option<u64> {
+        let mut most_urgent = *self.waiting.front()?;
+        for waiting in &self.waiting {
+            if waiting.rank < most_urgent.rank {
+                most_urgent = *waiting;
             }
-            if rank == self.floor {
+            if most_urgent.rank == self.floor {
                 break;
             }
         }
-        let (rank, flow) = most_urgent?;
-        self.floor = rank;
-        Some(flow)
+        self.floor = most_urgent.rank;
+        Some(most_urgent.flow)
+    }
+
+    /// Moves a packet to the head of the queue, where every scheduler's choice is taken from.
+    fn promote<P: Packet>(&mut self, position: usize, Backlog { queues, store }: Backlog<'_, P>) {
+        let before = position.checked_sub(1).and_then(|at| self.waiting.get(at));
+        if let Some(before) = before {
+            queues.promote_after(QUEUE, before.slot, store);
+            if let Some(promoted) = self.waiting.remove(position) {
+                self.waiting.push_front(promoted);
+            }
+        }
     }
 }
 
@@ -86,35 +107,39 @@ impl Discipline for Pfabric {
         &mut self,
         _now: Time,
         ready: QueueSet,
-        Backlog { queues, store }: Backlog<'_, P>,
+        backlog: Backlog<'_, P>,
         _rounds: &mut impl RoundObserver,
     ) -> Option<usize> {
         ready.lowest()?;
-        let owner = self.owner.or_else(|| self.find_owner(queues, store))?;
+        let owner = self.owner.or_else(|| self.find_owner())?;
         self.owner = Some(owner);
-        // The choice is put at the head, where every scheduler's choice is taken from.
-        queues.promote_first(QUEUE, store, |packet| {
-            self.selected = self.urgency.rank(packet);
-            packet.flow() == owner
-        });
+        let is_owners = |waiting: &Waiting| waiting.flow == owner;
+        let position = self.waiting.iter().position(is_owners)?;
+        self.promote(position, backlog);
         Some(QUEUE)
     }
 
     #[inline]
-    fn stored<P: Packet>(&mut self, packet: &P) {
-        let rank = self.urgency.rank(packet);
-        if rank < self.floor {
-            self.floor = rank;
-            self.owner = Some(packet.flow());
+    fn stored<P: Packet>(&mut self, packet: &P, slot: u32) {
+        let waiting = Waiting {
+            rank: self.urgency.rank(packet),
+            flow: packet.flow(),
+            slot,
+        };
+        if waiting.rank < self.floor {
+            self.floor = waiting.rank;
+            self.owner = Some(waiting.flow);
         }
+        self.waiting.push_back(waiting);
     }
 
     #[inline]
     fn sent(&mut self, service: Service, _queues: &mut Queues, _rounds: &mut impl RoundObserver) {
+        let sent = self.waiting.pop_front();
         if service.emptied {
             self.floor = u64::MAX;
         }
-        if service.emptied || self.selected == self.floor {
+        if service.emptied || sent.is_some_and(|sent| sent.rank == self.floor) {
             self.owner = None;
         }
     }
@@ -134,20 +159,20 @@ impl Discipline for Pfabric {
 
     /// The least urgent packet, if it is less urgent than the arriving one; of equals the latest,
     /// so that older packets stay.
-    fn victim<P: Packet>(
-        &mut self,
-        arriving: &P,
-        queues: &Queues,
-        store: &Store<P>,
-    ) -> Option<usize> {
-        // It may be the earliest of the most urgent packets, if all are as urgent.
-        self.owner = None;
-        queues
-            .iter(QUEUE, store)
-            .map(|s| self.urgency.rank(&s.packet))
-            .enumerate()
-            .max_by_key(|&(_, rank)| rank)
-            .filter(|&(_, rank)| rank > self.urgency.rank(arriving))
-            .map(|(position, _)| position)
+    fn give_up<P: Packet>(&mut self, arriving: &P, backlog: Backlog<'_, P>) -> bool {
+        let ranks = self.waiting.iter().map(|waiting| waiting.rank).enumerate();
+        let Some((position, rank)) = ranks.max_by_key(|&(_, rank)| rank) else {
+            return false;
+        };
+        if rank <= self.urgency.rank(arriving) {
+            return false;
+        }
+        // All packets are as urgent, and the earliest of them may be the one that goes.
+        if rank == self.floor {
+            self.owner = None;
+        }
+        self.promote(position, backlog);
+        self.waiting.pop_front();
+        true
     }
 }
